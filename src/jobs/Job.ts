@@ -2,7 +2,6 @@ import { cancellable } from '../collections/cancellable.js';
 import { InterruptedError } from '../errors/InterruptedError.js';
 import { JobFileError } from '../errors/JobFileError.js';
 import { SpillwayError } from '../errors/SpillwayError.js';
-import { TaskError } from '../errors/engineErrors.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { AnyResult } from '../Results.js';
 import type { RowInput } from '../Row.js';
@@ -18,7 +17,7 @@ import { resultColumns } from './formats/resultColumns.js';
 import type { FinishedRow, WriteOptions } from './formats/RowFormat.js';
 import { resultLine } from './formats/formatResult.js';
 import { checkJobFiles, type JobFileOptions } from './jobFiles.js';
-import { carriesInto, checkAnswerFormat, isExact, jobFormats, type JobFormats } from './jobFormats.js';
+import { carriesInto, checkAnswerFormat, describeForm, isExact, jobFormats, type JobFormats } from './jobFormats.js';
 import { JobInput } from './input/JobInput.js';
 import type { JobOptions, JobSummary, RowGenerator } from './JobOptions.js';
 import { jobTaskOf, type JobTask } from './jobTask.js';
@@ -34,8 +33,7 @@ import {
 } from './record/jobRecord.js';
 import { JobOutput } from './output/JobOutput.js';
 import { JobRows } from './JobRows.js';
-import { publishOutput } from './output/publishOutput.js';
-import { journalResults } from './output/publishResults.js';
+import { publishJournal } from './output/publishOutput.js';
 import { WholeRows } from './output/WholeRows.js';
 import { orderJournal } from './output/rewriteJournal.js';
 import type { ScannedJournal } from './output/Journal.js';
@@ -274,12 +272,7 @@ export class Job implements AsyncDisposable {
     try {
       if (signal?.aborted === true) onAbort();
       await this.#write(results(this.task.answer(engine, source.send(input), ending.signal)), counts, end);
-      if (!counts.stopped) {
-        if (source.failure !== undefined) throw new TaskError('job', 'the input failed', { cause: source.failure });
-        if (!source.ended) throw new TaskError('job', `the engine ended with row ${source.rows}, before the input did`);
-        if (source.unanswered > 0)
-          throw new TaskError('job', `the engine ended with ${source.unanswered} rows unanswered`);
-      }
+      if (!counts.stopped) source.checkAnswered();
     } catch (error) {
       // The engine may have wrapped what the input threw. And whatever an aborted engine throws, the abort is the
       // reason.
@@ -435,30 +428,15 @@ export class Job implements AsyncDisposable {
     if (failure) throw failure.error;
   }
 
-  /**
-   * Writes the output, and what failed, from the journal. @param results that stand there
-   * @throws JobFileError, which says where results are that cannot be written
-   */
+  /** Writes the output, and what failed, from the journal, in which so many results stand. @throws JobFileError */
   async #publish({ files, record }: OutputFile, results: number): Promise<void> {
-    const journal = files.journalOf(record);
-    try {
-      await publishOutput({
-        results: await journalResults(journal),
-        path: files.path,
-        errors: files.errors,
-        formats: this.formats,
-        input: this.#joins ? this.input : undefined,
-        options: this.#writeOptions(),
-      });
-    } catch (error) {
-      if (!(error instanceof JobFileError) || ![files.path, files.errors].includes(error.file)) throw error;
-      const reason = error.message.slice(error.file.length + 2);
-      throw new JobFileError(
-        error.file,
-        `${reason}; all ${results} results stand in ${journal.path}, and \`resume\` writes them`,
-        { cause: error },
-      );
-    }
+    await publishJournal(files.journalOf(record), results, {
+      path: files.path,
+      errors: files.errors,
+      formats: this.formats,
+      input: this.#joins ? this.input : undefined,
+      options: this.#writeOptions(),
+    });
   }
 
   #writeOptions(): WriteOptions {
@@ -515,11 +493,4 @@ export class Job implements AsyncDisposable {
       throw fileFailure(output, 'written', error);
     }
   }
-}
-
-/** What an output is to be, where it is not what a run before wrote: `with --errors FILE`, `as csv`. */
-function describeForm({ errors }: JobOptions, { output: { format, compression } }: JobFormats): string {
-  return errors !== undefined
-    ? `with \`errors\` ${errors}`
-    : `as ${format.name}${compression === undefined ? '' : ` in ${compression}`}`;
 }

@@ -54,22 +54,12 @@ export class JobRows {
     return this.#ownRows;
   }
 
-  /** Whether the input was read to its end. */
-  get ended(): boolean {
-    return this.#ended;
-  }
-
   /**
    * Whether something that is done stands in front of something that is not, so that what is appended is out of its
    * turn.
    */
   get overtaken(): boolean {
     return this.#overtaken;
-  }
-
-  /** Rows that went to the engine and have results to come. */
-  get unanswered(): number {
-    return this.#inEngine.size;
   }
 
   /** Whether a row went to the engine and has results to come. */
@@ -80,6 +70,14 @@ export class JobRows {
   /** What ended `send` early, as it was before the engine passed it on. */
   get failure(): unknown {
     return this.#failure;
+  }
+
+  /** Whether the whole input came, and each row that was sent has its answers. @throws TaskError */
+  checkAnswered(): void {
+    if (this.#failure !== undefined) throw new TaskError('job', 'the input failed', { cause: this.#failure });
+    if (!this.#ended) throw new TaskError('job', `the engine ended with row ${this.#rows}, before the input did`);
+    if (this.#inEngine.size > 0)
+      throw new TaskError('job', `the engine ended with ${this.#inEngine.size} rows unanswered`);
   }
 
   /**

@@ -231,3 +231,13 @@ export function checkAnswerFormat(task: JobTaskName, { output, errors }: JobForm
     `outputFormat: found ${other.name} for ${task}, expected ${others.slice(0, -1).join(', ')} or ${others.at(-1)}: that one has answers of ${other.tasks?.join(' and ')}`,
   );
 }
+
+/** What an output is to be, where it is not what a run before wrote: `with --errors FILE`, `as csv`. */
+export function describeForm(
+  { errors }: Pick<JobOptions, 'errors'>,
+  { output: { format, compression } }: JobFormats,
+): string {
+  return errors !== undefined
+    ? `with \`errors\` ${errors}`
+    : `as ${format.name}${compression === undefined ? '' : ` in ${compression}`}`;
+}

@@ -1,8 +1,10 @@
+import { JobFileError } from '../../errors/JobFileError.js';
 import type { RowInput } from '../../Row.js';
 import type { RowFormat, WriteOptions } from '../formats/RowFormat.js';
 import type { JobInput } from '../input/JobInput.js';
 import { carriesInto, type FileFormat, isExact, type JobFormats } from '../jobFormats.js';
-import { carriedTable, type Publication, publishResults, type ResultLines } from './publishResults.js';
+import type { Journal } from './Journal.js';
+import { carriedTable, journalResults, type Publication, publishResults, type ResultLines } from './publishResults.js';
 
 /** What a job's results become. */
 export interface OutputFiles {
@@ -41,6 +43,28 @@ export async function publishOutput({ results, path, errors, formats, input, opt
     return row.filter((result) => !gone.has(result));
   });
   await write(errors, failures, failed);
+}
+
+/**
+ * The same from a journal in which so many results stand. @throws JobFileError, which says where those are that cannot
+ * be written
+ */
+export async function publishJournal(
+  journal: Journal,
+  results: number,
+  files: Omit<OutputFiles, 'results'>,
+): Promise<void> {
+  try {
+    await publishOutput({ ...files, results: await journalResults(journal) });
+  } catch (error) {
+    if (!(error instanceof JobFileError) || ![files.path, files.errors].includes(error.file)) throw error;
+    const reason = error.message.slice(error.file.length + 2);
+    throw new JobFileError(
+      error.file,
+      `${reason}; all ${results} results stand in ${journal.path}, and \`resume\` writes them`,
+      { cause: error },
+    );
+  }
 }
 
 /** Which results of a row go where those do that failed: all of a row that has one line. */
