@@ -4,32 +4,42 @@ import { Expander } from './Expander.js';
 import type { Json } from './keywords.js';
 import { SCHEMA_LIMITS } from './limits.js';
 import { lowered, Nodes } from './lowered.js';
+import type { AnswerBounds } from './Node.js';
 import { SchemaDocument, UnsupportedSchema } from './SchemaDocument.js';
 import { Values } from './Values.js';
 
+export const ANSWER_BOUNDS: AnswerBounds = { stringLength: 8192, items: 1024 };
+
 /**
- * A JSON Schema (2020-12) that answers can be held to: every value that the grammar lets through is valid. Keys stand
- * in the schema's order, numbers are written without an exponent, nothing stands between the parts;
+ * A JSON Schema that answers are held to: by a grammar as far as one can say it, and by a look at the whole value. Keys
+ * stand in the schema's order, numbers are written without an exponent, nothing stands between the parts;
  * docs/structured-output.md says what else is fixed.
  */
 export class EnforcedSchema {
   /** What the grammar is made of: a JSON Schema of few keywords, with every choice written out. */
   readonly grammar: Json;
+  /** Pointers of what the grammar does not say, or not all of: the look at the whole value does. */
+  readonly left: readonly string[];
   readonly #document: SchemaDocument;
   readonly #values: Values;
 
   /** @throws UnsupportedSchema with the pointer of what cannot be enforced, or is no schema, or too large */
-  constructor(schema: unknown) {
-    this.#document = new SchemaDocument(schema);
-    this.#values = new Values(this.#document);
-    const made = withinTime(SCHEMA_LIMITS.milliseconds, () => this.#lower());
+  constructor(schema: unknown, bounds: AnswerBounds = ANSWER_BOUNDS) {
+    const made = withinTime(SCHEMA_LIMITS.milliseconds, () => {
+      const document = new SchemaDocument(schema);
+      const values = new Values(document);
+      return { document, values, ...lower(document, values, bounds) };
+    });
     if (made === undefined)
       throw new UnsupportedSchema(
         '',
         undefined,
         `found a schema that takes longer than ${SCHEMA_LIMITS.milliseconds} ms to read, expected a simpler one`,
       );
-    this.grammar = made.value;
+    this.#document = made.value.document;
+    this.#values = made.value.values;
+    this.grammar = made.value.grammar;
+    this.left = made.value.left;
   }
 
   /** What is wrong with a value, in words; undefined where it is valid. */
@@ -38,15 +48,21 @@ export class EnforcedSchema {
     const looked = withinTime(SCHEMA_LIMITS.milliseconds, () => this.#values.problem(value as Json, root));
     return looked === undefined ? `it cannot be looked at within ${SCHEMA_LIMITS.milliseconds} ms` : looked.value;
   }
+}
 
-  #lower(): Json {
-    const { root } = this.#document;
-    const nodes = new Nodes(new Expander(this.#document), this.#values, root);
-    const whole = nodes.of([{ schema: root, holds: true }]);
-    nodes.settle();
-    if (!whole.possible) throw new UnsupportedSchema('', 'false', 'found a schema that no value satisfies');
-    return lowered(whole, nodes);
-  }
+function lower(
+  document: SchemaDocument,
+  values: Values,
+  bounds: AnswerBounds,
+): { readonly grammar: Json; readonly left: readonly string[] } {
+  const { root } = document;
+  const expander = new Expander(document);
+  const nodes = new Nodes(expander, values, root, bounds);
+  const whole = nodes.of([{ schema: root, holds: true }]);
+  nodes.settle();
+  if (!whole.possible)
+    throw new UnsupportedSchema('', 'false', 'found a schema that no value satisfies, or none that can be written');
+  return { grammar: lowered(whole, nodes), left: [...expander.left] };
 }
 
 const sandbox: { work: (() => void) | undefined } = { work: undefined };

@@ -1,8 +1,10 @@
 import { validate, type Schema as CheckedSchema } from '@cfworker/json-schema';
+import { found } from '../arguments/found.js';
 import type { Goal } from './Alternative.js';
 import { escaped, KEYWORDS, type Json, type JsonObject } from './keywords.js';
-import { bare, type SchemaDocument, type Subschema } from './SchemaDocument.js';
-import { translated } from './patterns.js';
+import { FORMATS, JUDGED_FORMATS } from './formats.js';
+import { PatternProblem, searched } from './patterns.js';
+import { bare, pointerOf, type SchemaDocument, type Subschema, UnsupportedSchema } from './SchemaDocument.js';
 
 /**
  * Looks whether values satisfy the schemas of a document. By an interpreter: rows bring schemas, and code that is made
@@ -13,7 +15,10 @@ export class Values {
   readonly #copies = new Map<number, CheckedSchema | boolean>();
   readonly #lookup = Object.create(null) as Record<string, CheckedSchema | boolean>;
 
-  constructor(private readonly document: SchemaDocument) {}
+  /** @throws UnsupportedSchema for what cannot be looked at: no regular expression, a reference into nowhere */
+  constructor(private readonly document: SchemaDocument) {
+    this.#copy(document.root);
+  }
 
   /** Whether a value does what the goal says. */
   satisfies(value: Json, { schema, holds }: Goal): boolean {
@@ -37,7 +42,23 @@ export class Values {
     this.#keep(place, copy);
     for (const [keyword, value] of Object.entries(schema))
       if (value !== undefined) Object.assign(copy, this.#keyword(place, keyword, value));
+    const also = this.#also(place, schema);
+    if (also.length > 0) copy['allOf'] = [...also, ...((copy['allOf'] ?? []) as readonly CheckedSchema[])];
     return copy;
+  }
+
+  /** What the interpreter has no keyword for, or only one. */
+  #also(place: Subschema, { $dynamicRef: reference, format }: JsonObject): readonly (CheckedSchema | boolean)[] {
+    const pattern = typeof format === 'string' && !JUDGED_FORMATS.has(format) ? FORMATS.get(format) : undefined;
+    return [
+      ...(typeof reference === 'string' ? [this.#reference(this.document.resolveDynamic(place, reference))] : []),
+      ...(pattern === undefined ? [] : [{ pattern } as CheckedSchema]),
+    ];
+  }
+
+  #reference(target: Subschema): CheckedSchema {
+    this.#copy(target);
+    return { $ref: `#${target.id}` } as CheckedSchema;
   }
 
   #keep(place: Subschema, copy: CheckedSchema | boolean): CheckedSchema | boolean {
@@ -53,27 +74,18 @@ export class Values {
       case 'schema':
         return { [keyword]: below('') };
       case 'schemas':
-        if (keyword === 'allOf' && (place.schema as JsonObject)['$dynamicRef'] !== undefined) return {};
         return { [keyword]: (value as readonly Json[]).map((_, at) => below(`/${at}`)) };
       case 'map of schemas':
         if (keyword === '$defs' || keyword === 'definitions') return {};
-        return { [keyword]: keyword === 'patternProperties' ? byPattern(value, below) : byName(value, below) };
+        return { [keyword]: keyword === 'patternProperties' ? byPattern(place, value, below) : byName(value, below) };
       case undefined:
         return {};
       default:
     }
-    if (keyword === 'pattern') return { pattern: translated(value as string) };
-    if (keyword !== '$ref' && keyword !== '$dynamicRef') return keyword.startsWith('$') ? {} : { [keyword]: value };
-    const target =
-      keyword === '$ref'
-        ? this.document.resolve(place, value as string)
-        : this.document.resolveDynamic(place, value as string);
-    this.#copy(target);
-    const reference = { $ref: `#${target.id}` } as CheckedSchema;
-    if (keyword === '$ref') return reference;
-    // A schema may have both, and all that is in its allOf.
-    const { allOf = [] } = place.schema as { readonly allOf?: readonly Json[] };
-    return { allOf: [reference, ...allOf.map((_, at) => this.#copy(this.document.below(place, `/allOf/${at}`)))] };
+    if (keyword === 'pattern') return { pattern: patternOf(place, keyword, value as string) };
+    if (keyword === 'format') return JUDGED_FORMATS.has(value as string) ? { format: value } : {};
+    if (keyword === '$ref') return this.#reference(this.document.resolve(place, value as string));
+    return keyword.startsWith('$') ? {} : { [keyword]: value };
   }
 }
 
@@ -86,11 +98,23 @@ function byName(schemas: Json, below: (rest: string) => CheckedSchema | boolean)
 }
 
 /** Patterns that translate alike hold together. */
-function byPattern(schemas: Json, below: (rest: string) => CheckedSchema | boolean): Copies {
+function byPattern(place: Subschema, schemas: Json, below: (rest: string) => CheckedSchema | boolean): Copies {
   const copies = Object.create(null) as Copies;
   for (const [pattern, copy] of Object.entries(byName(schemas, below))) {
-    const [name, other] = [translated(pattern), copies[translated(pattern)]];
+    const name = patternOf(place, 'patternProperties', pattern);
+    const other = copies[name];
     copies[name] = other === undefined ? copy : ({ allOf: [other, copy] } as CheckedSchema);
   }
   return copies;
+}
+
+function patternOf(place: Subschema, keyword: string, pattern: string): string {
+  try {
+    return searched(pattern);
+  } catch (error) {
+    if (!(error instanceof PatternProblem)) throw error;
+    throw new UnsupportedSchema(pointerOf(place, `/${keyword}`), keyword, `found ${found(pattern)}: ${error.message}`, {
+      cause: error,
+    });
+  }
 }

@@ -18,16 +18,16 @@ export const SCHEMA_LIMITS = {
    * its own.
    */
   unevaluatedBranches: 4,
-  /** Optional properties beside `minProperties` or `maxProperties`, likewise. */
-  countedOptional: 4,
+  /** Ways in which so many optional properties are there as `minProperties` and `maxProperties` say. */
+  countings: 64,
   /** Repetitions that one part of a pattern may come to, as `{n,m}` inside of `{n,m}` multiply. */
   patternRepeats: 10_000,
   /** UTF-16 units of one pattern. */
   patternUnits: 10_000,
   /** Bytes of a pattern that lists names one by one; the grammar's engine is given none longer. */
   writtenPattern: 4096,
-  /** Digits of `multipleOf`, without leading and trailing zeros. */
-  multipleOfDigits: 9,
+  /** Digits of `multipleOf` as a whole number: so many remainders the grammar's engine tells apart. */
+  remainders: 10_000,
   /** Milliseconds for all that is made of one schema, and for looking whether one value satisfies it. */
   milliseconds: 1000,
 } as const;

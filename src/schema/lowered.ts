@@ -1,11 +1,10 @@
 import { type Alternative, type Goal, type ListRule, typeOf, type Ways } from './Alternative.js';
 import { type Json, type JsonObject, TYPES } from './keywords.js';
 import { SCHEMA_LIMITS } from './limits.js';
-import { checkNames, writtenOthers } from './checkNames.js';
 import { objectsOf } from './lowerObject.js';
 import { numberSchema, stringSchema } from './lowerScalar.js';
-import type { Kind, ListKind, Node, NodeMaker, ObjectKind } from './Node.js';
-import { noneOf } from './patterns.js';
+import type { AnswerBounds, Kind, ListKind, Node, NodeMaker, ObjectKind, OtherNames } from './Node.js';
+import { noneOf, quotable } from './patterns.js';
 import { type Subschema, UnsupportedSchema } from './SchemaDocument.js';
 import type { Values } from './Values.js';
 
@@ -19,6 +18,7 @@ export class Nodes implements NodeMaker {
     readonly expander: Ways,
     readonly values: Values,
     private readonly place: Subschema,
+    readonly bounds: AnswerBounds,
   ) {}
 
   /** The node of all these goals together; its kinds are there after `settle`. */
@@ -28,6 +28,26 @@ export class Nodes implements NodeMaker {
     );
     // In the order in which they are said, which is that of keys.
     const key = [...distinct.keys()].join();
+    return this.#node(key, [...distinct.values()], (node) => this.#kinds(node.goals));
+  }
+
+  either(some: readonly Node[]): Node {
+    const distinct = [...new Set(some)];
+    const [only] = distinct;
+    if (distinct.length === 1 && only !== undefined) return only;
+    const key = distinct.map(({ number }) => `either ${number}`).join();
+    // Theirs are known by then.
+    return this.#node(key, [], () => distinct.flatMap(({ kinds }) => kinds));
+  }
+
+  leave(keyword: string): void {
+    const place = this.expander.document.all.find(
+      ({ schema }) => typeof schema === 'object' && schema[keyword] !== undefined,
+    );
+    if (place !== undefined) this.expander.leave({ schema: place, keyword });
+  }
+
+  #node(key: string, goals: readonly Goal[], kinds: (node: Node) => readonly Kind[]): Node {
     const known = this.#byGoals.get(key);
     if (known !== undefined) return known;
     if (this.all.length >= SCHEMA_LIMITS.nodes)
@@ -36,11 +56,11 @@ export class Nodes implements NodeMaker {
         undefined,
         `found more than ${SCHEMA_LIMITS.nodes} kinds of values, expected at most so many`,
       );
-    const node: Node = { number: this.all.length, goals: [...distinct.values()], kinds: [], possible: false };
+    const node: Node = { number: this.all.length, goals, kinds: [], possible: false };
     this.all.push(node);
     this.#byGoals.set(key, node);
     this.#waiting.push(() => {
-      node.kinds = this.#kinds(node.goals);
+      node.kinds = kinds(node);
     });
     return node;
   }
@@ -82,7 +102,7 @@ export class Nodes implements NodeMaker {
         case 'number':
           return numberSchema(way.number, this);
         case 'string':
-          return stringSchema(way.string);
+          return stringSchema(way.string, this);
         case 'array':
           return listOf(way.list, this);
         case 'object':
@@ -96,6 +116,7 @@ function isPossible(kind: Kind): boolean {
   if (kind.kind === 'values') return true;
   if (kind.kind === 'list')
     return (
+      kind.minItems <= mostItems(kind) &&
       Array.from({ length: Math.min(kind.minItems, kind.prefix.length) }, (_, at) => kind.prefix[at]).every(
         (node) => node?.possible,
       ) &&
@@ -105,6 +126,29 @@ function isPossible(kind: Kind): boolean {
     kind.properties.every(({ node, required }) => !required || node?.possible === true) &&
     (kind.more.min === 0 || kind.more.of.some(({ node }) => node.possible))
   );
+}
+
+/** Of values that are not alike there are not more than there are values. */
+function mostItems({ prefix, rest, maxItems = Infinity, unique }: ListKind): number {
+  return unique ? Math.min(maxItems, prefix.length + countOf(rest)) : maxItems;
+}
+
+function countOf({ kinds }: Node): number {
+  return kinds.reduce((sum, kind) => {
+    if (kind.kind !== 'values') return Infinity;
+    const { enum: values, type } = kind.schema;
+    return sum + (Array.isArray(values) ? values.length : type === 'boolean' ? 2 : type === 'null' ? 1 : Infinity);
+  }, 0);
+}
+
+/**
+ * The names that are written besides listed ones: patterns that no value has are left out, unless they say what others
+ * are not called.
+ */
+function writtenOthers({ of }: ObjectKind['more']): readonly OtherNames[] {
+  return of.some(({ pattern, node }) => pattern === undefined && node.possible)
+    ? of
+    : of.filter(({ node }) => node.possible);
 }
 
 /** How JSON is written: nothing between the parts, and escapes for what needs them; `short` without those by number. */
@@ -120,13 +164,12 @@ export function lowered(root: Node, nodes: Nodes): Json {
   const objects = [...uses.keys()].flatMap((node) =>
     node.kinds.filter((kind): kind is ObjectKind => kind.kind === 'object' && isPossible(kind)),
   );
-  for (const kind of objects) checkNames(kind, nodes);
   // What stands in several places, or in itself, has a name; scalars are short enough to be written again.
   const named = nodes.all.filter(
     (node) => node !== root && (uses.get(node) ?? 0) > 1 && node.kinds.some(({ kind }) => kind !== 'values'),
   );
   const write = (othersByPattern: boolean): object =>
-    new SchemaWriter(root, new Set([...named, root]), othersByPattern).whole(named);
+    new SchemaWriter(root, new Set([...named, root]), othersByPattern, nodes.bounds).whole(named);
   // Where names besides known ones are written with letters escaped by number, they may be known ones after all: there
   // such escapes are not written.
   const besides = objects.filter(
@@ -141,13 +184,9 @@ export function lowered(root: Node, nodes: Nodes): Json {
       'x-guidance': { ...PLAIN, json_allowed_escapes: besides.length > 0 ? ESCAPES.short : ESCAPES.all },
     };
   // Other characters than letters may have no other escape.
-  if (besides.some(({ more: { of } }) => of.length > 1))
-    throw new UnsupportedSchema(
-      '',
-      'patternProperties',
-      'found it beside control characters, which cannot be enforced together',
-    );
-  return { ...write(true), 'x-guidance': { ...PLAIN, json_allowed_escapes: ESCAPES.all } };
+  const byPattern = besides.every(({ more: { of } }) => of.length <= 1);
+  if (!byPattern) nodes.leave('patternProperties');
+  return { ...write(byPattern), 'x-guidance': { ...PLAIN, json_allowed_escapes: ESCAPES.all } };
 }
 
 /** How often each node is referred to. */
@@ -170,6 +209,7 @@ class SchemaWriter {
     private readonly root: Node,
     private readonly named: ReadonlySet<Node>,
     private readonly othersByPattern: boolean,
+    private readonly bounds: AnswerBounds,
   ) {}
 
   whole(named: readonly Node[]): object {
@@ -203,13 +243,15 @@ class SchemaWriter {
   #kind(kind: Kind): JsonObject {
     if (kind.kind === 'values') return kind.schema;
     if (kind.kind === 'object') return this.#object(kind);
-    const { prefix, rest, minItems, maxItems } = kind;
+    const { prefix, rest, minItems } = kind;
+    const most = mostItems(kind);
+    const bound = Math.max(this.bounds.items, minItems, prefix.length);
     return {
       type: 'array',
       ...(prefix.length > 0 && { prefixItems: prefix.map((node) => this.#write(node)) }),
       items: this.#write(rest),
       ...(minItems > 0 && { minItems }),
-      ...(maxItems !== undefined && { maxItems }),
+      ...((most !== Infinity || rest.possible) && { maxItems: most === Infinity ? bound : most }),
     };
   }
 
@@ -221,16 +263,24 @@ class SchemaWriter {
         ? writtenOthers(more).map((others) => ({ ...others, pattern: others.pattern ?? noneOf(names) }))
         : writtenOthers(more);
     const patterns = of.filter(({ pattern }) => pattern !== undefined);
+    const others = this.#write(of.find(({ pattern }) => pattern === undefined)?.node);
+    const free = properties.some((property) => !property.required && property.node?.possible === true);
     return {
       type: 'object',
       properties: Object.fromEntries(properties.map(({ name, node }) => [name, this.#write(node)])),
       ...(required.length > 0 && { required }),
       ...(patterns.length > 0 && {
-        patternProperties: Object.fromEntries(patterns.map(({ pattern = '', node }) => [pattern, this.#write(node)])),
+        patternProperties: Object.fromEntries(
+          patterns.map(({ pattern = '', node }) => [quotable(pattern), this.#write(node)]),
+        ),
       }),
-      additionalProperties: this.#write(of.find(({ pattern }) => pattern === undefined)?.node),
+      additionalProperties: others,
       ...(more.min > 0 && { minProperties: required.length + more.min }),
       ...(more.max !== undefined && { maxProperties: required.length + more.max }),
+      // Beside properties that may be there the grammar's engine counts no others.
+      ...(more.max === undefined &&
+        !free &&
+        of.length > 0 && { maxProperties: required.length + Math.max(this.bounds.items, more.min) }),
     };
   }
 }
@@ -242,13 +292,14 @@ function belowOf(kind: Kind): readonly Node[] {
 }
 
 /** Every item's node, of all that is said of it. */
-function listOf({ minItems, maxItems, layers }: ListRule, nodes: NodeMaker): readonly ListKind[] {
+function listOf({ minItems, maxItems, unique, layers }: ListRule, nodes: NodeMaker): readonly ListKind[] {
   if (minItems > (maxItems ?? Infinity)) return [];
   const length = Math.min(maxItems ?? Infinity, Math.max(0, ...layers.map(({ prefix }) => prefix.length)));
   return [
     {
       kind: 'list',
       minItems,
+      unique,
       ...(maxItems !== undefined && { maxItems }),
       prefix: Array.from({ length }, (_, at) =>
         nodes.of(layers.map(({ prefix, rest }) => (at < prefix.length ? prefix[at] : rest))),
