@@ -1,13 +1,14 @@
 import { isNativeError } from 'node:util/types';
 import { createContext, Script } from 'node:vm';
 import { Expander } from './Expander.js';
-import type { Json } from './keywords.js';
+import { type Json, subschemas } from './keywords.js';
 import { SCHEMA_LIMITS } from './limits.js';
 import { lowered, Nodes } from './lowered.js';
 import type { AnswerBounds } from './Node.js';
-import { SchemaDocument, UnsupportedSchema } from './SchemaDocument.js';
+import { SchemaDocument, type Subschema, UnsupportedSchema } from './SchemaDocument.js';
 import { Values } from './Values.js';
 
+/** What ends answers by default. */
 export const ANSWER_BOUNDS: AnswerBounds = { stringLength: 8192, items: 1024 };
 
 /**
@@ -24,20 +25,19 @@ export class EnforcedSchema {
   readonly #values: Values;
 
   /** @throws UnsupportedSchema with the pointer of what cannot be enforced, or is no schema, or too large */
-  constructor(schema: unknown, bounds: AnswerBounds = ANSWER_BOUNDS) {
-    const made = withinTime(SCHEMA_LIMITS.milliseconds, () => {
+  constructor(
+    schema: unknown,
+    private readonly bounds: AnswerBounds = ANSWER_BOUNDS,
+  ) {
+    const read = withinTime(SCHEMA_LIMITS.milliseconds, () => {
       const document = new SchemaDocument(schema);
-      const values = new Values(document);
-      return { document, values, ...lower(document, values, bounds) };
+      return { document, values: new Values(document) };
     });
-    if (made === undefined)
-      throw new UnsupportedSchema(
-        '',
-        undefined,
-        `found a schema that takes longer than ${SCHEMA_LIMITS.milliseconds} ms to read, expected a simpler one`,
-      );
-    this.#document = made.value.document;
-    this.#values = made.value.values;
+    if (read === undefined) throw tooSlow();
+    this.#document = read.value.document;
+    this.#values = read.value.values;
+    const made = withinTime(SCHEMA_LIMITS.milliseconds, () => this.#lower(this.#document.root, true));
+    if (made === undefined) throw tooSlow();
     this.grammar = made.value.grammar;
     this.left = made.value.left;
   }
@@ -48,21 +48,65 @@ export class EnforcedSchema {
     const looked = withinTime(SCHEMA_LIMITS.milliseconds, () => this.#values.problem(value as Json, root));
     return looked === undefined ? `it cannot be looked at within ${SCHEMA_LIMITS.milliseconds} ms` : looked.value;
   }
+
+  /**
+   * A grammar of which the engine is asked less: of a string one pattern, and not its length besides. The look at the
+   * whole value does the rest.
+   */
+  looser(): Json {
+    return this.#lower(this.#document.root, false).grammar;
+  }
+
+  /**
+   * Where in the schema the engine refuses to go on: the pointer of the innermost schema that it does not take by
+   * itself, as far as a few tries tell.
+   */
+  async refusedAt(isTaken: (grammar: Json) => Promise<boolean>): Promise<string> {
+    let place = this.#document.root;
+    const tried = new Set<Subschema>();
+    for (let next: Subschema | undefined = place; next !== undefined;) {
+      place = next;
+      next = undefined;
+      for (const [rest] of subschemas(typeof place.schema === 'boolean' ? {} : place.schema)) {
+        const below = this.#document.below(place, rest);
+        if (tried.size >= SCHEMA_LIMITS.refusalTries || tried.has(below)) continue;
+        tried.add(below);
+        const grammar = this.#grammarAt(below);
+        if (grammar === undefined || (await isTaken(grammar))) continue;
+        next = below;
+        break;
+      }
+    }
+    return place.pointer;
+  }
+
+  /** None where no value satisfies it. */
+  #grammarAt(place: Subschema): Json | undefined {
+    try {
+      return this.#lower(place, false).grammar;
+    } catch (error) {
+      if (error instanceof UnsupportedSchema) return undefined;
+      throw error;
+    }
+  }
+
+  #lower(place: Subschema, combined: boolean): { readonly grammar: Json; readonly left: readonly string[] } {
+    const expander = new Expander(this.#document);
+    const nodes = new Nodes(expander, this.#values, place, { ...this.bounds, combined });
+    const whole = nodes.of([{ schema: place, holds: true }]);
+    nodes.settle();
+    if (!whole.possible)
+      throw new UnsupportedSchema('', 'false', 'found a schema that no value satisfies, or none that can be written');
+    return { grammar: lowered(whole, nodes), left: [...expander.left] };
+  }
 }
 
-function lower(
-  document: SchemaDocument,
-  values: Values,
-  bounds: AnswerBounds,
-): { readonly grammar: Json; readonly left: readonly string[] } {
-  const { root } = document;
-  const expander = new Expander(document);
-  const nodes = new Nodes(expander, values, root, bounds);
-  const whole = nodes.of([{ schema: root, holds: true }]);
-  nodes.settle();
-  if (!whole.possible)
-    throw new UnsupportedSchema('', 'false', 'found a schema that no value satisfies, or none that can be written');
-  return { grammar: lowered(whole, nodes), left: [...expander.left] };
+function tooSlow(): UnsupportedSchema {
+  return new UnsupportedSchema(
+    '',
+    undefined,
+    `found a schema that takes longer than ${SCHEMA_LIMITS.milliseconds} ms to read, expected a simpler one`,
+  );
 }
 
 const sandbox: { work: (() => void) | undefined } = { work: undefined };

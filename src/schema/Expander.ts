@@ -16,6 +16,7 @@ import { escaped, type Json, type JsonObject, type TypeName, TYPES } from './key
 import { SCHEMA_LIMITS } from './limits.js';
 import { negated } from './negated.js';
 import { PatternProblem, translated } from './patterns.js';
+import { relaxed } from './relaxed.js';
 import { pointerOf, type SchemaDocument, type Subschema, UnsupportedSchema } from './SchemaDocument.js';
 
 /**
@@ -96,10 +97,12 @@ export class Expander implements Ways {
 
   /** A pattern of the schema, as one that masks can hold to; undefined where it is left. */
   pattern(place: Pick<Place, 'schema' | 'keyword'>, pattern: string): string | undefined {
-    const found = translatedOrNone(pattern);
-    if (found !== undefined && found.length <= SCHEMA_LIMITS.writtenPattern) return found;
-    this.leave(place);
-    return undefined;
+    const whole = translatedOrNone(pattern);
+    const written = whole === undefined ? undefined : relaxed(whole);
+    if (written !== whole || written === undefined || written.length > SCHEMA_LIMITS.writtenPattern) this.leave(place);
+    if (written === undefined || written.length > SCHEMA_LIMITS.writtenPattern) return undefined;
+    // Names that match more would be said more of.
+    return written === whole || place.keyword === 'pattern' ? written : undefined;
   }
 
   /** Where a reference leads. */
@@ -163,7 +166,10 @@ export class Expander implements Ways {
         if (isCounted(value as number)) return [alternative({ number: { multipleOf: [value as number] } })];
         this.leave(place);
         return Number.isInteger(value)
-          ? [alternative({ types: TYPES.filter((type) => type !== 'number') }), alternative({ types: ['number'], number: { integer: true } })]
+          ? [
+              alternative({ types: TYPES.filter((type) => type !== 'number') }),
+              alternative({ types: ['number'], number: { integer: true } }),
+            ]
           : undefined;
       case 'minLength':
       case 'maxLength':
@@ -184,8 +190,10 @@ export class Expander implements Ways {
         if (!(((siblings['maxItems'] as number | undefined) ?? 2) <= 1)) this.leave(place);
         return [alternative({ list: { unique: true } })];
       case 'contains': {
-        const { minContains: least = 1, maxContains: most } = siblings as { readonly [name: string]: number | undefined };
-        if (least > 0 || most !== undefined) this.leave(place);
+        const { minContains: least = 1, maxContains: most } = siblings as {
+          readonly [name: string]: number | undefined;
+        };
+        if (least > 0 || most !== undefined || annotated) this.leave(place);
         return [
           alternative({
             list: { minItems: least },

@@ -55,11 +55,17 @@ export interface AnswerBounds {
   readonly items: number;
 }
 
+/** What masks are asked for besides. */
+export interface MaskBounds extends AnswerBounds {
+  /** Whether strings have several patterns, or a pattern and lengths, at once. */
+  readonly combined: boolean;
+}
+
 /** Who makes nodes of goals. */
 export interface NodeMaker {
   readonly expander: Ways;
   readonly values: Values;
-  readonly bounds: AnswerBounds;
+  readonly bounds: MaskBounds;
   of(goals: readonly (Goal | undefined)[]): Node;
   /** The node of values of any of these. */
   either(some: readonly Node[]): Node;

@@ -2,7 +2,7 @@ import { validate, type Schema as CheckedSchema } from '@cfworker/json-schema';
 import { found } from '../arguments/found.js';
 import type { Goal } from './Alternative.js';
 import { escaped, KEYWORDS, type Json, type JsonObject } from './keywords.js';
-import { FORMATS, JUDGED_FORMATS } from './formats.js';
+import { JUDGED_FORMATS } from './formats.js';
 import { PatternProblem, searched } from './patterns.js';
 import { bare, pointerOf, type SchemaDocument, type Subschema, UnsupportedSchema } from './SchemaDocument.js';
 
@@ -42,18 +42,14 @@ export class Values {
     this.#keep(place, copy);
     for (const [keyword, value] of Object.entries(schema))
       if (value !== undefined) Object.assign(copy, this.#keyword(place, keyword, value));
-    const also = this.#also(place, schema);
-    if (also.length > 0) copy['allOf'] = [...also, ...((copy['allOf'] ?? []) as readonly CheckedSchema[])];
+    const { $dynamicRef: reference } = schema;
+    if (typeof reference === 'string')
+      // A schema may have both, and all that is in its allOf.
+      copy['allOf'] = [
+        this.#reference(this.document.resolveDynamic(place, reference)),
+        ...((copy['allOf'] ?? []) as readonly CheckedSchema[]),
+      ];
     return copy;
-  }
-
-  /** What the interpreter has no keyword for, or only one. */
-  #also(place: Subschema, { $dynamicRef: reference, format }: JsonObject): readonly (CheckedSchema | boolean)[] {
-    const pattern = typeof format === 'string' && !JUDGED_FORMATS.has(format) ? FORMATS.get(format) : undefined;
-    return [
-      ...(typeof reference === 'string' ? [this.#reference(this.document.resolveDynamic(place, reference))] : []),
-      ...(pattern === undefined ? [] : [{ pattern } as CheckedSchema]),
-    ];
   }
 
   #reference(target: Subschema): CheckedSchema {

@@ -83,7 +83,7 @@ export const FORMATS: ReadonlyMap<string, string> = new Map(
   Object.entries(WRITTEN).map(([name, pattern]) => [name, translated(`^${pattern}$`)]),
 );
 
-/** Formats that the interpreter of `Values` looks at by itself; `regex` has no pattern. Others say nothing. */
+/** Formats that the interpreter of `Values` looks at, whatever is written; `regex` by it alone. */
 export const JUDGED_FORMATS: ReadonlySet<string> = new Set([
   ...['date', 'time', 'date-time', 'duration', 'email', 'hostname', 'ipv4', 'ipv6', 'uuid', 'uri', 'uri-reference'],
   ...['uri-template', 'json-pointer', 'relative-json-pointer', 'regex'],

@@ -4,7 +4,7 @@
  */
 export const SCHEMA_LIMITS = {
   /** UTF-16 units of it, as JSON.stringify writes it. */
-  textUnits: 2 ** 18,
+  textUnits: 2 ** 20,
   /** Objects and arrays inside of one another. */
   depth: 64,
   /** Schemas in it, itself included. */
@@ -22,8 +22,14 @@ export const SCHEMA_LIMITS = {
   countings: 64,
   /** Repetitions that one part of a pattern may come to, as `{n,m}` inside of `{n,m}` multiply. */
   patternRepeats: 10_000,
+  /** Repetitions within repetitions of a pattern that masks count, multiplied. */
+  places: 4096,
+  /** Repetitions behind what repeats without end that masks count. */
+  placesBehind: 32,
   /** UTF-16 units of one pattern. */
   patternUnits: 10_000,
+  /** Parts of a schema that are tried where the grammar's engine refuses the whole. */
+  refusalTries: 64,
   /** Bytes of a pattern that lists names one by one; the grammar's engine is given none longer. */
   writtenPattern: 4096,
   /** Digits of `multipleOf` as a whole number: so many remainders the grammar's engine tells apart. */

@@ -58,7 +58,10 @@ function countings(optional: number, least: number, most: number): readonly Coun
     if (found.length > SCHEMA_LIMITS.countings) return;
     if (count >= least && most === Infinity) found.push({ optional: present, more: { min: 0, max: Infinity } });
     else if (count === most)
-      found.push({ optional: Array.from({ length: optional }, (_, at) => present[at] ?? false), more: { min: 0, max: 0 } });
+      found.push({
+        optional: Array.from({ length: optional }, (_, at) => present[at] ?? false),
+        more: { min: 0, max: 0 },
+      });
     else if (present.length === optional)
       found.push({ optional: present, more: { min: Math.max(0, least - count), max: most - count } });
     else {
@@ -92,7 +95,7 @@ function others(
   });
   const named = names.map((goal) => namePattern(goal, known, nodes));
   if (named.length > 0 && (named.length > 1 || patterns.length > 0)) nodes.leave('propertyNames');
-  if (named.length === 0 || patterns.length > 0) return [...apart(patterns, rest, properties, nodes), { node: rest }];
+  if (named.length === 0 || patterns.length > 0) return [...apart(patterns, rest, nodes), { node: rest }];
   const pattern = named[0] === undefined ? undefined : besides(named[0], known);
   if (pattern === undefined) return [];
   if (!properties.some(({ name, node }) => node !== undefined && regexOf(pattern).test(name)))
@@ -102,22 +105,12 @@ function others(
   return [{ node: rest }];
 }
 
-/**
- * Patterns as the grammar's engine takes them: no name matches two, and where it makes one schema of what a listed name
- * and a pattern that it matches say, values are simple. Else values of either are let through.
- */
+/** Patterns such that no name matches two: of others values of either are let through. */
 function apart(
   patterns: readonly (OtherNames & { readonly pattern: string })[],
   rest: Node,
-  properties: ObjectKind['properties'],
   nodes: NodeMaker,
 ): readonly OtherNames[] {
-  const isListed = ({ pattern }: { readonly pattern: string }): boolean =>
-    properties.some(({ name, node }) => node !== undefined && regexOf(pattern).test(name));
-  if (patterns.some(isListed)) {
-    nodes.leave('patternProperties');
-    return [{ node: nodes.either([...patterns.map(({ node }) => node), rest]) }];
-  }
   if (patterns.length < 2 || areApart(patterns.map(({ pattern }) => pattern))) return patterns;
   nodes.leave('patternProperties');
   const pattern = `^(?:${patterns.map(({ pattern: one }) => one.slice(1, -1)).join('|')})$`;

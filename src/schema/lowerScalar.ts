@@ -79,6 +79,8 @@ export function stringSchema(
 ): readonly ScalarKind[] {
   if (minLength > (maxLength ?? Infinity)) return [];
   const all = [...patterns, ...formats.flatMap((name) => FORMATS.get(name) ?? [])].map(quotable);
+  if (!bounds.combined && all[0] !== undefined)
+    return [{ kind: 'values', schema: { type: 'string', pattern: all[0] } }];
   // What a pattern repeats is bounded there.
   const most = maxLength ?? (all.length > 0 ? undefined : Math.max(bounds.stringLength, minLength));
   const base = { type: 'string', ...(minLength > 0 && { minLength }), ...(most !== undefined && { maxLength: most }) };

@@ -3,7 +3,8 @@ import { type Json, type JsonObject, TYPES } from './keywords.js';
 import { SCHEMA_LIMITS } from './limits.js';
 import { objectsOf } from './lowerObject.js';
 import { numberSchema, stringSchema } from './lowerScalar.js';
-import type { AnswerBounds, Kind, ListKind, Node, NodeMaker, ObjectKind, OtherNames } from './Node.js';
+import type { AnswerBounds, Kind, ListKind, MaskBounds, Node, NodeMaker, ObjectKind, OtherNames } from './Node.js';
+import { otherNames } from './otherNames.js';
 import { noneOf, quotable } from './patterns.js';
 import { type Subschema, UnsupportedSchema } from './SchemaDocument.js';
 import type { Values } from './Values.js';
@@ -18,7 +19,7 @@ export class Nodes implements NodeMaker {
     readonly expander: Ways,
     readonly values: Values,
     private readonly place: Subschema,
-    readonly bounds: AnswerBounds,
+    readonly bounds: MaskBounds,
   ) {}
 
   /** The node of all these goals together; its kinds are there after `settle`. */
@@ -141,16 +142,6 @@ function countOf({ kinds }: Node): number {
   }, 0);
 }
 
-/**
- * The names that are written besides listed ones: patterns that no value has are left out, unless they say what others
- * are not called.
- */
-function writtenOthers({ of }: ObjectKind['more']): readonly OtherNames[] {
-  return of.some(({ pattern, node }) => pattern === undefined && node.possible)
-    ? of
-    : of.filter(({ node }) => node.possible);
-}
-
 /** How JSON is written: nothing between the parts, and escapes for what needs them; `short` without those by number. */
 const PLAIN = { whitespace_flexible: false, item_separator: ',', key_separator: ':' };
 const ESCAPES = { all: 'nrbtf\\"u', short: 'nrbtf\\"' };
@@ -168,8 +159,9 @@ export function lowered(root: Node, nodes: Nodes): Json {
   const named = nodes.all.filter(
     (node) => node !== root && (uses.get(node) ?? 0) > 1 && node.kinds.some(({ kind }) => kind !== 'values'),
   );
+  const others = new Map(objects.map((kind) => [kind, otherNames(kind, nodes)]));
   const write = (othersByPattern: boolean): object =>
-    new SchemaWriter(root, new Set([...named, root]), othersByPattern, nodes.bounds).whole(named);
+    new SchemaWriter(root, new Set([...named, root]), others, othersByPattern, nodes.bounds).whole(named);
   // Where names besides known ones are written with letters escaped by number, they may be known ones after all: there
   // such escapes are not written.
   const besides = objects.filter(
@@ -208,6 +200,7 @@ class SchemaWriter {
   constructor(
     private readonly root: Node,
     private readonly named: ReadonlySet<Node>,
+    private readonly others: ReadonlyMap<ObjectKind, readonly OtherNames[]>,
     private readonly othersByPattern: boolean,
     private readonly bounds: AnswerBounds,
   ) {}
@@ -255,15 +248,17 @@ class SchemaWriter {
     };
   }
 
-  #object({ properties, more }: ObjectKind): JsonObject {
+  #object(kind: ObjectKind): JsonObject {
+    const { properties, more } = kind;
     const required = properties.filter((property) => property.required).map(({ name }) => name);
     const names = properties.map(({ name }) => name);
+    const written = this.others.get(kind) ?? [];
     const of =
       this.othersByPattern && names.length > 0
-        ? writtenOthers(more).map((others) => ({ ...others, pattern: others.pattern ?? noneOf(names) }))
-        : writtenOthers(more);
+        ? written.map((others) => ({ ...others, pattern: others.pattern ?? noneOf(names) }))
+        : written;
     const patterns = of.filter(({ pattern }) => pattern !== undefined);
-    const others = this.#write(of.find(({ pattern }) => pattern === undefined)?.node);
+    const others = of.filter(({ pattern, node }) => pattern === undefined && node.possible).map(({ node }) => node);
     const free = properties.some((property) => !property.required && property.node?.possible === true);
     return {
       type: 'object',
@@ -274,7 +269,8 @@ class SchemaWriter {
           patterns.map(({ pattern = '', node }) => [quotable(pattern), this.#write(node)]),
         ),
       }),
-      additionalProperties: others,
+      additionalProperties:
+        others.length <= 1 ? this.#write(others[0]) : { anyOf: others.map((node) => this.#write(node)) },
       ...(more.min > 0 && { minProperties: required.length + more.min }),
       ...(more.max !== undefined && { maxProperties: required.length + more.max }),
       // Beside properties that may be there the grammar's engine counts no others.
