@@ -83,7 +83,7 @@ export class EnforcedSchema {
   /** None where no value satisfies it. */
   #grammarAt(place: Subschema): Json | undefined {
     try {
-      return this.#lower(place, false).grammar;
+      return withinTime(SCHEMA_LIMITS.milliseconds, () => this.#lower(place, false).grammar)?.value;
     } catch (error) {
       if (error instanceof UnsupportedSchema) return undefined;
       throw error;

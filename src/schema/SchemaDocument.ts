@@ -53,6 +53,17 @@ export class SchemaDocument {
     return [...this.#byPointer.values()];
   }
 
+  /** Addresses of schemas that this one refers to and does not hold. */
+  outside(): readonly string[] {
+    const addresses = this.all.flatMap(({ schema, base }) =>
+      (isObject(schema) ? [schema['$ref'], schema['$dynamicRef']] : []).flatMap((reference) => {
+        const address = typeof reference === 'string' ? addressOf(reference, base) : undefined;
+        return address === undefined ? [] : [splitAt(address, '#')[0]];
+      }),
+    );
+    return [...new Set(addresses)].filter((address) => !this.#byAddress.has(address));
+  }
+
   /** The schema at this place below another one. */
   below(schema: Subschema, rest: string): Subschema {
     const pointer = pointerOf(schema, rest);

@@ -27,8 +27,6 @@ export function objectsOf(rule: ObjectRule, nodes: NodeMaker): readonly ObjectKi
   const [least, most] = [Math.max(0, minProperties - required.length), maxProperties - required.length];
   const counted = countings(optional.length, least, most);
   if (counted === undefined) nodes.leave(least > 0 ? 'minProperties' : 'maxProperties');
-  // A name may be written twice, and counts once then.
-  if (counted?.some(({ more }) => more.min > 1)) nodes.leave('minProperties');
   return (counted ?? [{ optional: [], more: { min: 0, max: Infinity } }]).map(({ optional: present, more }) => {
     const states = new Map(optional.map(({ name }, at) => [name, present[at]] as const));
     return {

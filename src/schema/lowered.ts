@@ -155,6 +155,8 @@ export function lowered(root: Node, nodes: Nodes): Json {
   const objects = [...uses.keys()].flatMap((node) =>
     node.kinds.filter((kind): kind is ObjectKind => kind.kind === 'object' && isPossible(kind)),
   );
+  // A name may be written twice, and counts once then.
+  if (objects.some(({ more }) => more.min > 1)) nodes.leave('minProperties');
   // What stands in several places, or in itself, has a name; scalars are short enough to be written again.
   const named = nodes.all.filter(
     (node) => node !== root && (uses.get(node) ?? 0) > 1 && node.kinds.some(({ kind }) => kind !== 'values'),

@@ -129,7 +129,7 @@ describeGrammars('answers that are held to a format', () => {
     };
     const run = (responseFormat: unknown): Promise<RowResult[]> =>
       all(engine.generate(read(), { responseFormat: responseFormat as never }));
-    await expect(run({ type: 'json_schema', schema: { uniqueItems: true } })).rejects.toThrow(ResponseFormatError);
+    await expect(run({ type: 'json_schema', schema: { $ref: 'x.json' } })).rejects.toThrow(ResponseFormatError);
     await expect(run({ type: 'regex', regex: '(' })).rejects.toThrow(ResponseFormatError);
     expect(() => engine.generate(read(), { responseFormat: { type: 'regex' } as never })).toThrow(UsageError);
     expect(() => engine.generate([], { schema: z.object({}), responseFormat: { type: 'text' } })).toThrow(

@@ -3,7 +3,7 @@ import type { GrammarAddon, GrammarKind, NativeGrammar, NativeVocabulary } from 
 import { fromNativeError, isNativeError } from '../../bindings/nativeCall.js';
 import { ResponseFormatError } from '../../errors/RowError.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
-import { EnforcedSchema } from '../../schema/EnforcedSchema.js';
+import { ANSWER_BOUNDS, EnforcedSchema } from '../../schema/EnforcedSchema.js';
 import type { Json } from '../../schema/keywords.js';
 import { UnsupportedSchema } from '../../schema/SchemaDocument.js';
 import { jsonOf, type AnswerFormat, type ReadAnswer } from './AnswerFormat.js';
@@ -61,7 +61,11 @@ export class Grammars {
       const grammar = await this.native(kind, text, format);
       return format.type === 'choices' ? choicesFormat(grammar, format.choices) : { grammar, read: asText };
     }
-    const schema = new EnforcedSchema(format.schema);
+    const { maxStringLength, maxArrayItems } = format;
+    const schema = new EnforcedSchema(format.schema, {
+      stringLength: maxStringLength ?? ANSWER_BOUNDS.stringLength,
+      items: maxArrayItems ?? ANSWER_BOUNDS.items,
+    });
     const read = (answer: string): ReadAnswer => jsonOf(answer, schema);
     return {
       grammar: await this.ofSchema(schema, format),
@@ -73,7 +77,7 @@ export class Grammars {
   /** What the library does not take at first is asked for less; what it does not take then is refused with its place. */
   private async ofSchema(schema: EnforcedSchema, format: HeldFormat): Promise<NativeGrammar> {
     const compiled = (grammar: Json): Promise<NativeGrammar> =>
-      this.native('json-schema', JSON.stringify(grammar), format);
+      this.native('json_schema', JSON.stringify(grammar), format);
     const isRefusal = (error: unknown): error is ResponseFormatError => error instanceof ResponseFormatError;
     try {
       return await compiled(schema.grammar);
