@@ -22,7 +22,7 @@ describe('masks of patterns', () => {
     expect(relaxed(translated(pattern))).toBe(written);
     const schema = new EnforcedSchema({ type: 'string', pattern });
     expect(schema.left).toEqual(['/pattern']);
-    expect(schema.problem('a'.repeat(10_000))).toBeDefined();
+    expect(schema.problem('-'.repeat(10_000))).toBeDefined();
   });
 
   test.each(['^([0-9]{1,3}\\.){3}[0-9]{1,3}$', '^[a-z]{1,9000}$', '^.*a.{0,20}$', '^(?:[0-9a-f]{2}:){5}[0-9a-f]{2}$'])(
