@@ -103,8 +103,8 @@ export class SchemaDocument {
     const target = this.resolve(from, reference, '$dynamicRef');
     const anchor = isObject(target.schema) ? target.schema['$dynamicAnchor'] : undefined;
     // Only an anchor that was made for it is looked for elsewhere.
-    const isMeant = anchor === RECURSIVE ? from.written.has('$dynamicRef') : reference.endsWith(`#${String(anchor)}`);
-    if (typeof anchor !== 'string' || !isMeant || this.#dynamicAnchors.get(anchor) === 1) return target;
+    if (typeof anchor !== 'string' || this.#dynamicAnchors.get(anchor) === 1) return target;
+    if (anchor === RECURSIVE ? !from.written.has('$dynamicRef') : !reference.endsWith(`#${anchor}`)) return target;
     throw new UnsupportedSchema(
       pointerOf(from, '/$dynamicRef'),
       pointerOf(from, '/$dynamicRef').split('/').at(-1),

@@ -54,7 +54,7 @@ export class Values {
 
   #reference(target: Subschema): CheckedSchema {
     this.#copy(target);
-    return { $ref: `#${target.id}` } as CheckedSchema;
+    return { $ref: `#${target.id}` };
   }
 
   #keep(place: Subschema, copy: CheckedSchema | boolean): CheckedSchema | boolean {

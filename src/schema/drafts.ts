@@ -120,15 +120,16 @@ function named(value: Json | undefined, as: string, draft: Draft, say: Say): voi
 }
 
 function dependent(value: Json | undefined, say: Say): void {
-  if (!isObject(value)) return say('dependentSchemas', value, 'dependencies');
-  const entries = Object.entries(value as JsonObject);
-  const some = (isNames: boolean): JsonObject | undefined => {
-    const chosen = entries.filter(([, one]) => Array.isArray(one) === isNames);
-    return chosen.length === 0
-      ? undefined
-      : Object.assign(Object.create(null) as object, Object.fromEntries(chosen) as JsonObject);
-  };
-  const [names, schemas] = [some(true), some(false)];
-  if (names !== undefined) say('dependentRequired', names, 'dependencies');
-  if (schemas !== undefined) say('dependentSchemas', schemas, 'dependencies');
+  if (!isObject(value)) {
+    say('dependentSchemas', value, 'dependencies');
+    return;
+  }
+  for (const [keyword, isNames] of [
+    ['dependentRequired', true],
+    ['dependentSchemas', false],
+  ] as const) {
+    const chosen = Object.create(null) as Record<string, Json | undefined>;
+    for (const [name, one] of Object.entries(value)) if (Array.isArray(one) === isNames) chosen[name] = one;
+    if (Object.keys(chosen).length > 0) say(keyword, chosen, 'dependencies');
+  }
 }

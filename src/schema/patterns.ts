@@ -31,7 +31,7 @@ export function translated(pattern: string): string {
 }
 
 /**
- * A pattern of JSON Schema as a source of a `RegExp` with the flag `u`, to search texts with: also one that is no regular
+ * A pattern of JSON Schema as a source of a `RegExp` with the flag `u`, to search texts with: also one of no regular
  * language. @throws PatternProblem for what is no regular expression
  */
 export function searched(pattern: string): string {

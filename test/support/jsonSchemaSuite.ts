@@ -37,8 +37,8 @@ const of = (folder: keyof typeof DRAFTS): readonly SuiteCase[] =>
     );
 
 /**
- * The schemas of JSON-Schema-Test-Suite, 2020-12 and the drafts before, with what is valid and what is not. That formats
- * say nothing is left out: here they are enforced.
+ * The schemas of JSON-Schema-Test-Suite, 2020-12 and the drafts before, with what is valid and what is not. That
+ * formats say nothing is left out: here they are enforced.
  */
 export const suite: readonly SuiteCase[] = (Object.keys(DRAFTS) as (keyof typeof DRAFTS)[]).flatMap(of);
 

@@ -74,7 +74,7 @@ export class Grammars {
     };
   }
 
-  /** What the library does not take at first is asked for less; what it does not take then is refused with its place. */
+  /** What the library does not take is asked for less; what it does not take then is refused with its place. */
   private async ofSchema(schema: EnforcedSchema, format: HeldFormat): Promise<NativeGrammar> {
     const compiled = (grammar: Json): Promise<NativeGrammar> =>
       this.native('json_schema', JSON.stringify(grammar), format);
