@@ -7,7 +7,7 @@ use llguidance::{Matcher, ParserFactory};
 use serde_json::{json, Value};
 
 /// Keys that are tried, of one value.
-const MOST_TRIES: usize = 2_000;
+const MOST_TRIES: usize = 20_000;
 
 fn main() -> anyhow::Result<()> {
     let mut factory = ParserFactory::new_simple(&ApproximateTokEnv::single_byte_env())?;
