@@ -1,6 +1,7 @@
 // `spillway/jobs`: files, tables and queries in, results out, each row exactly once.
 import '../requireNode.js';
 
+export { bundledSchema } from '../schema/bundledSchema.js';
 export { EnforcedSchema } from '../schema/EnforcedSchema.js';
 export { runJob, type RunJobOptions } from '../jobs/runJob.js';
 export { Job } from '../jobs/Job.js';

@@ -10,11 +10,21 @@ import { UsageError } from '../errors/UsageError.js';
  * what its run says.
  */
 export type ResponseFormat =
-  | { readonly type: 'json_schema'; readonly schema: unknown }
+  | {
+      readonly type: 'json_schema';
+      readonly schema: unknown;
+      /** Characters of a string without `maxLength` or pattern, at most. Default 8192. */
+      readonly maxStringLength?: number;
+      /** Items of an array without `maxItems`, at most, and properties of names that are not listed. Default 1024. */
+      readonly maxArrayItems?: number;
+    }
   | { readonly type: 'regex'; readonly regex: string }
   | { readonly type: 'grammar'; readonly grammar: string }
   | { readonly type: 'choices'; readonly choices: readonly string[] }
   | { readonly type: 'text' };
+
+/** Of `maxStringLength` and `maxArrayItems`: what the grammar's engine counts to for one row. */
+export const MOST_BOUND = 2 ** 16;
 
 /**
  * The format that is meant: OpenAI's `response_format` (`json_schema` with `{name, schema, strict}`, `json_object`)
@@ -33,7 +43,7 @@ export function responseFormatOf(given: unknown): ResponseFormat {
           schema,
           'a JSON Schema: an object, true or false',
         );
-      return { type, schema };
+      return { type, schema, ...boundOf(given, 'maxStringLength'), ...boundOf(given, 'maxArrayItems') };
     }
     case 'json_object':
       return { type: 'json_schema', schema: { type: 'object' } };
@@ -68,6 +78,18 @@ export function formatInWords(format: ResponseFormat): string | undefined {
   if (format.type === 'json_schema')
     return `Answer with JSON alone, which satisfies this JSON Schema:\n${JSON.stringify(format.schema)}`;
   return format.type === 'choices' ? `Answer with one of these alone:\n${format.choices.join('\n')}` : undefined;
+}
+
+/** What ends answers whose schema does not. */
+function boundOf<Name extends 'maxStringLength' | 'maxArrayItems'>(
+  given: Readonly<Record<string, unknown>>,
+  name: Name,
+): { readonly [Key in Name]?: number } {
+  const value = given[name];
+  if (value === undefined || value === null) return {};
+  if (!Number.isSafeInteger(value) || (value as number) < 1 || (value as number) > MOST_BOUND)
+    return refuse(name, value, `a whole number from 1 to ${MOST_BOUND}`);
+  return { [name]: value } as { readonly [Key in Name]?: number };
 }
 
 function textOf(field: string, value: unknown): string {

@@ -42,6 +42,8 @@ export interface PropertiesLayer {
 export interface ListRule {
   readonly minItems: number;
   readonly maxItems?: number;
+  /** No two items are alike. */
+  readonly unique: boolean;
   readonly layers: readonly ItemsLayer[];
 }
 
@@ -80,7 +82,7 @@ const NOTHING: Alternative = {
   types: new Set(TYPES),
   number: { multipleOf: [], integer: false },
   string: { minLength: 0, patterns: [], formats: [] },
-  list: { minItems: 0, layers: [] },
+  list: { minItems: 0, unique: false, layers: [] },
   object: { minProperties: 0, required: [], absent: new Set(), names: [], layers: [] },
   evaluated: { names: new Set(), patterns: new Set(), items: 0 },
 };
@@ -128,6 +130,7 @@ export function both(a: Alternative, b: Alternative): Alternative | undefined {
     list: {
       ...upTo('maxItems', a.list, b.list),
       minItems: Math.max(a.list.minItems, b.list.minItems),
+      unique: a.list.unique || b.list.unique,
       layers: [...a.list.layers, ...b.list.layers],
     },
     object: {
@@ -231,6 +234,6 @@ export interface Ways {
   goal(schema: Subschema, rest: string, holds?: boolean): Goal;
   limited(ways: readonly Alternative[], place: Pick<Place, 'schema' | 'keyword'>): readonly Alternative[];
   target(place: Place): Subschema;
-  /** @throws UnsupportedSchema */
-  refuse(place: Pick<Place, 'schema' | 'keyword'>, problem: string, cause?: unknown): never;
+  /** Leaves what a keyword says to the look at the whole value. */
+  leave(place: Pick<Place, 'schema' | 'keyword'>): void;
 }

@@ -1,35 +1,45 @@
 import { isNativeError } from 'node:util/types';
 import { StepLimit, Steps } from '../regex/Steps.js';
 import { Expander } from './Expander.js';
-import type { Json } from './keywords.js';
+import { type Json, subschemas } from './keywords.js';
 import { SCHEMA_LIMITS } from './limits.js';
 import { lowered, Nodes } from './lowered.js';
-import { SchemaDocument, UnsupportedSchema } from './SchemaDocument.js';
+import type { AnswerBounds } from './Node.js';
+import { SchemaDocument, type Subschema, UnsupportedSchema } from './SchemaDocument.js';
 import { Values } from './Values.js';
 
+/** What ends answers by default. */
+export const ANSWER_BOUNDS: AnswerBounds = { stringLength: 8192, items: 1024 };
+
 /**
- * A JSON Schema (2020-12) that answers can be held to: every value that the grammar lets through is valid. Keys stand
- * in the schema's order, numbers are written without an exponent, nothing stands between the parts;
+ * A JSON Schema that answers are held to: by a grammar as far as one can say it, and by a look at the whole value. Keys
+ * stand in the schema's order, numbers are written without an exponent, nothing stands between the parts;
  * docs/structured-output.md says what else is fixed.
  */
 export class EnforcedSchema {
   /** What the grammar is made of: a JSON Schema of few keywords, with every choice written out. */
   readonly grammar: Json;
+  /** Pointers of what the grammar does not say, or not all of: the look at the whole value does. */
+  readonly left: readonly string[];
   readonly #document: SchemaDocument;
   readonly #values: Values;
 
   /** @throws UnsupportedSchema with the pointer of what cannot be enforced, or is no schema, or too large */
-  constructor(schema: unknown) {
-    this.#document = new SchemaDocument(schema);
-    this.#values = new Values(this.#document, this.#document.steps);
-    const made = withinSteps(() => this.#lower());
-    if (made === undefined)
-      throw new UnsupportedSchema(
-        '',
-        undefined,
-        `found a schema that takes more than ${SCHEMA_LIMITS.steps} steps to read, expected a simpler one`,
-      );
-    this.grammar = made.value;
+  constructor(
+    schema: unknown,
+    private readonly bounds: AnswerBounds = ANSWER_BOUNDS,
+  ) {
+    const read = withinSteps(() => {
+      const document = new SchemaDocument(schema);
+      return { document, values: new Values(document, document.steps) };
+    });
+    if (read === undefined) throw tooLarge();
+    this.#document = read.value.document;
+    this.#values = read.value.values;
+    const made = withinSteps(() => this.#lower(this.#document.root, true));
+    if (made === undefined) throw tooLarge();
+    this.grammar = made.value.grammar;
+    this.left = made.value.left;
   }
 
   /** What is wrong with a value, in words; undefined where it is valid. */
@@ -40,14 +50,64 @@ export class EnforcedSchema {
     return looked === undefined ? `it cannot be looked at in ${SCHEMA_LIMITS.valueSteps} steps` : looked.value;
   }
 
-  #lower(): Json {
-    const { root } = this.#document;
-    const nodes = new Nodes(new Expander(this.#document), this.#values, root);
-    const whole = nodes.of([{ schema: root, holds: true }]);
-    nodes.settle();
-    if (!whole.possible) throw new UnsupportedSchema('', 'false', 'found a schema that no value satisfies');
-    return lowered(whole, nodes);
+  /**
+   * A grammar of which the engine is asked less: of a string one pattern, and not its length besides. The look at the
+   * whole value does the rest.
+   */
+  looser(): Json {
+    return this.#lower(this.#document.root, false).grammar;
   }
+
+  /**
+   * Where in the schema the engine refuses to go on: the pointer of the innermost schema that it does not take by
+   * itself, as far as a few tries tell.
+   */
+  async refusedAt(isTaken: (grammar: Json) => Promise<boolean>): Promise<string> {
+    let place = this.#document.root;
+    const tried = new Set<Subschema>();
+    for (let next: Subschema | undefined = place; next !== undefined;) {
+      place = next;
+      next = undefined;
+      for (const [rest] of subschemas(typeof place.schema === 'boolean' ? {} : place.schema)) {
+        const below = this.#document.below(place, rest);
+        if (tried.size >= SCHEMA_LIMITS.refusalTries || tried.has(below)) continue;
+        tried.add(below);
+        const grammar = this.#grammarAt(below);
+        if (grammar === undefined || (await isTaken(grammar))) continue;
+        next = below;
+        break;
+      }
+    }
+    return place.pointer;
+  }
+
+  /** None where no value satisfies it. */
+  #grammarAt(place: Subschema): Json | undefined {
+    try {
+      return withinSteps(() => this.#lower(place, false).grammar)?.value;
+    } catch (error) {
+      if (error instanceof UnsupportedSchema) return undefined;
+      throw error;
+    }
+  }
+
+  #lower(place: Subschema, combined: boolean): { readonly grammar: Json; readonly left: readonly string[] } {
+    const expander = new Expander(this.#document);
+    const nodes = new Nodes(expander, this.#values, place, { ...this.bounds, combined });
+    const whole = nodes.of([{ schema: place, holds: true }]);
+    nodes.settle();
+    if (!whole.possible)
+      throw new UnsupportedSchema('', 'false', 'found a schema that no value satisfies, or none that can be written');
+    return { grammar: lowered(whole, nodes), left: [...expander.left] };
+  }
+}
+
+function tooLarge(): UnsupportedSchema {
+  return new UnsupportedSchema(
+    '',
+    undefined,
+    `found a schema that takes more than ${SCHEMA_LIMITS.steps} steps to read, expected a simpler one`,
+  );
 }
 
 /**

@@ -1,4 +1,3 @@
-import { found } from '../arguments/found.js';
 import {
   alternative,
   type Alternative,
@@ -12,23 +11,27 @@ import {
   without,
 } from './Alternative.js';
 import { disjoint } from './disjoint.js';
-import { FORMATS } from './formats.js';
-import { escaped, type Json, type JsonObject, type TypeName } from './keywords.js';
+import { FORMATS, JUDGED_FORMATS } from './formats.js';
+import { escaped, type Json, type JsonObject, type TypeName, TYPES } from './keywords.js';
 import { SCHEMA_LIMITS } from './limits.js';
 import { negated } from './negated.js';
 import { PatternProblem, translated } from './patterns.js';
-import { type SchemaDocument, type Subschema, UnsupportedSchema } from './SchemaDocument.js';
+import { relaxed } from './relaxed.js';
+import { pointerOf, type SchemaDocument, type Subschema, UnsupportedSchema } from './SchemaDocument.js';
 
 /** What it takes to put two ways together, roughly. */
 const STEPS_A_WAY = 100;
 
 /**
  * Says in which ways a value satisfies a schema: choices between subschemas are multiplied out, down to the value's own
- * properties and items.
+ * properties and items. What no mask can say is left to the look at the whole value: values are valid in no other way
+ * than these, but not each of these is valid.
  */
 export class Expander implements Ways {
   readonly #underWay = new Set<string>();
   readonly #known = new Map<string, readonly Alternative[]>();
+  /** Pointers of what is left to the look at the whole value. */
+  readonly left = new Set<string>();
 
   constructor(readonly document: SchemaDocument) {}
 
@@ -71,18 +74,18 @@ export class Expander implements Ways {
     }
   }
 
-  /** The ways in which one of each hold together. @throws UnsupportedSchema where there are too many */
+  /** The ways in which one of each hold together; those of sets that make them too many are left out. */
   together(
     sets: readonly (readonly Alternative[])[],
     { schema, keyword }: Pick<Place, 'schema' | 'keyword'>,
   ): readonly Alternative[] {
     let ways: readonly Alternative[] = [ANY];
     for (const set of sets) {
-      if (ways.length * set.length > SCHEMA_LIMITS.alternatives)
-        this.refuse(
-          { schema, keyword },
-          `found more than ${SCHEMA_LIMITS.alternatives} combinations of alternatives, expected at most so many`,
-        );
+      if (ways.length * set.length > SCHEMA_LIMITS.alternatives) {
+        this.leave({ schema, keyword });
+        ways = ways.map((way) => ({ ...way, evaluated: EVERYTHING.evaluated }));
+        continue;
+      }
       this.document.steps.take(STEPS_A_WAY * ways.length * set.length);
       ways = ways.flatMap((way) => set.flatMap((other) => both(way, other) ?? []));
     }
@@ -94,23 +97,18 @@ export class Expander implements Ways {
     return { schema: this.document.below(schema, rest), holds };
   }
 
-  refuse({ schema, keyword }: Pick<Place, 'schema' | 'keyword'>, problem: string, cause?: unknown): never {
-    throw new UnsupportedSchema(
-      `${schema.pointer}/${keyword}`,
-      keyword,
-      problem,
-      cause === undefined ? undefined : { cause },
-    );
+  leave({ schema, keyword }: Pick<Place, 'schema' | 'keyword'>): void {
+    this.left.add(pointerOf(schema, `/${keyword}`));
   }
 
-  /** A pattern of the schema, as one that can be enforced. */
-  pattern(place: Pick<Place, 'schema' | 'keyword'>, pattern: string): string {
-    try {
-      return translated(pattern);
-    } catch (error) {
-      if (error instanceof PatternProblem) this.refuse(place, `${found(pattern)}: ${error.message}`, error);
-      throw error;
-    }
+  /** A pattern of the schema, as one that masks can hold to; undefined where it is left. */
+  pattern(place: Pick<Place, 'schema' | 'keyword'>, pattern: string): string | undefined {
+    const whole = translatedOrNone(pattern);
+    const written = whole === undefined ? undefined : relaxed(whole);
+    if (written !== whole || written === undefined || written.length > SCHEMA_LIMITS.writtenPattern) this.leave(place);
+    if (written === undefined || written.length > SCHEMA_LIMITS.writtenPattern) return undefined;
+    // Names that match more would be said more of.
+    return written === whole || place.keyword === 'pattern' ? written : undefined;
   }
 
   /** Where a reference leads. */
@@ -171,26 +169,45 @@ export class Expander implements Ways {
       case 'exclusiveMaximum':
         return [alternative({ number: { [keyword]: value as number } })];
       case 'multipleOf':
-        return [alternative({ number: { multipleOf: [this.#divisor(place)] } })];
+        if (isCounted(value as number)) return [alternative({ number: { multipleOf: [value as number] } })];
+        this.leave(place);
+        return Number.isInteger(value)
+          ? [
+              alternative({ types: TYPES.filter((type) => type !== 'number') }),
+              alternative({ types: ['number'], number: { integer: true } }),
+            ]
+          : undefined;
       case 'minLength':
       case 'maxLength':
         return [alternative({ string: { [keyword]: value as number } })];
-      case 'pattern':
-        return [alternative({ string: { patterns: [this.pattern(place, value as string)] } })];
+      case 'pattern': {
+        const pattern = this.pattern(place, value as string);
+        return pattern === undefined ? undefined : [alternative({ string: { patterns: [pattern] } })];
+      }
       case 'format':
-        if (!FORMATS.has(value as string))
-          this.refuse(place, `found ${found(value)}, expected one of ${[...FORMATS.keys()].join(', ')}`);
-        return [alternative({ string: { formats: [value as string] } })];
+        if (FORMATS.has(value as string)) return [alternative({ string: { formats: [value as string] } })];
+        if (JUDGED_FORMATS.has(value as string)) this.leave(place);
+        return undefined;
       case 'minItems':
       case 'maxItems':
         return [alternative({ list: { [keyword]: value as number } })];
       case 'uniqueItems':
-        if (value === true && !(((siblings['maxItems'] as number | undefined) ?? 2) <= 1))
-          this.refuse(place, 'found true, which cannot be enforced, expected false');
-        return undefined;
-      case 'contains':
-        if (siblings['minContains'] === 0 && siblings['maxContains'] === undefined && !annotated) return undefined;
-        return this.refuse(place, 'found a keyword that cannot be enforced; `items` and `prefixItems` can');
+        if (value !== true) return undefined;
+        if (!(((siblings['maxItems'] as number | undefined) ?? 2) <= 1)) this.leave(place);
+        return [alternative({ list: { unique: true } })];
+      case 'contains': {
+        const { minContains: least = 1, maxContains: most } = siblings as {
+          readonly [name: string]: number | undefined;
+        };
+        if (least > 0 || most !== undefined || annotated) this.leave(place);
+        return [
+          alternative({
+            list: { minItems: least },
+            // Which of the items it speaks of nobody knows before.
+            ...(annotated && { evaluated: { items: Infinity } }),
+          }),
+        ];
+      }
       case 'prefixItems':
       case 'items':
         // Said once, by the first of them.
@@ -224,17 +241,18 @@ export class Expander implements Ways {
   }
 
   limited(ways: readonly Alternative[], place: Pick<Place, 'schema' | 'keyword'>): readonly Alternative[] {
-    if (ways.length > SCHEMA_LIMITS.alternatives)
-      this.refuse(place, `found ${ways.length} alternatives, expected at most ${SCHEMA_LIMITS.alternatives}`);
-    return ways;
+    if (ways.length <= SCHEMA_LIMITS.alternatives) return ways;
+    this.leave(place);
+    return [EVERYTHING];
   }
 
   /** Each set of subschemas that hold together. */
   #anySet(goals: readonly Goal[], place: Place): readonly Alternative[] {
     if (goals.length > SCHEMA_LIMITS.unevaluatedBranches) {
-      this.refuse(
+      this.leave(place);
+      return this.limited(
+        goals.flatMap((goal) => this.ways(goal)).map((way) => ({ ...way, evaluated: EVERYTHING.evaluated })),
         place,
-        `found ${goals.length} schemas beside unevaluatedProperties or unevaluatedItems, expected at most ${SCHEMA_LIMITS.unevaluatedBranches}`,
       );
     }
     const ways = goals.map((goal) => this.ways(goal, true));
@@ -293,24 +311,6 @@ export class Expander implements Ways {
     );
   }
 
-  #divisor(place: Place): number {
-    const value = place.value as number;
-    if (value < 1e-9 || value >= 2 ** 32 || significantDigits(value) > SCHEMA_LIMITS.multipleOfDigits)
-      this.refuse(
-        place,
-        `found ${found(value)}, expected from 1e-9 on, with at most ${SCHEMA_LIMITS.multipleOfDigits} digits`,
-      );
-    // As the grammar's engine counts digits: 0.07 times ten is 0.7000000000000001, and so on.
-    let digits = value;
-    while (!Number.isInteger(digits)) digits *= 10;
-    if (digits >= 2 ** 32)
-      this.refuse(
-        place,
-        `found ${found(value)}, which the grammar's engine cannot count in: multiplied by ten, as a double, it never comes to its digits; expected another one, or whole numbers of a smaller unit`,
-      );
-    return value;
-  }
-
   #items(schema: Subschema, siblings: JsonObject): Alternative {
     const prefix = ((siblings['prefixItems'] ?? []) as readonly Json[]).map((_, at) =>
       this.goal(schema, `/prefixItems/${at}`),
@@ -329,8 +329,14 @@ export class Expander implements Ways {
       additionalProperties,
     } = siblings as { readonly [name: string]: JsonObject };
     const patterns = new Map<string, readonly Goal[]>();
+    let hidden = false;
     for (const written of Object.keys(patternProperties)) {
       const pattern = this.pattern({ schema, keyword: 'patternProperties' }, written);
+      // Then nothing is said of names that are not listed: some of them are its.
+      if (pattern === undefined) {
+        hidden = true;
+        continue;
+      }
       const goal = this.goal(schema, `/patternProperties/${escaped(written)}`);
       patterns.set(pattern, [...(patterns.get(pattern) ?? []), goal]);
     }
@@ -339,12 +345,12 @@ export class Expander implements Ways {
         Object.keys(properties).map((name) => [name, this.goal(schema, `/properties/${escaped(name)}`)]),
       ),
       patterns,
-      rest: additionalProperties === undefined ? undefined : this.goal(schema, '/additionalProperties'),
+      rest: additionalProperties === undefined || hidden ? undefined : this.goal(schema, '/additionalProperties'),
     };
     return alternative({
       object: { layers: [layer] },
       evaluated:
-        additionalProperties === undefined
+        additionalProperties === undefined && !hidden
           ? { names: new Set(layer.properties.keys()), patterns: new Set(layer.patterns.keys()) }
           : { names: 'all' },
     });
@@ -374,12 +380,25 @@ export class Expander implements Ways {
   }
 }
 
-/** Without zeros before and behind them. */
-function significantDigits(value: number): number {
-  return String(value)
-    .replace(/e.*$/, '')
-    .replace('.', '')
-    .replace(/^0+|0+$/g, '').length;
+function translatedOrNone(pattern: string): string | undefined {
+  try {
+    return translated(pattern);
+  } catch (error) {
+    if (error instanceof PatternProblem) return undefined;
+    throw error;
+  }
+}
+
+/** Of which nothing is said, and all is spoken. */
+const EVERYTHING: Alternative = { ...ANY, evaluated: { names: 'all', patterns: new Set(), items: Infinity } };
+
+/** Whether the grammar's engine can count in a divisor. */
+function isCounted(divisor: number): boolean {
+  if (divisor < 1e-9 || divisor >= 2 ** 32) return false;
+  // As it comes to digits: 0.07 times ten is 0.7000000000000001, and so on.
+  let digits = divisor;
+  while (!Number.isInteger(digits)) digits *= 10;
+  return digits <= SCHEMA_LIMITS.remainders;
 }
 
 /** The first of the keywords that speak of properties together. */

@@ -1,4 +1,4 @@
-import type { Goal, Ways } from './Alternative.js';
+import type { Goal, Place, Ways } from './Alternative.js';
 import type { JsonObject } from './keywords.js';
 import type { Values } from './Values.js';
 
@@ -8,13 +8,13 @@ export interface ListKind {
   readonly rest: Node;
   readonly minItems: number;
   readonly maxItems?: number;
+  /** No two items are alike. */
+  readonly unique: boolean;
 }
 
 /** Names that a schema does not list: those of a pattern, or all that no pattern matches. */
 export interface OtherNames {
   readonly pattern?: string;
-  /** What speaks of them. */
-  readonly keyword: 'patternProperties' | 'propertyNames' | 'additionalProperties';
   readonly node: Node;
 }
 
@@ -47,9 +47,28 @@ export interface Node {
   possible: boolean;
 }
 
+/** What ends answers where their schema does not. */
+export interface AnswerBounds {
+  /** Characters of a string without `maxLength`. */
+  readonly stringLength: number;
+  /** Items of a list without `maxItems`, and properties of names that are not listed without `maxProperties`. */
+  readonly items: number;
+}
+
+/** What masks are asked for besides. */
+export interface MaskBounds extends AnswerBounds {
+  /** Whether strings have several patterns, or a pattern and lengths, at once. */
+  readonly combined: boolean;
+}
+
 /** Who makes nodes of goals. */
 export interface NodeMaker {
   readonly expander: Ways;
   readonly values: Values;
+  readonly bounds: MaskBounds;
   of(goals: readonly (Goal | undefined)[]): Node;
+  /** The node of values of any of these. */
+  either(some: readonly Node[]): Node;
+  /** Leaves what a keyword of these schemas says to the look at the whole value. */
+  leave(keyword: Place['keyword']): void;
 }

@@ -2,7 +2,8 @@ import { Steps } from '../regex/Steps.js';
 import { found } from '../arguments/found.js';
 import { isObject } from '../arguments/isObject.js';
 import { ResponseFormatError } from '../errors/RowError.js';
-import { DRAFTS, type Json, type JsonObject, KEYWORDS, OLDER, subschemas, wrongValue } from './keywords.js';
+import { type Draft, draftNamed, EXPECTED_DRAFTS, inWordsOf2020, type Reading, RECURSIVE } from './drafts.js';
+import { type Json, type JsonObject, subschemas, wrongValue } from './keywords.js';
 import { SCHEMA_LIMITS } from './limits.js';
 
 /** A schema somewhere in a document. */
@@ -10,9 +11,20 @@ export interface Subschema {
   /** Its number, which tells it from all others of the document. */
   readonly id: number;
   readonly pointer: string;
+  /** In the words of 2020-12, whatever its draft. */
   readonly schema: boolean | JsonObject;
+  /** What its keywords are called where they are written, if otherwise. */
+  readonly written: ReadonlyMap<string, string>;
   /** What references in it are relative to. */
   readonly base: string;
+  /** None where the document says none. */
+  readonly draft: Draft | undefined;
+}
+
+/** Where a keyword of a schema, or what lies in it, is written. */
+export function pointerOf({ pointer, written }: Pick<Subschema, 'pointer' | 'written'>, rest: string): string {
+  const [, keyword = '', below = ''] = /^\/([^/]*)(.*)$/s.exec(rest) ?? [];
+  return `${pointer}/${written.get(keyword) ?? keyword}${below}`;
 }
 
 /** Of a document that does not say what it is called; never looked up. */
@@ -29,13 +41,13 @@ export class SchemaDocument {
   readonly #value: Json;
   readonly #byPointer = new Map<string, Subschema>();
   /** By address, without a fragment or with an anchor as one. */
-  readonly #byAddress = new Map<string, Subschema>();
+  readonly #byAddress = new Map<string, Subschema | 'several'>();
   readonly #dynamicAnchors = new Map<string, number>();
 
   /** @throws UnsupportedSchema */
   constructor(given: unknown) {
     this.#value = plainCopy(given);
-    this.root = this.#enter('', this.#value, NAMELESS);
+    this.root = this.#enter('', this.#value, NAMELESS, undefined);
     if (!this.#byAddress.has(NAMELESS)) this.#byAddress.set(NAMELESS, this.root);
   }
 
@@ -44,27 +56,44 @@ export class SchemaDocument {
     return [...this.#byPointer.values()];
   }
 
+  /** Addresses of schemas that this one refers to and does not hold. */
+  outside(): readonly string[] {
+    const addresses = this.all.flatMap(({ schema, base }) =>
+      (isObject(schema) ? [schema['$ref'], schema['$dynamicRef']] : []).flatMap((reference) => {
+        const address = typeof reference === 'string' ? addressOf(reference, base) : undefined;
+        return address === undefined ? [] : [splitAt(address, '#')[0]];
+      }),
+    );
+    return [...new Set(addresses)].filter((address) => !this.#byAddress.has(address));
+  }
+
   /** The schema at this place below another one. */
-  below({ pointer }: Subschema, rest: string): Subschema {
-    const there = this.#byPointer.get(pointer + rest);
-    if (there === undefined) throw new UnsupportedSchema(pointer + rest, undefined, 'found no schema there');
+  below(schema: Subschema, rest: string): Subschema {
+    const pointer = pointerOf(schema, rest);
+    const there = this.#byPointer.get(pointer);
+    if (there === undefined) throw new UnsupportedSchema(pointer, undefined, 'found no schema there');
     return there;
   }
 
   /** What a `$ref` refers to. @throws UnsupportedSchema for what is not in this document */
   resolve(from: Subschema, reference: string, keyword: '$ref' | '$dynamicRef' = '$ref'): Subschema {
-    const at = `${from.pointer}/${keyword}`;
+    const at = pointerOf(from, `/${keyword}`);
     const missing = (why: string): UnsupportedSchema =>
       new UnsupportedSchema(at, keyword, `found ${found(reference)}, ${why}`);
     const address = addressOf(reference, from.base);
     if (address === undefined) throw missing('which is no address');
     const [resource, fragment] = splitAt(address, '#');
     const owner = this.#byAddress.get(resource);
-    if (owner === undefined) throw missing('which is not in this schema: nothing is fetched; put it into $defs');
+    if (owner === undefined)
+      throw missing(
+        'which is not in this schema: nothing is fetched; put it into $defs, or the file into a folder of schemas (--schema-dir)',
+      );
+    if (owner === 'several') throw missing('which several schemas are called');
     if (fragment === '') return owner;
     if (!fragment.startsWith('/')) {
       const anchored = this.#byAddress.get(address);
       if (anchored === undefined) throw missing('an anchor that is not in this schema');
+      if (anchored === 'several') throw missing('which several schemas are called');
       return anchored;
     }
     const path = decoded(fragment);
@@ -77,11 +106,11 @@ export class SchemaDocument {
     const target = this.resolve(from, reference, '$dynamicRef');
     const anchor = isObject(target.schema) ? target.schema['$dynamicAnchor'] : undefined;
     // Only an anchor that was made for it is looked for elsewhere.
-    if (typeof anchor !== 'string' || !reference.endsWith(`#${anchor}`) || this.#dynamicAnchors.get(anchor) === 1)
-      return target;
+    if (typeof anchor !== 'string' || this.#dynamicAnchors.get(anchor) === 1) return target;
+    if (anchor === RECURSIVE ? !from.written.has('$dynamicRef') : !reference.endsWith(`#${anchor}`)) return target;
     throw new UnsupportedSchema(
-      `${from.pointer}/$dynamicRef`,
-      '$dynamicRef',
+      pointerOf(from, '/$dynamicRef'),
+      pointerOf(from, '/$dynamicRef').split('/').at(-1),
       `found ${found(reference)}, which may refer to several schemas, expected one place with this $dynamicAnchor`,
     );
   }
@@ -91,7 +120,7 @@ export class SchemaDocument {
     const known = this.#byPointer.get(pointer);
     if (known !== undefined) return known;
     let value: Json | undefined = this.#value;
-    let base = owner.base;
+    let { base, draft } = owner;
     let walked = '';
     for (const part of pointer.split('/').slice(1)) {
       if (value === undefined || value === null || typeof value !== 'object') return undefined;
@@ -102,12 +131,12 @@ export class SchemaDocument {
           : undefined
         : (value as JsonObject)[name];
       walked += `/${part}`;
-      base = this.#byPointer.get(walked)?.base ?? base;
+      ({ base, draft } = this.#byPointer.get(walked) ?? { base, draft });
     }
-    return typeof value === 'boolean' || isObject(value) ? this.#enter(pointer, value, base) : undefined;
+    return typeof value === 'boolean' || isObject(value) ? this.#enter(pointer, value, base, draft) : undefined;
   }
 
-  #enter(pointer: string, schema: Json, base: string): Subschema {
+  #enter(pointer: string, schema: Json, base: string, draftAbove: Draft | undefined): Subschema {
     if (typeof schema !== 'boolean' && !isObject(schema))
       throw new UnsupportedSchema(
         pointer,
@@ -120,28 +149,34 @@ export class SchemaDocument {
         undefined,
         `found more than ${SCHEMA_LIMITS.schemas} schemas, expected at most so many`,
       );
-    if (typeof schema === 'boolean') return this.#add(pointer, schema, base);
-    checkKeywords(schema, pointer);
-    const own = this.#baseOf(schema, pointer, base);
-    const entered = this.#add(pointer, schema, own);
+    if (typeof schema === 'boolean')
+      return this.#add({ pointer, schema, base, draft: draftAbove, written: new Map<string, string>() });
+    const draft = draftOf(schema, pointer, draftAbove);
+    const reading = inWordsOf2020(schema, draft);
+    const own = this.#baseOf({ pointer, ...reading }, base);
+    const entered = this.#add({ pointer, ...reading, draft, base: own });
+    checkKeywords(entered, reading.schema);
     this.#name(entered, own !== base);
-    for (const [rest, below] of subschemas(schema))
-      if (!this.#byPointer.has(pointer + rest)) this.#enter(pointer + rest, below, own);
+    for (const [rest, below] of subschemas(reading.schema)) {
+      const place = pointerOf(entered, rest);
+      if (!this.#byPointer.has(place)) this.#enter(place, below, own, draft);
+    }
     return entered;
   }
 
-  #add(pointer: string, schema: boolean | JsonObject, base: string): Subschema {
-    const entered = { id: this.#byPointer.size, pointer, schema, base };
-    this.#byPointer.set(pointer, entered);
+  #add(given: Omit<Subschema, 'id'>): Subschema {
+    const entered = { id: this.#byPointer.size, ...given };
+    this.#byPointer.set(entered.pointer, entered);
     return entered;
   }
 
-  #baseOf({ $id: id }: JsonObject, pointer: string, base: string): string {
+  #baseOf(place: Reading & { readonly pointer: string }, base: string): string {
+    const { $id: id } = place.schema;
     if (typeof id !== 'string') return base;
     const address = addressOf(id, base);
     if (address === undefined || /#./.test(address))
       throw new UnsupportedSchema(
-        `${pointer}/$id`,
+        pointerOf(place, '/$id'),
         undefined,
         `found ${found(id)}, expected an address without a fragment`,
       );
@@ -149,7 +184,7 @@ export class SchemaDocument {
   }
 
   #name(entered: Subschema, isResource: boolean): void {
-    const { schema, base, pointer } = entered;
+    const { schema, base } = entered;
     const { $anchor: anchor, $dynamicAnchor: dynamic } = schema as JsonObject;
     const names = [
       ...(isResource ? [base] : []),
@@ -157,37 +192,33 @@ export class SchemaDocument {
     ];
     for (const name of names) {
       const other = this.#byAddress.get(name);
-      if (other !== undefined)
-        throw new UnsupportedSchema(
-          pointer,
-          undefined,
-          `found two schemas called ${found(name)}, the other at ${other.pointer}`,
-        );
-      this.#byAddress.set(name, entered);
+      // Two of one name are no matter unless somebody refers to it; the root is the one that references in it mean.
+      if (other === undefined) this.#byAddress.set(name, entered);
+      else if (other === 'several' || other.pointer !== '') this.#byAddress.set(name, 'several');
     }
     if (typeof dynamic === 'string') this.#dynamicAnchors.set(dynamic, (this.#dynamicAnchors.get(dynamic) ?? 0) + 1);
   }
 }
 
-function checkKeywords(schema: JsonObject, pointer: string): void {
+function checkKeywords(place: Subschema, schema: JsonObject): void {
   for (const [keyword, value] of Object.entries(schema)) {
     const wrong = value === undefined ? undefined : wrongValue(keyword, value);
-    if (wrong !== undefined) throw new UnsupportedSchema(`${pointer}/${keyword}`, undefined, wrong);
-    if (OLDER.includes(keyword))
-      throw new UnsupportedSchema(
-        `${pointer}/${keyword}`,
-        keyword,
-        'found a keyword of an earlier draft, expected those of 2020-12',
-      );
+    if (wrong !== undefined) throw new UnsupportedSchema(pointerOf(place, `/${keyword}`), undefined, wrong);
   }
-  const { $schema: draft } = schema;
-  if (typeof draft === 'string' && !DRAFTS.has(draft.replace(/#$/, ''))) {
+}
+
+/** What `$schema` says: of the whole document, or of a schema in it that has a name of its own. */
+function draftOf(schema: JsonObject, pointer: string, above: Draft | undefined): Draft | undefined {
+  const { $schema: address, $id: id = schema['id'] } = schema;
+  if (typeof address !== 'string' || (pointer !== '' && typeof id !== 'string')) return above;
+  const draft = draftNamed(address);
+  if (draft === false)
     throw new UnsupportedSchema(
       `${pointer}/$schema`,
       '$schema',
-      `found ${found(draft)}, expected https://json-schema.org/draft/2020-12/schema`,
+      `found ${found(address)}, expected one of ${EXPECTED_DRAFTS}`,
     );
-  }
+  return draft;
 }
 
 /** What was given as JSON data of our own: nothing in it is a program, or changes later. */
@@ -227,11 +258,6 @@ export function bare(value: unknown, depth = Infinity): Json {
   const copy = Object.create(null) as Record<string, Json>;
   for (const [name, one] of Object.entries(value)) copy[name] = bare(one, depth - 1);
   return copy;
-}
-
-/** Whether the schema says nothing about which values are valid. */
-export function isEmpty(schema: boolean | JsonObject): boolean {
-  return schema === true || (isObject(schema) && !Object.keys(schema).some((keyword) => KEYWORDS.has(keyword)));
 }
 
 function addressOf(reference: string, base: string): string | undefined {

@@ -1,6 +1,8 @@
+import { format } from '@cfworker/json-schema';
 import type { Steps } from '../regex/Steps.js';
 import { canonical, same } from './Alternative.js';
 import type { Json, JsonObject } from './keywords.js';
+import { SCHEMA_LIMITS } from './limits.js';
 import type { PatternTests } from './PatternTests.js';
 
 /** A schema whose references are resolved: `$ref` names one of those that the validation is given. */
@@ -84,7 +86,7 @@ export class Validation {
     return same(one, other);
   }
 
-  #text(value: string, { minLength, maxLength, pattern }: Keywords, at: string): string | undefined {
+  #text(value: string, { minLength, maxLength, pattern, format: name }: Keywords, at: string): string | undefined {
     if (minLength !== undefined || maxLength !== undefined) {
       this.steps.take(value.length);
       let length = 0;
@@ -96,7 +98,14 @@ export class Validation {
     }
     if (pattern !== undefined && !this.patterns.test(pattern as string, value, this.steps))
       return `${at}: String does not match pattern.`;
+    if (name !== undefined && !this.#hasFormat(value, name as string))
+      return `${at}: String does not match format "${name as string}".`;
     return undefined;
+  }
+
+  #hasFormat(value: string, name: string): boolean {
+    this.steps.take(value.length);
+    return value.length <= SCHEMA_LIMITS.formatUnits && format[name]?.(value) !== false;
   }
 
   #combined(value: Json, schema: Keywords, at: string, seen: Seen): string | undefined {

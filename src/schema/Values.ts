@@ -1,9 +1,11 @@
+import { found } from '../arguments/found.js';
 import type { Steps } from '../regex/Steps.js';
 import type { Goal } from './Alternative.js';
 import { escaped, KEYWORDS, type Json, type JsonObject } from './keywords.js';
-import { bare, type SchemaDocument, type Subschema } from './SchemaDocument.js';
+import { JUDGED_FORMATS } from './formats.js';
+import { PatternProblem, searched } from './patterns.js';
 import { PatternTests } from './PatternTests.js';
-import { translated } from './patterns.js';
+import { bare, pointerOf, type SchemaDocument, type Subschema, UnsupportedSchema } from './SchemaDocument.js';
 import { type CheckedSchema, Validation } from './Validation.js';
 
 /**
@@ -14,16 +16,19 @@ import { type CheckedSchema, Validation } from './Validation.js';
 export class Values {
   readonly #copies = new Map<number, CheckedSchema>();
   readonly #lookup = Object.create(null) as Record<string, CheckedSchema>;
-
   readonly #patterns = new PatternTests();
   readonly #validation: Validation;
 
-  /** @param steps of all that is looked at before there are others */
+  /**
+   * @param steps of all that is looked at before there are others
+   * @throws UnsupportedSchema for what cannot be looked at: no regular expression, a reference into nowhere
+   */
   constructor(
     private readonly document: SchemaDocument,
     steps: Steps,
   ) {
     this.#validation = new Validation(this.#lookup, this.#patterns, steps);
+    this.#copy(document.root);
   }
 
   /** What is looked at from now on takes its steps from these. */
@@ -41,7 +46,7 @@ export class Values {
     return (this.problem(value, schema) === undefined) === holds;
   }
 
-  /** What is wrong with a value, in words; undefined where nothing is. @throws StepLimit */
+  /** What is wrong with a value, in words; undefined where nothing is. */
   problem(value: Json, schema: Subschema): string | undefined {
     return this.#validation.problem(bare(value), this.#copy(schema));
   }
@@ -55,7 +60,19 @@ export class Values {
     this.#keep(place, copy);
     for (const [keyword, value] of Object.entries(schema))
       if (value !== undefined) Object.assign(copy, this.#keyword(place, keyword, value));
+    const { $dynamicRef: reference } = schema;
+    if (typeof reference === 'string')
+      // A schema may have both, and all that is in its allOf.
+      copy['allOf'] = [
+        this.#reference(this.document.resolveDynamic(place, reference)),
+        ...((copy['allOf'] ?? []) as readonly CheckedSchema[]),
+      ];
     return copy;
+  }
+
+  #reference(target: Subschema): { readonly $ref: string } {
+    this.#copy(target);
+    return { $ref: `#${target.id}` };
   }
 
   #keep(place: Subschema, copy: CheckedSchema): CheckedSchema {
@@ -70,27 +87,18 @@ export class Values {
       case 'schema':
         return { [keyword]: below('') };
       case 'schemas':
-        if (keyword === 'allOf' && (place.schema as JsonObject)['$dynamicRef'] !== undefined) return {};
         return { [keyword]: (value as readonly Json[]).map((_, at) => below(`/${at}`)) };
       case 'map of schemas':
         if (keyword === '$defs' || keyword === 'definitions') return {};
-        return { [keyword]: keyword === 'patternProperties' ? byPattern(value, below) : byName(value, below) };
+        return { [keyword]: keyword === 'patternProperties' ? byPattern(place, value, below) : byName(value, below) };
       case undefined:
         return {};
       default:
     }
-    if (keyword === 'pattern') return { pattern: translated(value as string) };
-    if (keyword !== '$ref' && keyword !== '$dynamicRef') return keyword.startsWith('$') ? {} : { [keyword]: value };
-    const target =
-      keyword === '$ref'
-        ? this.document.resolve(place, value as string)
-        : this.document.resolveDynamic(place, value as string);
-    this.#copy(target);
-    const reference = { $ref: `#${target.id}` };
-    if (keyword === '$ref') return reference;
-    // A schema may have both, and all that is in its allOf.
-    const { allOf = [] } = place.schema as { readonly allOf?: readonly Json[] };
-    return { allOf: [reference, ...allOf.map((_, at) => this.#copy(this.document.below(place, `/allOf/${at}`)))] };
+    if (keyword === 'pattern') return { pattern: patternOf(place, keyword, value as string) };
+    if (keyword === 'format') return JUDGED_FORMATS.has(value as string) ? { format: value } : {};
+    if (keyword === '$ref') return this.#reference(this.document.resolve(place, value as string));
+    return keyword.startsWith('$') ? {} : { [keyword]: value };
   }
 }
 
@@ -102,12 +110,24 @@ function byName(schemas: Json, below: (rest: string) => CheckedSchema): Copies {
   return copies;
 }
 
-/** PatternTests that translate alike hold together. */
-function byPattern(schemas: Json, below: (rest: string) => CheckedSchema): Copies {
+/** Patterns that translate alike hold together. */
+function byPattern(place: Subschema, schemas: Json, below: (rest: string) => CheckedSchema): Copies {
   const copies = Object.create(null) as Copies;
   for (const [pattern, copy] of Object.entries(byName(schemas, below))) {
-    const [name, other] = [translated(pattern), copies[translated(pattern)]];
-    copies[name] = other === undefined ? copy : { allOf: [other, copy] };
+    const name = patternOf(place, 'patternProperties', pattern);
+    const other = copies[name];
+    copies[name] = other === undefined ? copy : ({ allOf: [other, copy] });
   }
   return copies;
+}
+
+function patternOf(place: Subschema, keyword: string, pattern: string): string {
+  try {
+    return searched(pattern);
+  } catch (error) {
+    if (!(error instanceof PatternProblem)) throw error;
+    throw new UnsupportedSchema(pointerOf(place, `/${keyword}`), keyword, `found ${found(pattern)}: ${error.message}`, {
+      cause: error,
+    });
+  }
 }

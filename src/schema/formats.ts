@@ -9,43 +9,82 @@ const DATE = `(?:${DIGIT}{4}-${DAY}|${LEAP}-02-29)`;
 const TIME = '(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]{1,9})?(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])';
 const LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
 const SHORT_LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,30}[A-Za-z0-9])?';
-const PART = '[A-Za-z0-9_+-]{1,20}';
+const ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]";
 const BYTE = '(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])';
+const IPV4 = `${BYTE}(?:\\.${BYTE}){3}`;
 const GROUP = '[0-9A-Fa-f]{1,4}';
 const HEX = '[0-9A-Fa-f]';
 /**
  * From `a::b`, with so many groups before and so many behind at most; 7 altogether, as the gap stands for one at least.
+ * The last two may be an address of four bytes.
  */
 const IPV6 = [
   `(?:${GROUP}:){7}${GROUP}`,
+  `(?:${GROUP}:){6}${IPV4}`,
   ...Array.from({ length: 7 }, (_, before) => {
     const [head, tail] = [before === 0 ? '' : `${GROUP}(?::${GROUP}){${before - 1}}`, 6 - before];
-    return `${head}::${tail < 0 ? '' : `(?:${GROUP}(?::${GROUP}){0,${tail}})?`}`;
+    const bytes = tail < 1 ? '' : `(?:${GROUP}:){0,${tail - 1}}${IPV4}|`;
+    return `${head}::${tail < 0 ? '' : `(?:${bytes}${GROUP}(?::${GROUP}){0,${tail}})?`}`;
   }),
   `${GROUP}(?::${GROUP}){6}::`,
 ].join('|');
 const AMOUNTS = '(?:[0-9]{1,9}Y(?:[0-9]{1,9}M(?:[0-9]{1,9}D)?)?|[0-9]{1,9}M(?:[0-9]{1,9}D)?|[0-9]{1,9}D)';
 const CLOCK = 'T(?:[0-9]{1,9}H(?:[0-9]{1,9}M(?:[0-9]{1,9}S)?)?|[0-9]{1,9}M(?:[0-9]{1,9}S)?|[0-9]{1,9}S)';
-const UNRESERVED = "(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})";
+/** Letters besides ASCII's that every list of them has. */
+const LETTERS = '\\u00e0-\\u00f6\\u00f8-\\u00ff\\u0430-\\u044f\\u3041-\\u3096\\u4e00-\\u9fa5\\uac00-\\ud7a3';
+
+/** Addresses, whose names and paths have other characters than ASCII's besides. */
+function address(others: string): { readonly whole: string; readonly reference: string } {
+  const escape = `%${HEX}{2}`;
+  const char = `(?:[A-Za-z0-9._~!$&'()*+,;=:@${others}-]|${escape})`;
+  const unnamed = `(?:[A-Za-z0-9._~!$&'()*+,;=@${others}-]|${escape})`;
+  const host = `(?:[A-Za-z0-9._~!$&'()*+,;=${others}-]|${escape})*`;
+  const user = `(?:[A-Za-z0-9._~!$&'()*+,;=:${others}-]|${escape})*@`;
+  const place = `//(?:${user})?${host}(?::[0-9]{1,5})?(?:/${char}*)*`;
+  const root = `/(?:${char}+(?:/${char}*)*)?`;
+  const rest = `(?:\\?(?:${char}|[/?])*)?(?:#(?:${char}|[/?])*)?`;
+  return {
+    whole: `[A-Za-z][A-Za-z0-9+.-]*:(?:${place}|${root}|${char}+(?:/${char}*)*)?${rest}`,
+    reference: `(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?:${place}|${root})?${rest}|${unnamed}+(?:/${char}*)*${rest}`,
+  };
+}
+const URI = address('');
+const IRI = address(LETTERS);
+const VARIABLE = `(?:[A-Za-z0-9_]|%${HEX}{2})+(?:\\.(?:[A-Za-z0-9_]|%${HEX}{2})+)*(?::[1-9][0-9]{0,3}|\\*)?`;
+const POINTER = '(?:/(?:[^~/]|~[01])*)*';
 
 /**
- * Formats that are enforced, with what is written for each: a part of what its standard allows, such that whoever
- * checks it finds it valid. Times have no leap seconds, addresses of mail no quotes and no literal hosts, hosts three
- * labels at most, URIs a host and no userinfo.
+ * Formats that answers are held to, with what is written for each: a part of what its standard allows, such that
+ * whoever checks it finds it valid. Times have no leap seconds, addresses of mail no quotes and no literal hosts, hosts
+ * seven labels at most, URIs no host in brackets.
  */
 const WRITTEN: Readonly<Record<string, string>> = {
   date: DATE,
   time: TIME,
   'date-time': `${DATE}T${TIME}`,
   duration: `P(?:${AMOUNTS}(?:${CLOCK})?|${CLOCK}|[0-9]{1,9}W)`,
-  email: `${PART}(?:\\.${PART}){0,2}@(?:${SHORT_LABEL}\\.){1,3}[A-Za-z]{2,63}`,
-  hostname: `${LABEL}(?:\\.${LABEL}){0,2}`,
-  ipv4: `${BYTE}(?:\\.${BYTE}){3}`,
+  email: `(?:${ATOM}{1,64}|${ATOM}{1,15}(?:\\.${ATOM}{1,15}){1,3})@(?:${SHORT_LABEL}\\.){1,6}[A-Za-z]{2,63}`,
+  'idn-email': `(?:[A-Za-z0-9_+${LETTERS}-]{1,20})(?:\\.[A-Za-z0-9_+${LETTERS}-]{1,20}){0,2}@[A-Za-z0-9${LETTERS}]{1,20}(?:\\.[A-Za-z0-9${LETTERS}]{1,20}){1,3}`,
+  hostname: `(?:${LABEL}(?:\\.${LABEL}){0,2}|${SHORT_LABEL}(?:\\.${SHORT_LABEL}){0,6})`,
+  'idn-hostname': `(?:[a-z0-9]{1,20}|[\\uac00-\\ud7a3\\u4e00-\\u9fa5]{1,10})(?:\\.(?:[a-z0-9]{1,20}|[\\uac00-\\ud7a3\\u4e00-\\u9fa5]{1,10})){0,5}`,
+  ipv4: IPV4,
   ipv6: `(?:${IPV6})`,
   uuid: `${HEX}{8}-(?:${HEX}{4}-){3}${HEX}{12}`,
-  uri: `[A-Za-z][A-Za-z0-9+.-]*://${LABEL}(?:\\.${LABEL}){0,2}(?::[0-9]{1,5})?(?:/${UNRESERVED}*)*(?:\\?(?:${UNRESERVED}|[/?])*)?(?:#(?:${UNRESERVED}|[/?])*)?`,
+  uri: URI.whole,
+  'uri-reference': `(?:${URI.reference})`,
+  iri: IRI.whole,
+  'iri-reference': `(?:${IRI.reference})`,
+  'uri-template': `(?:[A-Za-z0-9/?#\\[\\]@!$&()*+,;=:._~-]|%${HEX}{2}|\\{[+#./;?&]?${VARIABLE}(?:,${VARIABLE})*\\})*`,
+  'json-pointer': POINTER,
+  'relative-json-pointer': `(?:0|[1-9][0-9]{0,8})(?:#|${POINTER})`,
 };
 
 export const FORMATS: ReadonlyMap<string, string> = new Map(
   Object.entries(WRITTEN).map(([name, pattern]) => [name, translated(`^${pattern}$`)]),
 );
+
+/** Formats that the interpreter of `Values` looks at, whatever is written; `regex` by it alone. */
+export const JUDGED_FORMATS: ReadonlySet<string> = new Set([
+  ...['date', 'time', 'date-time', 'duration', 'email', 'hostname', 'ipv4', 'ipv6', 'uuid', 'uri', 'uri-reference'],
+  ...['uri-template', 'json-pointer', 'relative-json-pointer', 'regex'],
+]);

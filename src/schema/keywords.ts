@@ -26,8 +26,8 @@ type Shape =
   | 'value';
 
 /**
- * The keywords of JSON Schema 2020-12 that say which values are valid, or where a schema is, and what each must hold.
- * Everything else is an annotation, and says nothing.
+ * The keywords of JSON Schema 2020-12 that say which values are valid, or where a schema is, and what each must hold;
+ * those of earlier drafts are read as these (`drafts.ts`). Everything else is an annotation, and says nothing.
  */
 export const KEYWORDS: ReadonlyMap<string, Shape> = new Map<string, Shape>([
   ['$id', 'text'],
@@ -76,20 +76,6 @@ export const KEYWORDS: ReadonlyMap<string, Shape> = new Map<string, Shape>([
   ['maxProperties', 'count'],
   ['dependentRequired', 'lists of names'],
   ['dependentSchemas', 'map of schemas'],
-]);
-
-/**
- * Keywords of earlier drafts that would change what is valid there, and say nothing in 2020-12: a schema that has them
- * means something else.
- */
-export const OLDER: readonly string[] = ['additionalItems', 'dependencies', '$recursiveRef'];
-
-/** The drafts whose schemas mean the same, as far as they have the keywords above. */
-export const DRAFTS: ReadonlySet<string> = new Set([
-  'https://json-schema.org/draft/2020-12/schema',
-  'https://json-schema.org/draft/2019-09/schema',
-  'http://json-schema.org/draft-07/schema',
-  'http://json-schema.org/draft-06/schema',
 ]);
 
 /** What is wrong with a keyword's value, in words; undefined where nothing is. */

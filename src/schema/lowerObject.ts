@@ -1,9 +1,8 @@
 import type { Goal, ObjectRule, PropertiesLayer } from './Alternative.js';
 import { SCHEMA_LIMITS } from './limits.js';
-import type { NodeMaker, ObjectKind, OtherNames } from './Node.js';
+import type { Node, NodeMaker, ObjectKind, OtherNames } from './Node.js';
 import { lengths, literal } from './patterns.js';
 import { FORMATS } from './formats.js';
-import { refuse } from './refuse.js';
 import { textsOf } from './texts.js';
 import type { Values } from './Values.js';
 
@@ -24,31 +23,53 @@ export function objectsOf(rule: ObjectRule, nodes: NodeMaker): readonly ObjectKi
       node: allowed ? nodes.of(layers.flatMap((layer) => goalsOf(layer, name, nodes.values))) : undefined,
     };
   });
-  const of = others(rule, names, nodes);
+  const of = others(rule, properties, nodes);
   const optional = properties.filter((property) => !property.required && property.node !== undefined);
-  if (minProperties <= required.length && maxProperties === Infinity)
-    return [{ kind: 'object', properties, more: { min: 0, of } }];
-  if (optional.length > SCHEMA_LIMITS.countedOptional) {
-    refuse(
-      nodes,
-      minProperties > required.length ? 'minProperties' : 'maxProperties',
-      `found ${optional.length} optional properties beside it, expected at most ${SCHEMA_LIMITS.countedOptional}`,
-    );
-  }
-  return Array.from({ length: 2 ** optional.length }, (_, set) => {
-    const present = new Set(optional.filter((_property, bit) => (set & (1 << bit)) !== 0).map(({ name }) => name));
-    const own = properties.map(({ name, node }) =>
-      isNeeded(name) || present.has(name) ? { name, node, required: true } : { name, node: undefined, required: false },
-    );
-    const count = required.length + present.size;
-    return { own, count, min: Math.max(0, minProperties - count), max: maxProperties - count };
-  })
-    .filter(({ max, min }) => max >= 0 && min <= max)
-    .map(({ own, min, max }) => ({
+  const [least, most] = [Math.max(0, minProperties - required.length), maxProperties - required.length];
+  const counted = countings(optional.length, least, most);
+  if (counted === undefined) nodes.leave(least > 0 ? 'minProperties' : 'maxProperties');
+  return (counted ?? [{ optional: [], more: { min: 0, max: Infinity } }]).map(({ optional: present, more }) => {
+    const states = new Map(optional.map(({ name }, at) => [name, present[at]] as const));
+    return {
       kind: 'object',
-      properties: own,
-      more: { min, ...(max !== Infinity && { max }), of: max === 0 ? [] : of },
-    }));
+      properties: properties.map(({ name, node, required: isNeeded }) => {
+        const state = states.get(name);
+        return { name, node: state === false ? undefined : node, required: isNeeded || state === true };
+      }),
+      more: { min: more.min, ...(more.max !== Infinity && { max: more.max }), of: more.max === 0 ? [] : of },
+    };
+  });
+}
+
+/** Which optional properties are there, as far as that is known, and how many of other names. */
+interface Counting {
+  readonly optional: readonly (boolean | undefined)[];
+  readonly more: { readonly min: number; readonly max: number };
+}
+
+/**
+ * The ways in which so many of some properties are there: one by one, until what follows is free or must not be.
+ * @returns undefined where there are too many
+ */
+function countings(optional: number, least: number, most: number): readonly Counting[] | undefined {
+  const found: Counting[] = [];
+  const go = (present: readonly boolean[], count: number): void => {
+    if (found.length > SCHEMA_LIMITS.countings) return;
+    if (count >= least && most === Infinity) found.push({ optional: present, more: { min: 0, max: Infinity } });
+    else if (count === most)
+      found.push({
+        optional: Array.from({ length: optional }, (_, at) => present[at] ?? false),
+        more: { min: 0, max: 0 },
+      });
+    else if (present.length === optional)
+      found.push({ optional: present, more: { min: Math.max(0, least - count), max: most - count } });
+    else {
+      go([...present, true], count + 1);
+      go([...present, false], count);
+    }
+  };
+  if (least <= most) go([], 0);
+  return found.length > SCHEMA_LIMITS.countings ? undefined : found;
 }
 
 /** All that is said of a property with this name. */
@@ -62,36 +83,42 @@ function goalsOf(
   return [properties.get(name), ...matching.flatMap(([, goals]) => goals)];
 }
 
-/** @param known names with nodes of their own */
-function others({ names, layers }: ObjectRule, known: readonly string[], nodes: NodeMaker): readonly OtherNames[] {
-  const patterns = [...new Set(layers.flatMap((layer) => [...layer.patterns.keys()]))].filter(
-    (pattern) => besides(pattern, known, nodes.values) !== undefined,
-  );
-  if (patterns.length > 1 && !areApart(patterns))
-    refuse(
-      nodes,
-      'patternProperties',
-      'found patterns that one name may match together, expected patterns that begin with different letters',
-    );
+/** @param properties those with nodes of their own */
+function others(
+  { names, layers }: ObjectRule,
+  properties: ObjectKind['properties'],
+  nodes: NodeMaker,
+): readonly OtherNames[] {
+  const known = properties.map(({ name }) => name);
   const rest = nodes.of(layers.map((layer) => layer.rest));
+  const patterns = [...new Set(layers.flatMap((layer) => [...layer.patterns.keys()]))].flatMap((pattern) => {
+    const written = besides(pattern, known, nodes.values);
+    const goals = layers.flatMap((layer): readonly (Goal | undefined)[] => layer.patterns.get(pattern) ?? [layer.rest]);
+    return written === undefined ? [] : [{ pattern: written, node: nodes.of(goals) }];
+  });
   const named = names.map((goal) => namePattern(goal, known, nodes));
-  if (named.length === 0) {
-    return [
-      ...patterns.map((pattern) => ({
-        pattern: besides(pattern, known, nodes.values) ?? pattern,
-        keyword: 'patternProperties' as const,
-        node: nodes.of(
-          layers.flatMap((layer): readonly (Goal | undefined)[] => layer.patterns.get(pattern) ?? [layer.rest]),
-        ),
-      })),
-      { keyword: 'additionalProperties', node: rest },
-    ];
-  }
-  const [only] = named;
-  if (named.length > 1 || patterns.length > 0)
-    refuse(nodes, 'propertyNames', 'found it beside patternProperties, or twice, expected it alone');
-  const pattern = only === undefined ? undefined : besides(only, known, nodes.values);
-  return pattern === undefined ? [] : [{ pattern, keyword: 'propertyNames', node: rest }];
+  if (named.length > 0 && (named.length > 1 || patterns.length > 0)) nodes.leave('propertyNames');
+  if (named.length === 0 || patterns.length > 0) return [...apart(patterns, rest, nodes), { node: rest }];
+  const pattern = named[0] === undefined ? undefined : besides(named[0], known, nodes.values);
+  if (pattern === undefined) return [];
+  if (!properties.some(({ name, node }) => node !== undefined && nodes.values.matches(pattern, name)))
+    return [{ pattern, node: rest }];
+  // What the pattern says of others would be said of a listed one, too.
+  nodes.leave('propertyNames');
+  return [{ node: rest }];
+}
+
+/** Patterns such that no name matches two: of others values of either are let through. */
+function apart(
+  patterns: readonly (OtherNames & { readonly pattern: string })[],
+  rest: Node,
+  nodes: NodeMaker,
+): readonly OtherNames[] {
+  if (patterns.length < 2 || areApart(patterns.map(({ pattern }) => pattern))) return patterns;
+  nodes.leave('patternProperties');
+  const pattern = `^(?:${patterns.map(({ pattern: one }) => one.slice(1, -1)).join('|')})$`;
+  const node = nodes.either(patterns.map((one) => one.node));
+  return pattern.length <= SCHEMA_LIMITS.writtenPattern ? [{ pattern, node }] : [{ node: nodes.either([node, rest]) }];
 }
 
 /**
@@ -139,13 +166,8 @@ function namePattern(goal: Goal, known: readonly string[], nodes: NodeMaker): st
         ...formats.flatMap((name) => FORMATS.get(name) ?? []),
         ...(minLength > 0 || maxLength !== undefined ? [lengths(minLength, maxLength)] : []),
       ];
-      if (all.length > 1)
-        refuse(
-          nodes,
-          'propertyNames',
-          'found several things said of names at once, expected one of pattern, format, enum, or lengths',
-        );
-      return all.length === 0 ? [lengths(0, undefined)] : all;
+      if (all.length > 1) nodes.leave('propertyNames');
+      return [all[0] ?? lengths(0, undefined)];
     });
   return patterns.length === 0
     ? undefined

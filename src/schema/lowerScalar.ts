@@ -2,7 +2,7 @@ import type { NumberRule, StringRule } from './Alternative.js';
 import { FORMATS } from './formats.js';
 import type { JsonObject } from './keywords.js';
 import type { NodeMaker } from './Node.js';
-import { refuse } from './refuse.js';
+import { quotable } from './patterns.js';
 
 interface ScalarKind {
   readonly kind: 'values';
@@ -23,11 +23,12 @@ export function decimals(value: number): number {
 
 /** The grammar's engine counts in integers of 64 bits; these are the outermost ones that doubles are, too. */
 const MOST = 2 ** 63 - 1024;
-const WITHIN = 'expected a range with numbers between -2^63 and 2^63';
+/** What bounds the digits behind a point: the last power of ten that the grammar's engine can count in. */
+const FINEST = 1e-10;
 
 /**
- * None where no number is in the range. What is not bounded is bounded by what every program reads as the same number,
- * and is written without an exponent.
+ * None where no number is in the range, or none that can be written. What is not bounded is bounded by what every
+ * program reads as the same number, and is written without an exponent.
  */
 export function numberSchema(
   { minimum, exclusiveMinimum, maximum, exclusiveMaximum, multipleOf, integer }: NumberRule,
@@ -40,10 +41,10 @@ export function numberSchema(
   const open = exclusiveMinimum === least || exclusiveMaximum === most;
   if (least > most || (least === most && open)) return [];
   if (integer && Math.ceil(least) > Math.floor(most)) return [];
-  if (least > MOST)
-    refuse(nodes, exclusiveMinimum === least ? 'exclusiveMinimum' : 'minimum', `found ${least}, ${WITHIN}`);
-  if (most < -MOST)
-    refuse(nodes, exclusiveMaximum === most ? 'exclusiveMaximum' : 'maximum', `found ${most}, ${WITHIN}`);
+  if (least > MOST || most < -MOST) {
+    nodes.leave(least > MOST ? 'minimum' : 'maximum');
+    return [];
+  }
   const edge = largest(multipleOf, integer);
   const base = {
     type: integer ? 'integer' : 'number',
@@ -58,22 +59,31 @@ export function numberSchema(
         ? { exclusiveMaximum }
         : { maximum: most }),
   };
+  // A narrower range may have no such number.
+  const divisors = multipleOf.length === 0 && !integer && most - least > 2 * FINEST ? [FINEST] : multipleOf;
   return [
     {
       kind: 'values',
       schema:
-        multipleOf.length <= 1
-          ? { ...base, ...(multipleOf.length > 0 && { multipleOf: multipleOf[0] }) }
-          : { allOf: multipleOf.map((divisor) => ({ ...base, multipleOf: divisor })) },
+        divisors.length <= 1
+          ? { ...base, ...(divisors.length > 0 && { multipleOf: divisors[0] }) }
+          : { allOf: divisors.map((divisor) => ({ ...base, multipleOf: divisor })) },
     },
   ];
 }
 
 /** None where no text is long enough and short enough. */
-export function stringSchema({ minLength, maxLength, patterns, formats }: StringRule): readonly ScalarKind[] {
+export function stringSchema(
+  { minLength, maxLength, patterns, formats }: StringRule,
+  { bounds }: NodeMaker,
+): readonly ScalarKind[] {
   if (minLength > (maxLength ?? Infinity)) return [];
-  const all = [...patterns, ...formats.flatMap((name) => FORMATS.get(name) ?? [])];
-  const base = { type: 'string', ...(minLength > 0 && { minLength }), ...(maxLength !== undefined && { maxLength }) };
+  const all = [...patterns, ...formats.flatMap((name) => FORMATS.get(name) ?? [])].map(quotable);
+  if (!bounds.combined && all[0] !== undefined)
+    return [{ kind: 'values', schema: { type: 'string', pattern: all[0] } }];
+  // What a pattern repeats is bounded there.
+  const most = maxLength ?? (all.length > 0 ? undefined : Math.max(bounds.stringLength, minLength));
+  const base = { type: 'string', ...(minLength > 0 && { minLength }), ...(most !== undefined && { maxLength: most }) };
   if (all.length <= 1) return [{ kind: 'values', schema: { ...base, ...(all.length > 0 && { pattern: all[0] }) } }];
   return [{ kind: 'values', schema: { allOf: all.map((pattern) => ({ ...base, pattern })) } }];
 }

@@ -1,11 +1,11 @@
 import { type Alternative, type Goal, type ListRule, typeOf, type Ways } from './Alternative.js';
 import { type Json, type JsonObject, TYPES } from './keywords.js';
 import { SCHEMA_LIMITS } from './limits.js';
-import { checkNames, writtenOthers } from './checkNames.js';
 import { objectsOf } from './lowerObject.js';
 import { numberSchema, stringSchema } from './lowerScalar.js';
-import type { Kind, ListKind, Node, NodeMaker, ObjectKind } from './Node.js';
-import { noneOf } from './patterns.js';
+import type { AnswerBounds, Kind, ListKind, MaskBounds, Node, NodeMaker, ObjectKind, OtherNames } from './Node.js';
+import { otherNames } from './otherNames.js';
+import { noneOf, quotable } from './patterns.js';
 import { type Subschema, UnsupportedSchema } from './SchemaDocument.js';
 import type { Values } from './Values.js';
 
@@ -19,6 +19,7 @@ export class Nodes implements NodeMaker {
     readonly expander: Ways,
     readonly values: Values,
     private readonly place: Subschema,
+    readonly bounds: MaskBounds,
   ) {}
 
   /** The node of all these goals together; its kinds are there after `settle`. */
@@ -29,6 +30,26 @@ export class Nodes implements NodeMaker {
     this.expander.document.steps.take(1 + goals.length);
     // In the order in which they are said, which is that of keys.
     const key = [...distinct.keys()].join();
+    return this.#node(key, [...distinct.values()], (node) => this.#kinds(node.goals));
+  }
+
+  either(some: readonly Node[]): Node {
+    const distinct = [...new Set(some)];
+    const [only] = distinct;
+    if (distinct.length === 1 && only !== undefined) return only;
+    const key = distinct.map(({ number }) => `either ${number}`).join();
+    // Theirs are known by then.
+    return this.#node(key, [], () => distinct.flatMap(({ kinds }) => kinds));
+  }
+
+  leave(keyword: string): void {
+    const place = this.expander.document.all.find(
+      ({ schema }) => typeof schema === 'object' && schema[keyword] !== undefined,
+    );
+    if (place !== undefined) this.expander.leave({ schema: place, keyword });
+  }
+
+  #node(key: string, goals: readonly Goal[], kinds: (node: Node) => readonly Kind[]): Node {
     const known = this.#byGoals.get(key);
     if (known !== undefined) return known;
     if (this.all.length >= SCHEMA_LIMITS.nodes)
@@ -37,11 +58,11 @@ export class Nodes implements NodeMaker {
         undefined,
         `found more than ${SCHEMA_LIMITS.nodes} kinds of values, expected at most so many`,
       );
-    const node: Node = { number: this.all.length, goals: [...distinct.values()], kinds: [], possible: false };
+    const node: Node = { number: this.all.length, goals, kinds: [], possible: false };
     this.all.push(node);
     this.#byGoals.set(key, node);
     this.#waiting.push(() => {
-      node.kinds = this.#kinds(node.goals);
+      node.kinds = kinds(node);
     });
     return node;
   }
@@ -83,7 +104,7 @@ export class Nodes implements NodeMaker {
         case 'number':
           return numberSchema(way.number, this);
         case 'string':
-          return stringSchema(way.string);
+          return stringSchema(way.string, this);
         case 'array':
           return listOf(way.list, this);
         case 'object':
@@ -97,6 +118,7 @@ function isPossible(kind: Kind): boolean {
   if (kind.kind === 'values') return true;
   if (kind.kind === 'list')
     return (
+      kind.minItems <= mostItems(kind) &&
       Array.from({ length: Math.min(kind.minItems, kind.prefix.length) }, (_, at) => kind.prefix[at]).every(
         (node) => node?.possible,
       ) &&
@@ -106,6 +128,19 @@ function isPossible(kind: Kind): boolean {
     kind.properties.every(({ node, required }) => !required || node?.possible === true) &&
     (kind.more.min === 0 || kind.more.of.some(({ node }) => node.possible))
   );
+}
+
+/** Of values that are not alike there are not more than there are values. */
+function mostItems({ prefix, rest, maxItems = Infinity, unique }: ListKind): number {
+  return unique ? Math.min(maxItems, prefix.length + countOf(rest)) : maxItems;
+}
+
+function countOf({ kinds }: Node): number {
+  return kinds.reduce((sum, kind) => {
+    if (kind.kind !== 'values') return Infinity;
+    const { enum: values, type } = kind.schema;
+    return sum + (Array.isArray(values) ? values.length : type === 'boolean' ? 2 : type === 'null' ? 1 : Infinity);
+  }, 0);
 }
 
 /** How JSON is written: nothing between the parts, and escapes for what needs them; `short` without those by number. */
@@ -121,13 +156,15 @@ export function lowered(root: Node, nodes: Nodes): Json {
   const objects = [...uses.keys()].flatMap((node) =>
     node.kinds.filter((kind): kind is ObjectKind => kind.kind === 'object' && isPossible(kind)),
   );
-  for (const kind of objects) checkNames(kind, nodes);
+  // A name may be written twice, and counts once then.
+  if (objects.some(({ more }) => more.min > 1)) nodes.leave('minProperties');
   // What stands in several places, or in itself, has a name; scalars are short enough to be written again.
   const named = nodes.all.filter(
     (node) => node !== root && (uses.get(node) ?? 0) > 1 && node.kinds.some(({ kind }) => kind !== 'values'),
   );
+  const others = new Map(objects.map((kind) => [kind, otherNames(kind, nodes)]));
   const write = (othersByPattern: boolean): object =>
-    new SchemaWriter(root, new Set([...named, root]), othersByPattern).whole(named);
+    new SchemaWriter(root, new Set([...named, root]), others, othersByPattern, nodes.bounds).whole(named);
   // Where names besides known ones are written with letters escaped by number, they may be known ones after all: there
   // such escapes are not written.
   const besides = objects.filter(
@@ -142,13 +179,9 @@ export function lowered(root: Node, nodes: Nodes): Json {
       'x-guidance': { ...PLAIN, json_allowed_escapes: besides.length > 0 ? ESCAPES.short : ESCAPES.all },
     };
   // Other characters than letters may have no other escape.
-  if (besides.some(({ more: { of } }) => of.length > 1))
-    throw new UnsupportedSchema(
-      '',
-      'patternProperties',
-      'found it beside control characters, which cannot be enforced together',
-    );
-  return { ...write(true), 'x-guidance': { ...PLAIN, json_allowed_escapes: ESCAPES.all } };
+  const byPattern = besides.every(({ more: { of } }) => of.length <= 1);
+  if (!byPattern) nodes.leave('patternProperties');
+  return { ...write(byPattern), 'x-guidance': { ...PLAIN, json_allowed_escapes: ESCAPES.all } };
 }
 
 /** How often each node is referred to. */
@@ -170,7 +203,9 @@ class SchemaWriter {
   constructor(
     private readonly root: Node,
     private readonly named: ReadonlySet<Node>,
+    private readonly others: ReadonlyMap<ObjectKind, readonly OtherNames[]>,
     private readonly othersByPattern: boolean,
+    private readonly bounds: AnswerBounds,
   ) {}
 
   whole(named: readonly Node[]): object {
@@ -204,34 +239,47 @@ class SchemaWriter {
   #kind(kind: Kind): JsonObject {
     if (kind.kind === 'values') return kind.schema;
     if (kind.kind === 'object') return this.#object(kind);
-    const { prefix, rest, minItems, maxItems } = kind;
+    const { prefix, rest, minItems } = kind;
+    const most = mostItems(kind);
+    const bound = Math.max(this.bounds.items, minItems, prefix.length);
     return {
       type: 'array',
       ...(prefix.length > 0 && { prefixItems: prefix.map((node) => this.#write(node)) }),
       items: this.#write(rest),
       ...(minItems > 0 && { minItems }),
-      ...(maxItems !== undefined && { maxItems }),
+      ...((most !== Infinity || rest.possible) && { maxItems: most === Infinity ? bound : most }),
     };
   }
 
-  #object({ properties, more }: ObjectKind): JsonObject {
+  #object(kind: ObjectKind): JsonObject {
+    const { properties, more } = kind;
     const required = properties.filter((property) => property.required).map(({ name }) => name);
     const names = properties.map(({ name }) => name);
+    const written = this.others.get(kind) ?? [];
     const of =
       this.othersByPattern && names.length > 0
-        ? writtenOthers(more).map((others) => ({ ...others, pattern: others.pattern ?? noneOf(names) }))
-        : writtenOthers(more);
+        ? written.map((others) => ({ ...others, pattern: others.pattern ?? noneOf(names) }))
+        : written;
     const patterns = of.filter(({ pattern }) => pattern !== undefined);
+    const others = of.filter(({ pattern, node }) => pattern === undefined && node.possible).map(({ node }) => node);
+    const free = properties.some((property) => !property.required && property.node?.possible === true);
     return {
       type: 'object',
       properties: Object.fromEntries(properties.map(({ name, node }) => [name, this.#write(node)])),
       ...(required.length > 0 && { required }),
       ...(patterns.length > 0 && {
-        patternProperties: Object.fromEntries(patterns.map(({ pattern = '', node }) => [pattern, this.#write(node)])),
+        patternProperties: Object.fromEntries(
+          patterns.map(({ pattern = '', node }) => [quotable(pattern), this.#write(node)]),
+        ),
       }),
-      additionalProperties: this.#write(of.find(({ pattern }) => pattern === undefined)?.node),
+      additionalProperties:
+        others.length <= 1 ? this.#write(others[0]) : { anyOf: others.map((node) => this.#write(node)) },
       ...(more.min > 0 && { minProperties: required.length + more.min }),
       ...(more.max !== undefined && { maxProperties: required.length + more.max }),
+      // Beside properties that may be there the grammar's engine counts no others.
+      ...(more.max === undefined &&
+        !free &&
+        of.length > 0 && { maxProperties: required.length + Math.max(this.bounds.items, more.min) }),
     };
   }
 }
@@ -243,13 +291,14 @@ function belowOf(kind: Kind): readonly Node[] {
 }
 
 /** Every item's node, of all that is said of it. */
-function listOf({ minItems, maxItems, layers }: ListRule, nodes: NodeMaker): readonly ListKind[] {
+function listOf({ minItems, maxItems, unique, layers }: ListRule, nodes: NodeMaker): readonly ListKind[] {
   if (minItems > (maxItems ?? Infinity)) return [];
   const length = Math.min(maxItems ?? Infinity, Math.max(0, ...layers.map(({ prefix }) => prefix.length)));
   return [
     {
       kind: 'list',
       minItems,
+      unique,
       ...(maxItems !== undefined && { maxItems }),
       prefix: Array.from({ length }, (_, at) =>
         nodes.of(layers.map(({ prefix, rest }) => (at < prefix.length ? prefix[at] : rest))),

@@ -8,13 +8,15 @@ import {
   withAll,
   without,
 } from './Alternative.js';
+import { FORMATS, JUDGED_FORMATS } from './formats.js';
 import { escaped, TYPES, type Json, type JsonObject, type TypeName } from './keywords.js';
+import { SCHEMA_LIMITS } from './limits.js';
 import { noneOf } from './patterns.js';
 import type { Subschema } from './SchemaDocument.js';
 
 /**
- * The ways in which a value does not satisfy a schema: one of its keywords does not hold. @throws UnsupportedSchema,
- * with the keyword, for what has no such ways that can be enforced
+ * The ways in which a value does not satisfy a schema: one of its keywords does not hold. Where no mask can say the
+ * contrary of a keyword these are all values.
  */
 export function negated(expander: Ways, schema: Subschema, siblings: JsonObject): readonly Alternative[] {
   const ways = Object.entries(siblings).flatMap(([keyword, value]) =>
@@ -120,7 +122,8 @@ function keywordFails(expander: Ways, place: Place): readonly Alternative[] {
         }),
       );
     case 'contains':
-      if (siblings['minContains'] !== undefined || siblings['maxContains'] !== undefined) break;
+      if (siblings['minContains'] !== undefined || siblings['maxContains'] !== undefined)
+        return left(expander, place, 'array');
       return [
         alternative({
           types: ['array'],
@@ -142,32 +145,45 @@ function keywordFails(expander: Ways, place: Place): readonly Alternative[] {
       // Something of any name is more than nothing.
       if (value === false && siblings['properties'] === undefined && siblings['patternProperties'] === undefined)
         return [alternative({ types: ['object'], object: { minProperties: 1 } })];
-      return value === true ? [] : expander.refuse(place, 'found a keyword whose contrary cannot be enforced');
+      return value === true ? [] : left(expander, place, 'object');
     case 'items':
       if (value === false && siblings['prefixItems'] === undefined)
         return [alternative({ types: ['array'], list: { minItems: 1 } })];
-      return value === true ? [] : expander.refuse(place, 'found a keyword whose contrary cannot be enforced');
+      return value === true ? [] : left(expander, place, 'array');
     case 'uniqueItems':
-      return value === false ? [] : expander.refuse(place, 'found a keyword whose contrary cannot be enforced');
+      return value === false ? [] : [...left(expander, place, 'array', { list: { minItems: 2 } })];
+    case 'unevaluatedItems':
+      return left(expander, place, 'array');
     case 'multipleOf':
+      return left(expander, place, 'number');
     case 'pattern':
+      return left(expander, place, 'string');
     case 'format':
+      return FORMATS.has(value as string) || JUDGED_FORMATS.has(value as string) ? left(expander, place, 'string') : [];
     case 'patternProperties':
     case 'propertyNames':
     case 'unevaluatedProperties':
-    case 'unevaluatedItems':
-      break;
+      return left(expander, place, 'object');
     default:
       return [];
   }
-  return expander.refuse(place, 'found a keyword whose contrary cannot be enforced');
+}
+
+/** Values that the keyword speaks of, some of which do not satisfy it. */
+function left(
+  expander: Ways,
+  place: Place,
+  type: TypeName,
+  rules: Omit<Parameters<typeof alternative>[0], 'types' | 'values'> = {},
+): readonly Alternative[] {
+  expander.leave(place);
+  return [alternative({ types: [type], ...rules })];
 }
 
 /** Numbers that are no integers have no form of their own. */
 function otherTypes(expander: Ways, place: Place): readonly Alternative[] {
   const names = (Array.isArray(place.value) ? place.value : [place.value]) as readonly string[];
-  if (names.includes('integer') && !names.includes('number'))
-    expander.refuse(place, 'found integer where it must not hold: numbers that are no integers cannot be enforced');
+  if (names.includes('integer') && !names.includes('number')) expander.leave(place);
   const others = TYPES.filter((type) => !names.includes(type));
   return others.length === 0 ? [] : [alternative({ types: others })];
 }
@@ -189,8 +205,12 @@ function besides(expander: Ways, place: Place, values: readonly Json[]): readonl
     );
   }
   if (strings.length > 0) {
-    types.delete('string');
-    ways.push(alternative({ types: ['string'], string: { patterns: [noneOf(strings)] } }));
+    const pattern = noneOf(strings);
+    if (pattern.length > SCHEMA_LIMITS.writtenPattern) expander.leave(place);
+    else {
+      types.delete('string');
+      ways.push(alternative({ types: ['string'], string: { patterns: [pattern] } }));
+    }
   }
   if (numbers.length > 0) {
     types.delete('number');
@@ -207,11 +227,11 @@ function besides(expander: Ways, place: Place, values: readonly Json[]): readonl
   for (const value of values) {
     if (typeof value !== 'object' || value === null) continue;
     const type = Array.isArray(value) ? 'array' : 'object';
-    if (Object.keys(value).length > 0 || !types.delete(type))
-      expander.refuse(
-        place,
-        'found lists or objects that are not to be, which cannot be enforced, expected other values',
-      );
+    if (Object.keys(value).length > 0) {
+      expander.leave(place);
+      continue;
+    }
+    if (!types.delete(type)) continue;
     ways.push(
       alternative(
         type === 'array'

@@ -1,4 +1,4 @@
-import { RegExpParser, type AST } from '@eslint-community/regexpp';
+import { RegExpParser, visitRegExpAST, type AST } from '@eslint-community/regexpp';
 import { SCHEMA_LIMITS } from './limits.js';
 
 /** Any text. */
@@ -26,9 +26,54 @@ const CLASSES: Readonly<Record<string, string>> = {
  * @throws PatternProblem for what is no regular language, or no regular expression
  */
 export function translated(pattern: string): string {
-  if (pattern.length > SCHEMA_LIMITS.patternUnits)
-    throw new PatternProblem(`found ${pattern.length} characters, expected at most ${SCHEMA_LIMITS.patternUnits}`);
+  checkLength(pattern);
   return `^(?:${whole(parsed(pattern).alternatives)})$`;
+}
+
+/**
+ * A pattern of JSON Schema as a source of a `RegExp` with the flag `u`, to search texts with: also one of no regular
+ * language. @throws PatternProblem for what is no regular expression
+ */
+export function searched(pattern: string): string {
+  if (isEnforceable(pattern)) return translated(pattern);
+  checkLength(pattern);
+  const characters: AST.Character[] = [];
+  let repeats = 1;
+  visitRegExpAST(parsed(pattern), {
+    onCharacterEnter: (node) => characters.push(node),
+    onQuantifierEnter: (node) => {
+      repeats *= timesOf(node);
+      checkRepeats(node, repeats);
+    },
+    onQuantifierLeave: (node) => (repeats /= timesOf(node)),
+  });
+  let [source, at] = ['', 0];
+  for (const { start, end, value } of characters) {
+    source += `${pattern.slice(at, start)}${value >= 0xd800 && value <= 0xdfff ? pattern.slice(start, end) : character(value)}`;
+    at = end;
+  }
+  source += pattern.slice(at);
+  try {
+    return new RegExp(source, 'u').source;
+  } catch (error) {
+    throw new PatternProblem(error instanceof Error ? error.message : 'it is no regular expression', { cause: error });
+  }
+}
+
+function checkLength({ length }: string): void {
+  if (length > SCHEMA_LIMITS.patternUnits)
+    throw new PatternProblem(`found ${length} characters, expected at most ${SCHEMA_LIMITS.patternUnits}`);
+}
+
+function checkRepeats({ raw }: AST.Quantifier, times: number): void {
+  if (times > SCHEMA_LIMITS.patternRepeats)
+    throw new PatternProblem(
+      `found ${raw.slice(-40)}, which repeats a part more than ${SCHEMA_LIMITS.patternRepeats} times, expected at most so many`,
+    );
+}
+
+function timesOf({ min, max }: AST.Quantifier): number {
+  return Math.max(1, Number.isFinite(max) ? max : min);
 }
 
 /** Whether a pattern can be translated. */
@@ -100,11 +145,8 @@ function piece(element: AST.Element, repeats: number): string {
       return `(?:${element.alternatives.map(({ elements }) => elements.map((one) => piece(one, repeats)).join('')).join('|')})`;
     case 'Quantifier': {
       const { min, max } = element;
-      const times = repeats * Math.max(1, Number.isFinite(max) ? max : min);
-      if (times > SCHEMA_LIMITS.patternRepeats)
-        throw new PatternProblem(
-          `found ${element.raw.slice(-40)}, which repeats a part more than ${SCHEMA_LIMITS.patternRepeats} times, expected at most so many`,
-        );
+      const times = repeats * timesOf(element);
+      checkRepeats(element, times);
       return `${piece(element.element, times)}${quantifier(min, max)}`;
     }
     case 'Character':
@@ -156,6 +198,20 @@ function characterClass({ elements, negate, raw }: AST.CharacterClass): string {
     throw new PatternProblem(`found ${raw.slice(0, 40)}, which cannot be enforced`);
   });
   return `[${negate ? '^' : ''}${members.join('')}]`;
+}
+
+const CLASS = /\[(\^?)((?:\\u\{[0-9a-f]+\}|\\[pPdDwWsS](?:\{[^}]*\})?|[^\]\\])*)\]/gi;
+
+/**
+ * A translated pattern without U+0000 in classes that have no quotes or no backslashes: where a class has every control
+ * character the grammar's engine takes it for one that has these, too, and lets them through.
+ */
+export function quotable(pattern: string): string {
+  return pattern.replace(CLASS, (whole, negated: string, members: string) => {
+    const regex = regexOf(`^${whole}$`);
+    if (!regex.test('\0') || (regex.test('"') && regex.test('\\'))) return whole;
+    return negated ? `[^\\u{0}${members}]` : whole.replace('\\u{0}-', '\\u{1}-').replace('\\u{0}', '');
+  });
 }
 
 /** A text as a part of a pattern. */

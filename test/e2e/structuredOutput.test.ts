@@ -106,7 +106,7 @@ describeGrammars('answers that are held to a format', () => {
       { prompt: 'a' },
       { prompt: 'a', responseFormat: { type: 'choices', choices: ['yes', 'no'] } },
       { prompt: 'a', responseFormat: { type: 'text' } },
-      { prompt: 'a', responseFormat: { type: 'json_schema', schema: { items: { contains: true } } } },
+      { prompt: 'a', responseFormat: { type: 'json_schema', schema: { items: { $ref: 'x.json' } } } },
       { prompt: 'a', responseFormat: { type: 'json_schema', schema: { type: 'string', minLength: 500 } } },
       { prompt: 'a', responseFormat: { type: 'nothing' } as never },
     ];
@@ -116,7 +116,7 @@ describeGrammars('answers that are held to a format', () => {
     expect(regex?.value).toMatch(/^[0-9]{3}$/);
     expect(['yes', 'no']).toContain(choice?.value);
     expect(text).not.toHaveProperty('value');
-    expect(refused?.error).toEqual({ code: 'unsupported-schema', message: expect.stringContaining('/items/contains') });
+    expect(refused?.error).toEqual({ code: 'unsupported-schema', message: expect.stringContaining('/items/$ref') });
     expect(cut).toMatchObject({ error: { code: 'schema' }, finishReason: 'error' });
     expect(cut?.text).toMatch(/^"/);
     expect(wrong?.error?.code).toBe('invalid-parameter');
@@ -129,7 +129,7 @@ describeGrammars('answers that are held to a format', () => {
     };
     const run = (responseFormat: unknown): Promise<RowResult[]> =>
       all(engine.generate(read(), { responseFormat: responseFormat as never }));
-    await expect(run({ type: 'json_schema', schema: { uniqueItems: true } })).rejects.toThrow(ResponseFormatError);
+    await expect(run({ type: 'json_schema', schema: { $ref: 'x.json' } })).rejects.toThrow(ResponseFormatError);
     await expect(run({ type: 'regex', regex: '(' })).rejects.toThrow(ResponseFormatError);
     expect(() => engine.generate(read(), { responseFormat: { type: 'regex' } as never })).toThrow(UsageError);
     expect(() => engine.generate([], { schema: z.object({}), responseFormat: { type: 'text' } })).toThrow(
@@ -172,7 +172,7 @@ describeGrammars('answers that are held to a format', () => {
   test("every eighth of JSON-Schema-Test-Suite's schemas: what is whole is valid, under ajv too", async () => {
     const cases = suite.flatMap((one, at) => {
       const schema = at % 8 === 0 ? enforced(one.schema) : undefined;
-      return schema instanceof EnforcedSchema ? [one] : [];
+      return schema instanceof EnforcedSchema ? [{ ...one, left: schema.left }] : [];
     });
     expect(cases.length).toBeGreaterThan(25);
     const rows: Row[] = cases.flatMap(({ name, schema }) =>
@@ -185,12 +185,15 @@ describeGrammars('answers that are held to a format', () => {
     );
     const results = await all(engine.generate(rows, { temperature: 1, maxNewTokens: 300 }));
     expect(results.filter(({ error }) => error !== undefined && error.code !== 'schema')).toEqual([]);
-    // Cut off, at the most: nothing whole is invalid.
-    for (const { error } of results) if (error) expect(error.message).toContain('was cut off');
+    // Cut off, at the most: nothing whole is invalid of what masks say alone.
+    for (const { error, index } of results)
+      if (error && cases[Math.floor(index / 2)]?.left.length === 0) expect(error.message).toContain('was cut off');
     const whole = results.filter(({ error }) => error === undefined);
     expect(whole.length).toBeGreaterThan(results.length / 2);
     for (const { index, value } of whole) {
       const { schema, tests, name } = cases[Math.floor(index / 2)] ?? cases[0] ?? { schema: true, tests: [], name: '' };
+      // It knows the last draft alone.
+      if (name.startsWith('draft')) continue;
       const ajv = new Ajv2020({ strict: false, logger: false, multipleOfPrecision: 6 });
       addFormats.default(ajv);
       const judge = tests.some(({ data, valid }) => valid && !ajv.validate(schema as object, data))

@@ -31,7 +31,10 @@ describe('a schema that answers are held to', () => {
   test('keeps the order of its properties, and says what was meant', () => {
     expect(grammar(person)).toEqual({
       type: 'object',
-      properties: { name: { type: 'string' }, age: { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER } },
+      properties: {
+        name: { type: 'string', maxLength: 8192 },
+        age: { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
+      },
       required: ['name', 'age'],
       additionalProperties: false,
     });
@@ -52,12 +55,6 @@ describe('a schema that answers are held to', () => {
   });
 
   test.each([
-    [
-      'a keyword that is not enforced, with its place',
-      { properties: { 'a/b': { items: { uniqueItems: true } } } },
-      '/properties/a~1b/items/uniqueItems',
-      'uniqueItems',
-    ],
     ['what lies elsewhere', { $ref: 'https://example.com/x.json' }, '/$ref', '$ref'],
     ['no value at all', { type: 'string', enum: [1] }, '', 'false'],
     [
@@ -73,11 +70,20 @@ describe('a schema that answers are held to', () => {
       '/properties/a/minLength',
       undefined,
     ],
-    ['lists of schemas where one is meant', { items: [{ type: 'string' }] }, '/items', undefined],
-    ['an unknown format', { format: 'iri' }, '/format', 'format'],
-    ['a pattern that looks ahead', { pattern: '^(?=a)' }, '/pattern', 'pattern'],
-    ['an earlier draft', { $schema: 'http://json-schema.org/draft-04/schema#' }, '/$schema', '$schema'],
-    ['a keyword of one', { dependencies: { a: ['b'] } }, '/dependencies', 'dependencies'],
+    [
+      'lists of schemas where one is meant',
+      { $schema: 'https://json-schema.org/draft/2020-12/schema', items: [{ type: 'string' }] },
+      '/items',
+      undefined,
+    ],
+    ['what is no pattern, with its place', { properties: { a: { pattern: '(' } } }, '/properties/a/pattern', 'pattern'],
+    ['a draft that is not known', { $schema: 'http://json-schema.org/draft-03/schema#' }, '/$schema', '$schema'],
+    [
+      'what is wrong in an earlier draft, by the name that it has there',
+      { $schema: 'http://json-schema.org/draft-07/schema#', dependencies: { a: ['b', 1] } },
+      '/dependencies',
+      undefined,
+    ],
   ])('refuses %s', (_what, schema, pointer, keyword) => {
     expect(refusal(schema)).toMatchObject({ pointer, keyword });
   });
@@ -135,17 +141,15 @@ describe('a schema that answers are held to', () => {
 });
 
 describe('ranges of numbers', () => {
-  test.each<[object, string]>([
-    [{ type: 'integer', minimum: 1e20 }, '/minimum'],
-    [{ type: 'integer', exclusiveMinimum: 2 ** 63, maximum: 2 ** 64 }, '/exclusiveMinimum'],
-    [{ type: 'number', maximum: -1e300 }, '/maximum'],
-    [{ type: 'integer', exclusiveMaximum: -(2 ** 63) }, '/exclusiveMaximum'],
-  ])('%j lies where no number can be written', (schema, pointer) => {
+  test.each([
+    { type: 'integer', minimum: 1e20 },
+    { type: 'integer', exclusiveMinimum: 2 ** 63, maximum: 2 ** 64 },
+    { type: 'number', maximum: -1e300 },
+    { type: 'integer', exclusiveMaximum: -(2 ** 63) },
+  ])('%j lies where no number can be written', (schema) => {
     expect(refusal(schema)).toMatchObject({
-      pointer,
-      message: expect.stringMatching(
-        /found -?\d\S+, expected a range with numbers between -2\^63 and 2\^63$/,
-      ) as unknown,
+      pointer: '',
+      message: expect.stringContaining('or none that can be written') as unknown,
     });
   });
 
@@ -159,19 +163,19 @@ describe('ranges of numbers', () => {
   });
 });
 
-test('a divisor that cannot be enforced is refused for what it is', () => {
+test('a divisor that the engine cannot count in is left to the look at the value', () => {
   const hundredths = Array.from({ length: 100 }, (_, at) => (at + 1) / 100);
-  const refused = hundredths.filter((multipleOf) => enforced({ multipleOf }) instanceof UnsupportedSchema);
-  expect(refused).toHaveLength(14);
-  for (const multipleOf of refused)
-    expect(refusal({ multipleOf })).toMatchObject({
-      pointer: '/multipleOf',
-      message: expect.stringMatching(/found 0\.\d+, which the grammar's engine cannot count in: /) as unknown,
-    });
-  for (const multipleOf of [0.12345678901, 1e-10, 12345678901, 5e9])
-    expect(refusal({ multipleOf }).message).toMatch(/expected from 1e-9 on, with at most 9 digits$/);
-  for (const multipleOf of [1e-9, 0.05, 2.5, 1000000000])
-    expect(enforced({ multipleOf })).toBeInstanceOf(EnforcedSchema);
+  const left = hundredths.filter((multipleOf) => new EnforcedSchema({ multipleOf }).left.length > 0);
+  expect(left).toHaveLength(14);
+  for (const multipleOf of [...left, 0.12345678901, 1e-11, 12345678901, 5e9]) {
+    const schema = new EnforcedSchema({ multipleOf });
+    expect(schema.left).toEqual(['/multipleOf']);
+    expect([schema.problem(multipleOf), schema.problem(1.5 * multipleOf)]).toEqual([
+      undefined,
+      expect.stringContaining('multiple'),
+    ]);
+  }
+  for (const multipleOf of [1e-9, 0.05, 2.5, 10_000]) expect(new EnforcedSchema({ multipleOf }).left).toEqual([]);
 });
 
 describe('numbers of properties', () => {
@@ -181,22 +185,20 @@ describe('numbers of properties', () => {
   test('are kept where only listed names may be', () => {
     const schema = { ...base, minProperties: 2, additionalProperties: false };
     const { anyOf } = grammar(schema) as { anyOf: readonly { required: readonly string[] }[] };
-    expect(anyOf.map(({ required }) => required.join('')).sort()).toEqual(['ab', 'abc', 'ac', 'bc']);
+    expect(anyOf.map(({ required }) => required.join('')).sort()).toEqual(['ab', 'ac', 'bc']);
     expect(grammar({ ...schema, minProperties: 3 })).toMatchObject({ required: ['a', 'b', 'c'] });
     expect(refusal({ ...schema, minProperties: 4 })).toMatchObject({ pointer: '', keyword: 'false' });
+    expect(new EnforcedSchema(schema).left).toEqual([]);
   });
 
-  test('are refused where the same other name might count twice', () => {
+  test('are left to the look at the value where the same other name might count twice, and where sets are too many', () => {
     expect(grammar({ ...base, minProperties: 1 })).toHaveProperty('anyOf');
-    expect(refusal({ ...base, minProperties: 2 })).toMatchObject({
-      pointer: '/minProperties',
-      message: expect.stringContaining(
-        'found 2 more than the properties that must be there, expected at most one more where other names are allowed',
-      ) as unknown,
-    });
-    expect(
-      refusal({ ...base, minProperties: 2, patternProperties: { '^x': true }, additionalProperties: false }),
-    ).toMatchObject({ keyword: 'minProperties' });
+    const twice = new EnforcedSchema({ ...base, minProperties: 2 });
+    expect(twice.left).toEqual(['/minProperties']);
+    expect(twice.problem({ x: 1 })).toMatch(/properties/);
+    const many = Object.fromEntries(Array.from({ length: 30 }, (_, at) => [`p${at}`, bool]));
+    expect(new EnforcedSchema({ type: 'object', properties: many, minProperties: 1 }).left).toEqual([]);
+    expect(new EnforcedSchema({ type: 'object', properties: many, minProperties: 3 }).left).toEqual(['/minProperties']);
   });
 });
 
@@ -252,12 +254,16 @@ describe('patterns of names', () => {
       { properties: { ab: { type: 'object' } }, patternProperties: { '^a': { type: 'object' } } },
       '/patternProperties',
     ],
-  ])('are refused that would change what is listed: %s', (_what, schema, pointer) => {
-    const { message, ...refused } = refusal({ type: 'object', ...schema });
-    expect([refused.pointer, message]).toEqual([
-      pointer,
-      expect.stringMatching(/matches, with .*, expected .* values$/),
-    ]);
+    [
+      'names that two of them match',
+      { patternProperties: { a: { type: 'integer' }, b: { minimum: 1 } } },
+      '/patternProperties',
+    ],
+  ])('are left to the look at the value where the engine would change what is listed: %s', (_what, schema, pointer) => {
+    const { left, grammar: written } = new EnforcedSchema({ type: 'object', ...schema });
+    expect(left).toEqual([pointer]);
+    const { patternProperties = {} } = written as { patternProperties?: object };
+    expect(Object.keys(patternProperties).length).toBeLessThan(2);
   });
 
   test('of few names list those that are left, unless that takes a longer pattern than can be compiled', () => {
@@ -295,14 +301,15 @@ describe('the schemas of JSON-Schema-Test-Suite', () => {
     Array.from(readFileSync('docs/structured-output.md', 'utf8').matchAll(/^\| `([^`]+)`/gm), ([, name]) => name),
   );
 
-  test('are enforced, three quarters of them, or refused with a keyword that the documents list', () => {
+  test('are enforced, nine tenths of them, or refused with a keyword that the documents list', () => {
     const refused = results.flatMap(({ name, result }) =>
       result instanceof UnsupportedSchema ? [{ name, keyword: result.keyword ?? result.pointer }] : [],
     );
-    expect(results.length - refused.length).toBeGreaterThanOrEqual(0.75 * results.length);
+    expect(results.length - refused.length).toBeGreaterThanOrEqual(0.9 * results.length);
     // The one that is no schema: an enum of nothing.
     expect(refused.filter(({ keyword }) => !documented.has(keyword)).map(({ name }) => name)).toEqual([
       'enum.json: empty enum',
+      'draft2019-09/enum.json: empty enum',
     ]);
   });
 

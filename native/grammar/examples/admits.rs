@@ -1,4 +1,4 @@
-//! Which texts a grammar lets through, byte by byte: a line `{"grammar": SCHEMA, "texts": [TEXT, …]}` in, a line `[true, …]` or `{"error": WORDS}` out. For scripts/nightly/structured.mjs.
+//! Which values a grammar lets through, whatever order their keys are in: a line `{"grammar": SCHEMA, "values": [VALUE, …]}` in, a line `[true, …]` or `{"error": WORDS}` out. For scripts/nightly/structured.mjs.
 use std::io::{stdin, BufRead};
 
 use llguidance::api::TopLevelGrammar;
@@ -6,24 +6,73 @@ use llguidance::toktrie::ApproximateTokEnv;
 use llguidance::{Matcher, ParserFactory};
 use serde_json::{json, Value};
 
+/// Keys that are tried, of one value.
+const MOST_TRIES: usize = 20_000;
+
 fn main() -> anyhow::Result<()> {
     let mut factory = ParserFactory::new_simple(&ApproximateTokEnv::single_byte_env())?;
     factory.quiet();
     for line in stdin().lock().lines() {
         let line: Value = serde_json::from_str(&line?)?;
-        println!("{}", admitted(&factory, &line["grammar"], &line["texts"]).unwrap_or_else(|error| json!({ "error": error.to_string() })));
+        println!("{}", admitted(&factory, &line["grammar"], &line["values"]).unwrap_or_else(|error| json!({ "error": error.to_string() })));
     }
     Ok(())
 }
 
-fn admitted(factory: &ParserFactory, grammar: &Value, texts: &Value) -> anyhow::Result<Value> {
+fn admitted(factory: &ParserFactory, grammar: &Value, values: &Value) -> anyhow::Result<Value> {
     let fresh = Matcher::new(factory.create_parser(TopLevelGrammar::from_json_schema(grammar.clone())));
     if let Some(error) = fresh.get_error() {
         anyhow::bail!(error);
     }
-    texts.as_array().into_iter().flatten().map(|text| {
-        let mut matcher = fresh.deep_clone();
-        let bytes: Vec<u32> = text.as_str().unwrap_or_default().bytes().map(u32::from).collect();
-        Ok(json!(matcher.try_consume_tokens(&bytes)? == bytes.len() && matcher.is_accepting()?))
-    }).collect()
+    Ok(values.as_array().into_iter().flatten().map(|value| json!(can_follow(fresh.deep_clone(), vec![Part::Value(value)], &mut MOST_TRIES.clone()))).collect())
+}
+
+/// What has still to be written, the last first.
+#[derive(Clone)]
+enum Part<'a> {
+    Text(String),
+    Value(&'a Value),
+    /// Properties in whatever order, then the bracket.
+    Properties(Vec<(&'a String, &'a Value)>, bool),
+}
+
+fn can_follow(mut matcher: Matcher, mut parts: Vec<Part>, tries: &mut usize) -> bool {
+    while let Some(part) = parts.pop() {
+        match part {
+            Part::Text(text) => {
+                let bytes: Vec<u32> = text.bytes().map(u32::from).collect();
+                if matcher.try_consume_tokens(&bytes).ok() != Some(bytes.len()) {
+                    return false;
+                }
+            }
+            Part::Value(Value::Array(items)) => {
+                parts.push(Part::Text("]".into()));
+                for (at, item) in items.iter().enumerate().rev() {
+                    parts.push(Part::Value(item));
+                    if at > 0 {
+                        parts.push(Part::Text(",".into()));
+                    }
+                }
+                parts.push(Part::Text("[".into()));
+            }
+            Part::Value(Value::Object(fields)) => parts.extend([Part::Properties(fields.iter().collect(), true), Part::Text("{".into())]),
+            Part::Value(value) => parts.push(Part::Text(value.to_string())),
+            Part::Properties(left, _) if left.is_empty() => parts.push(Part::Text("}".into())),
+            Part::Properties(left, first) => {
+                return (0..left.len()).any(|at| {
+                    if *tries == 0 {
+                        return false;
+                    }
+                    *tries -= 1;
+                    let (name, value) = left[at];
+                    let mut others = left.clone();
+                    others.remove(at);
+                    let mut rest = parts.clone();
+                    rest.extend([Part::Properties(others, false), Part::Value(value), Part::Text(format!("{}{}:", if first { "" } else { "," }, Value::from(name.as_str())))]);
+                    can_follow(matcher.deep_clone(), rest, tries)
+                });
+            }
+        }
+    }
+    matcher.is_accepting().unwrap_or(false)
 }

@@ -80,7 +80,8 @@ fn walk(value: &Value, multiples: &mut Multiples) -> Result<()> {
             match (name.as_str(), field) {
                 ("pattern", Value::String(regex)) => check_regex(regex)?,
                 ("patternProperties", Value::Object(patterns)) => patterns.keys().try_for_each(|regex| check_regex(regex))?,
-                ("multipleOf", Value::Number(number)) => multiples.found.push(digits(&number.to_string())),
+                // One, or one divided by tens, adds none to another's.
+                ("multipleOf", Value::Number(number)) => multiples.found.extend(Some(digits(&number.to_string())).filter(|&(digits, _)| digits != 1)),
                 ("allOf" | "anyOf" | "oneOf" | "$ref", _) => multiples.combined = true,
                 _ => {}
             }

@@ -3,7 +3,9 @@ import type { GrammarAddon, GrammarKind, NativeGrammar, NativeVocabulary } from 
 import { fromNativeError, isNativeError } from '../../bindings/nativeCall.js';
 import { ResponseFormatError } from '../../errors/RowError.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
-import { EnforcedSchema } from '../../schema/EnforcedSchema.js';
+import { ANSWER_BOUNDS, EnforcedSchema } from '../../schema/EnforcedSchema.js';
+import type { Json } from '../../schema/keywords.js';
+import { UnsupportedSchema } from '../../schema/SchemaDocument.js';
 import { jsonOf, type AnswerFormat, type ReadAnswer } from './AnswerFormat.js';
 import { formatText, type HeldFormat } from './formatText.js';
 import { tokenTexts } from './tokenTexts.js';
@@ -59,13 +61,52 @@ export class Grammars {
       const grammar = await this.native(kind, text, format);
       return format.type === 'choices' ? choicesFormat(grammar, format.choices) : { grammar, read: asText };
     }
-    const schema = new EnforcedSchema(format.schema);
+    const { maxStringLength, maxArrayItems } = format;
+    const schema = new EnforcedSchema(format.schema, {
+      stringLength: maxStringLength ?? ANSWER_BOUNDS.stringLength,
+      items: maxArrayItems ?? ANSWER_BOUNDS.items,
+    });
     const read = (answer: string): ReadAnswer => jsonOf(answer, schema);
     return {
-      grammar: await this.native(kind, JSON.stringify(schema.grammar), format),
+      grammar: await this.ofSchema(schema, format),
       read,
       isWhole: (answer) => 'value' in read(answer),
     };
+  }
+
+  /** What the library does not take is asked for less; what it does not take then is refused with its place. */
+  private async ofSchema(schema: EnforcedSchema, format: HeldFormat): Promise<NativeGrammar> {
+    const compiled = (grammar: Json): Promise<NativeGrammar> =>
+      this.native('json_schema', JSON.stringify(grammar), format);
+    const isRefusal = (error: unknown): error is ResponseFormatError => error instanceof ResponseFormatError;
+    try {
+      return await compiled(schema.grammar);
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+    }
+    try {
+      return await compiled(schema.looser());
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      const isTaken = async (grammar: Json): Promise<boolean> => {
+        try {
+          await compiled(grammar);
+          return true;
+        } catch (refusal) {
+          if (isRefusal(refusal)) return false;
+          throw refusal;
+        }
+      };
+      const reason = error.message.replace(/^[^:]*: [^:]*: /, '');
+      throw new UnsupportedSchema(
+        await schema.refusedAt(isTaken),
+        undefined,
+        `the grammar's engine refuses it: ${reason}`,
+        {
+          cause: error,
+        },
+      );
+    }
   }
 
   private async native(kind: GrammarKind, text: string, { type }: HeldFormat): Promise<NativeGrammar> {
@@ -107,6 +148,8 @@ const WORDS: Readonly<Record<HeldFormat['type'], string>> = {
 
 /** Compilers draw over several lines where they stumbled. */
 function inOneLine(message: string): string {
+  // Where it panicked is nobody's business but its own.
+  if (/panick?(ed)?\b|<backtrace>/.test(message)) return 'it is more than the engine can count in';
   const reason = /\nerror: ([^\n]*)/.exec(message)?.[1];
   if (reason === undefined) return message.replace(/\s*\n\s*/g, ' ').trim();
   return `${message.slice(0, message.indexOf('\n')).replace(/ \(in regex\): regex parse error:$/, '')}: ${reason}`;

@@ -14,7 +14,10 @@ export function formatText(format: HeldFormat): { readonly kind: GrammarKind; re
   const { type } = format;
   if (type === 'regex') return { kind: type, text: format.regex };
   if (type === 'grammar') return { kind: type, text: format.grammar };
-  return { kind: type, text: type === 'choices' ? JSON.stringify(format.choices) : json(format.schema) };
+  if (type === 'choices') return { kind: type, text: JSON.stringify(format.choices) };
+  const { schema, maxStringLength, maxArrayItems } = format;
+  const bounds = maxStringLength ?? maxArrayItems;
+  return { kind: type, text: bounds === undefined ? json(schema) : json([schema, maxStringLength, maxArrayItems]) };
 }
 
 function json(schema: unknown): string {

@@ -186,7 +186,10 @@ export class ActiveRow implements RunRow<OrderedResult> {
   /** The row's tokens are all there. @param place of an answer that its limit has ended */
   private ended(reason: FinishReason, place?: SampledToken['place']): RowResult {
     if (this.release()) return this.stopped();
-    return place === 'open' ? this.cutOff(`its limit of ${this.prepared.maxNewTokens} tokens`) : this.result(reason);
+    // Also where what is there would be a whole answer: of a number, say, more digits may be missing.
+    return place === undefined || reason === 'stop'
+      ? this.result(reason)
+      : this.cutOff(`its limit of ${this.prepared.maxNewTokens} tokens`);
   }
 
   /**
@@ -217,7 +220,7 @@ export class ActiveRow implements RunRow<OrderedResult> {
 
   /** An answer that has not become a whole one. */
   private cutOff(by: string): RowResult {
-    return this.failed('schema', `the answer was cut off by ${by} before it was all that its responseFormat asks for`);
+    return this.failed('schema', `the answer was cut off by ${by} before it came to its end, as its responseFormat has it`);
   }
 
   /** The row as an error, with what there is of its answer. */

@@ -75,10 +75,10 @@ test('the last ones used are kept, by their number and size', async () => {
 test('a schema that cannot be enforced is refused with its place, and not compiled', async () => {
   const addon = fakeAddon();
   const error = await new Grammars(addon, tokenizer, 27)
-    .of({ type: 'json_schema', schema: { properties: { a: { uniqueItems: true } } } })
+    .of({ type: 'json_schema', schema: { properties: { a: { $ref: 'x.json' } } } })
     .catch((reason: unknown) => reason);
   expect(error).toBeInstanceOf(ResponseFormatError);
-  expect(error).toMatchObject({ code: 'response-format', path: '/properties/a/uniqueItems', keyword: 'uniqueItems' });
+  expect(error).toMatchObject({ code: 'response-format', path: '/properties/a/$ref', keyword: '$ref' });
   expect(addon.compiled).toEqual([]);
 });
 
