@@ -99,7 +99,7 @@ export type Row = RowSettings & RowPrompt;
  * What a row may say beside its prompt. `tools` and `templateArgs` are for its chat template; variables of the run's
  * stay where it sets no other.
  */
-export interface RowSettings extends SamplingOptions, TemplateInput {
+export interface RowSettings extends SamplingOptions, Omit<TemplateInput, 'now'> {
   /** Default: the row's number in the input, from 1, which a row that was given it may have too. */
   readonly id?: string | number;
   /** The row's number in its job, from 0, where that is not its number in this input (a resumed job). */

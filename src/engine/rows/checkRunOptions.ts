@@ -69,6 +69,7 @@ export const RUN_CHECKS: Readonly<Record<keyof RunOptions, Check>> = {
   templateArgs: (_name, templateArgs) => {
     checkTemplateInput({ templateArgs: templateArgs as Readonly<Record<string, unknown>> });
   },
+  now: checkNow,
   reasoning: oneOf(...REASONING),
   responseFormat: checkResponseFormat,
   schemaInPrompt: checkBoolean,
@@ -87,6 +88,11 @@ export const RUN_CHECKS: Readonly<Record<keyof RunOptions, Check>> = {
   },
   microBatches: whole(1),
 };
+
+function checkNow(name: string, value: unknown): void {
+  if (!(value instanceof Date) || Number.isNaN(value.getTime()))
+    throw new UsageError(`${name}: found ${found(value)}, expected a valid Date`);
+}
 
 /**
  * Checks the options of a run before anything is read. @throws UsageError naming the option, what was found and what

@@ -191,9 +191,8 @@ export class PartsTokenizer implements Tokenizer {
 
   encodeChat(
     messages: readonly ChatMessage[],
-    { parseSpecial = true, tools, templateArgs }: TemplateInput & { parseSpecial?: boolean } = {},
+    { parseSpecial = true, ...input }: TemplateInput & { parseSpecial?: boolean } = {},
   ): number[] {
-    const input = { tools, templateArgs };
     if (parseSpecial) return this.encode(this.renderChat(messages, input), { specialTokens: false });
     // Not under the clock of the rest: a template's failure to parse is to be remembered.
     const plain = this.renderChat(messages, input);

@@ -78,6 +78,8 @@ function getterOf(
 }
 
 const flag = (value: Value | undefined): boolean => value !== undefined && truth(value);
+/** One that Python's own functions take, which want a number. */
+const strictFlag = (value: Value | undefined): boolean => value !== undefined && index(value) !== 0;
 
 function extreme(value: Value, [caseSensitive, attribute]: Given, better: (a: Value, b: Value) => boolean): Value {
   const getter = getterOf(attribute, { caseSensitive: flag(caseSensitive) });
@@ -290,7 +292,7 @@ function dictsort(value: Value, [caseSensitive, by = 'key', reverse]: Given): Va
       const key = (item as Tuple).items[by === 'key' ? 0 : 1] ?? null;
       return flag(caseSensitive) ? key : lowered(key);
     },
-    flag(reverse),
+    strictFlag(reverse),
   );
 }
 
@@ -300,7 +302,7 @@ function sort(value: Value, [reverse, caseSensitive, attribute]: Given): Value {
     getterOf(each, { caseSensitive: flag(caseSensitive) }),
   );
   const list = listOf(value);
-  return sorted(list, (item) => getters.map((getter) => getter(item)), flag(reverse));
+  return sorted(list, (item) => getters.map((getter) => getter(item)), strictFlag(reverse));
 }
 
 function sum(value: Value, [attribute, start = 0]: Given): Value {

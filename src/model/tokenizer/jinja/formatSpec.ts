@@ -1,6 +1,6 @@
 import { lengthOf } from './characters.js';
 import { magnitudeText, powerText } from './decimals.js';
-import { typeError, unsupported, valueError } from './errors.js';
+import { PythonError, typeError, unsupported, valueError } from './errors.js';
 import { make } from './meter.js';
 import { realOf } from './percentFormat.js';
 import { floatText, intText, str } from './text.js';
@@ -105,6 +105,7 @@ function formatInt(int: number | bigint, spec: Spec): string {
   if (base === undefined) {
     if (spec.type === 'c') {
       if (spec.sign !== '') throw valueError("Sign not allowed with integer format specifier 'c'");
+      if (int < 0 || int > 0x10ffff) throw new PythonError('OverflowError', '%c arg not in range(0x110000)');
       return aligned('', String.fromCodePoint(Number(int)), spec, '<');
     }
     if (spec.type === 'n') throw unsupported('the format n');

@@ -105,19 +105,20 @@ function field(text: string, given: Given, depth: number): string {
 
 function valueOf(name: string, given: Given): Value {
   const [, first = '', rest = ''] = /^([^.[]*)([^]*)$/.exec(name) ?? [];
-  let value: Value | undefined;
-  if (first === '' || /^\d+$/.test(first)) {
-    const automatic = first === '';
+  let value: Value;
+  // As in Python's own formatter, a number with a path behind it leaves the count alone.
+  if (name === '' || /^\d+$/.test(name)) {
+    const automatic = name === '';
     if (automatic ? given.automatic === undefined : (given.automatic ?? 0) > 0)
       throw valueError('cannot switch between manual and automatic field numbering');
-    const number = automatic ? (given.automatic ?? 0) : Number(first);
+    const number = automatic ? (given.automatic ?? 0) : Number(name);
     given.automatic = automatic ? number + 1 : undefined;
-    value = given.args[number];
-    if (value === undefined)
-      throw new PythonError('LookupError', `Replacement index ${number} out of range for positional args tuple`);
-  } else {
-    value = given.named(first);
-    if (value === undefined) throw new PythonError('LookupError', quoted(first));
+    value = argument(given, number);
+  } else if (/^\d+$/.test(first)) value = argument(given, Number(first));
+  else {
+    const found = given.named(first);
+    if (found === undefined) throw new PythonError('LookupError', quoted(first));
+    value = found;
   }
   let done = 0;
   for (const match of rest.matchAll(/\.([^.[]+)|\[([^\]]+)\]/gy)) {
@@ -129,5 +130,12 @@ function valueOf(name: string, given: Given): Value {
         : given.access.attribute(value, attribute);
   }
   if (done < rest.length) throw valueError('Empty attribute in format string');
+  return value;
+}
+
+function argument({ args }: Given, number: number): Value {
+  const value = args[number];
+  if (value === undefined)
+    throw new PythonError('LookupError', `Replacement index ${number} out of range for positional args tuple`);
   return value;
 }

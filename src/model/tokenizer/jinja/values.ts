@@ -1,3 +1,4 @@
+import { SpelledNumber } from '../../../arguments/jsonNumbers.js';
 import { PythonError, typeError } from './errors.js';
 import { make } from './meter.js';
 
@@ -259,7 +260,7 @@ export function checkedInt(value: bigint): number | bigint {
   return intOf(value);
 }
 
-/** A value of plain JSON data as Python reads it; a boxed number is a float. */
+/** A value of plain JSON data as Python reads it; a number with a spelling is what that says. */
 export function fromJson(value: unknown): Value {
   switch (typeof value) {
     case 'string':
@@ -276,7 +277,7 @@ export function fromJson(value: unknown): Value {
     case 'object': {
       if (value === null) return null;
       if (Array.isArray(value)) return value.map(fromJson);
-      if (value instanceof Number) return new Float(value.valueOf());
+      if (value instanceof SpelledNumber) return spelled(value.spelling);
       const dict = new Dict();
       for (const [name, member] of Object.entries(value)) if (member !== undefined) dict.set(name, fromJson(member));
       return dict;
@@ -284,4 +285,9 @@ export function fromJson(value: unknown): Value {
     default:
       return null;
   }
+}
+
+function spelled(spelling: string): Value {
+  if (/[.eE]/.test(spelling)) return new Float(Number(spelling));
+  return checkedInt(BigInt(spelling));
 }
