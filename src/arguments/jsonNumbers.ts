@@ -59,10 +59,10 @@ const SPELLED = new RegExp(`\\d\\.\\d*0(?![.\\d])|\\d[eE]|-0|${LONG_NUMBER.sourc
 
 /**
  * JSON as JSON.parse reads it, but for numbers whose spelling says more than their value, which keep it.
+ * @param read what JSON.parse makes of it, if that is known
  * @throws SyntaxError for what is no JSON; RangeError for what is nested too deep
  */
-export function readWithSpelling(json: string): unknown {
-  const read = JSON.parse(json) as unknown;
+export function readWithSpelling(json: string, read: unknown = JSON.parse(json)): unknown {
   if (!SPELLED.test(json)) return read;
   // A name that stands nowhere else.
   let name = 'spelled';
@@ -80,7 +80,8 @@ export function plainCopy(value: unknown): unknown {
   let spelled = false;
   const json = JSON.stringify(value, function (this: unknown, name: string, member: unknown) {
     // What JSON.stringify hands over has been made a number already.
-    const original: unknown = isObject(this) || Array.isArray(this) ? (this as Record<string, unknown>)[name] : undefined;
+    const original: unknown =
+      isObject(this) || Array.isArray(this) ? (this as Record<string, unknown>)[name] : undefined;
     if (!(original instanceof SpelledNumber)) return member;
     spelled = true;
     return { [SPELLING]: original.spelling };

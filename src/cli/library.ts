@@ -13,7 +13,7 @@ export * from '../api/schedules.js';
 // what the package is. These rooms know nothing of engines, models, plans and jobs.
 export { isWithin, rangeWords, wholeRange } from '../arguments/NumberRange.js';
 export { isObject } from '../arguments/isObject.js';
-export { LOST_CHOICES, losesChoices, readWithDigits } from '../arguments/jsonNumbers.js';
+export { LOST_CHOICES, losesChoices, readWithDigits, readWithSpelling } from '../arguments/jsonNumbers.js';
 export { didYouMean } from '../arguments/nearest.js';
 export { Turns } from '../collections/Turns.js';
 export { probeFile, writeFileAtomic } from '../files/atomicFile.js';

@@ -73,6 +73,7 @@ export class Job implements AsyncDisposable {
   /** Of an input that comes once, into an output that can be resumed. */
   #digest: RowsDigest | undefined;
   #started = false;
+  readonly #begun = new Date();
   #written = 0;
 
   private constructor(
@@ -97,6 +98,11 @@ export class Job implements AsyncDisposable {
   }
 
   /** Results that stand in the output by now: those that were kept, and those of this run. */
+  /** The time that chat templates are told. */
+  get #now(): Date | string {
+    return this.task.options.now ?? this.file?.record.begun ?? this.#begun;
+  }
+
   get finishedRows(): number {
     return this.keptRows + this.#written;
   }
@@ -182,7 +188,12 @@ export class Job implements AsyncDisposable {
         settled,
         opened.fingerprint ?? fingerprintFirstRow(undefined),
       );
-      const record = file.before === undefined ? now : { ...now, run: file.before.run };
+      const begun = file.before?.begun ?? new Date().toISOString();
+      const record = {
+        ...now,
+        ...(file.before && { run: file.before.run }),
+        ...(task.options.now === undefined && { begun }),
+      };
       // Of an engine that is still to come some is known. Of two streams the first rows are compared, as soon as there
       // is one.
       const known = [file.before?.input, now.input].some(
@@ -258,7 +269,7 @@ export class Job implements AsyncDisposable {
     signal?.addEventListener('abort', onAbort);
     try {
       if (signal?.aborted === true) onAbort();
-      await this.#write(results(this.task.answer(engine, source.send(input))), counts);
+      await this.#write(results(this.task.answer(engine, source.send(input), this.#now)), counts);
       if (source.failure !== undefined) throw new TaskError('job', 'the input failed', { cause: source.failure });
       if (!counts.stopped && !source.ended)
         throw new TaskError('job', `the engine ended with row ${source.rows}, before the input did`);

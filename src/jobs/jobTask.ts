@@ -10,12 +10,15 @@ export interface JobTask {
   /** As far as jobs look at them themselves. */
   readonly options: AnswerOptions &
     FormatOptions &
-    Pick<GenerateOptions, 'samples' | 'reasoning' | 'logprobs'> &
+    Pick<GenerateOptions, 'samples' | 'reasoning' | 'logprobs' | 'now'> &
     Pick<EmbedOptions, 'encoding'>;
   /** All options that decide a row's result, with their defaults. */
   readonly settled: Readonly<Record<string, unknown>>;
-  /** @throws UsageError for an engine that cannot do it */
-  answer(engine: RowGenerator, rows: AsyncIterable<RowInput>): AsyncIterable<AnyResult>;
+  /**
+   * @param now what the options say, or when the job began
+   * @throws UsageError for an engine that cannot do it
+   */
+  answer(engine: RowGenerator, rows: AsyncIterable<RowInput>, now: Date | string): AsyncIterable<AnyResult>;
 }
 
 /** The task of a job's options. @throws UsageError where there are several */
@@ -32,28 +35,28 @@ export function jobTaskOf({ generate, classify, score, embed }: Pick<JobOptions,
       name: 'classify',
       options: classify,
       settled: classifySettings(classify),
-      answer: (engine, rows) => method(engine, 'classify')(rows, classify),
+      answer: (engine, rows, now) => method(engine, 'classify')(rows, { ...classify, now }),
     };
   if (score)
     return {
       name: 'score',
       options: score,
       settled: scoreSettings(score),
-      answer: (engine, rows) => method(engine, 'score')(rows, score),
+      answer: (engine, rows, now) => method(engine, 'score')(rows, { ...score, now }),
     };
   if (embed)
     return {
       name: 'embed',
       options: embed,
       settled: embedSettings(embed),
-      answer: (engine, rows) => method(engine, 'embed')(rows, embed),
+      answer: (engine, rows, now) => method(engine, 'embed')(rows, { ...embed, now }),
     };
   const responseFormat = runFormat(generate ?? {});
   return {
     name: 'generate',
     options: generate ?? {},
     settled: resultOptions({ ...generate, ...(responseFormat && { responseFormat }) }),
-    answer: (engine, rows) => engine.generate(rows, generate),
+    answer: (engine, rows, now) => engine.generate(rows, { ...generate, now }),
   };
 }
 

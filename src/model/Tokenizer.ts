@@ -71,8 +71,11 @@ export interface TemplateInput {
   readonly tools?: readonly unknown[] | undefined;
   /** Variables that it may use, e.g. `{ enable_thinking: false }`. */
   readonly templateArgs?: Readonly<Record<string, unknown>> | undefined;
-  /** The time that a template is told which asks for it. Default: now. */
-  readonly now?: Date | undefined;
+  /**
+   * The time that a template is told which asks for it, as a date or how ISO 8601 writes it. Default: when the run
+   * begins; of a job that is gone on with, when that began.
+   */
+  readonly now?: Date | string | undefined;
 }
 
 /** Texts between which a model reasons. */

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { isObject, membersOf } from '../../arguments/isObject.js';
-import { losesChoices, readWithDigits } from '../../arguments/jsonNumbers.js';
+import { losesChoices, readWithDigits, readWithSpelling } from '../../arguments/jsonNumbers.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { RowInput } from '../../Row.js';
 import { formatResult } from './formatResult.js';
@@ -45,6 +45,8 @@ function parseLine(
   try {
     const [read, written] = readWithDigits(line);
     value = read !== written && (carryFields || templated === true) ? withExact(read, written, columns) : read;
+    if (SPELLED.some((name) => line.includes(`"${name}"`)))
+      value = withSpelling(value, readWithSpelling(line, read), read, columns);
     if (read !== written) {
       const [is, was] = [membersOf(mapped(read)), membersOf(mapped(written))];
       format = FORMATS.find((name) => losesChoices(is[name], was[name]));
@@ -69,6 +71,15 @@ function parseLine(
         )
       : parseRow(value, number, carryFields, templated);
   return format === undefined || 'error' in row ? row : lostFormat(row, format);
+}
+
+/** Fields that go to the chat template, where numbers are as they are written. */
+const SPELLED = ['messages', 'tools', 'templateArgs'] as const;
+
+function withSpelling(value: unknown, spelled: unknown, read: unknown, columns: ReadOptions['columns']): unknown {
+  if (spelled === read || !isObject(value) || !isObject(spelled)) return value;
+  const names = SPELLED.map((name) => columns?.[name] ?? name).filter((name) => Object.hasOwn(value, name));
+  return { ...value, ...Object.fromEntries(names.map((name) => [name, spelled[name]])) };
 }
 
 const FORMATS = ['responseFormat', 'response_format'] as const;
