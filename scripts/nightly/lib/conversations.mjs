@@ -7,7 +7,8 @@ const BARE = `{"type":"function","function":{"name":"now","description":"The tim
 const user = (content) => `{"role":"user","content":${JSON.stringify(content)}}`;
 const assistant = (content, more = '') => `{"role":"assistant","content":${JSON.stringify(content)}${more}}`;
 const system = (content) => `{"role":"system","content":${JSON.stringify(content)}}`;
-const call = (name, args, id = 'call00001') => `{"id":"${id}","type":"function","function":{"name":"${name}","arguments":${args}}}`;
+const call = (name, args, id = 'call00001') =>
+  `{"id":"${id}","type":"function","function":{"name":"${name}","arguments":${args}}}`;
 const called = (calls, content = 'null', more = '') =>
   `{"role":"assistant","content":${content},"tool_calls":[${calls.join(',')}]${more}}`;
 const result = (content, id = 'call00001', name = 'get_weather') =>

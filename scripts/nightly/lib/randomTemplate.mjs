@@ -10,7 +10,25 @@ export const VARIABLES = `{
   "p": [{"n": "Bob", "a": 3, "t": {"k": "v"}}, {"n": "al", "a": 1}, {"n": "Cy", "a": 2, "t": {"k": "w"}}, {"a": 3, "n": "bob"}]
 }`;
 
-const NAMES = [...'seubnfhmt', ...'izg', 'big', ...'xyw', 'yes', 'no', 'nil', 'l', 'ls', 'le', 'lm', 'll', 'lb', 'd', 'de', 'p', 'missing'];
+const NAMES = [
+  ...'seubnfhmt',
+  ...'izg',
+  'big',
+  ...'xyw',
+  'yes',
+  'no',
+  'nil',
+  'l',
+  'ls',
+  'le',
+  'lm',
+  'll',
+  'lb',
+  'd',
+  'de',
+  'p',
+  'missing',
+];
 const LITERALS = [
   "'a'", "'Hello'", "''", "' '", "'l'", "'a b  c'", "'\\n'", "'x%s'", "'%d-%s'", "'{}'", "'{0} {1}'", "'{a}'", "'%5.2f|%-6s|%+d'", "'İıſ'", "'ǆabc ﬁn'", "'\\u00e9\\x41'", '"it\'s"', "'é\\t\\\\'",
   '0', '1', '2', '-1', '3', '10', '1.0', '0.5', '2.5', '-0.0', '1e3', '1e16', '1e-7', '123456.789', '0x1F', '1_000', '2**70', '10',
@@ -28,10 +46,93 @@ const NAMED = {
 }; // prettier-ignore
 const TESTS = ['odd', 'even', 'divisibleby', 'defined', 'undefined', 'none', 'boolean', 'false', 'true', 'integer', 'float', 'lower', 'upper', 'string', 'mapping', 'number', 'sequence', 'iterable', 'callable', 'sameas', 'escaped', 'in', 'eq', 'equalto', 'ne', 'gt', 'ge', 'lt', 'le', 'filter', 'test', '==', '>']; // prettier-ignore
 const TAKES = new Set(['divisibleby', 'sameas', 'in', 'eq', 'equalto', 'ne', 'gt', 'ge', 'lt', 'le', '==', '>']);
-const ATTRIBUTES = ['a', 'b', 'n', 't.k', 'items', 'keys', 'upper', 'x', '0', 'length', 'q', 'start', '__class__', 'append', 'name', 'k'];
-const LOOP = ['index', 'index0', 'first', 'last', 'length', 'revindex', 'revindex0', 'previtem', 'nextitem', 'depth', 'cycle("o", "e")', 'changed(v)'];
-const SPECS = ['', 's', '>8', '^9', '*<6', 'd', '05d', '+d', ',', 'x', '#x', '.2f', '10.3e', 'g', '%', '.3', '08.2f', '_', 'b', '<5', '.1%', 'e', 'c', '>+8.1f', '=+8', ',.2f'];
-const PERCENTS = ['%s', '%d', '%r', '%5s', '%-5s|', '%05d', '%.2f', '%x', '%e', '%g', '%c', '%i%%', '%+.1f', '% d', '%#x', '%(a)s', '%.3s', '%*d', '%X', '%o', '%u', '%G', '%.0f', '%.10g', '%s %s'];
+const ATTRIBUTES = [
+  'a',
+  'b',
+  'n',
+  't.k',
+  'items',
+  'keys',
+  'upper',
+  'x',
+  '0',
+  'length',
+  'q',
+  'start',
+  '__class__',
+  'append',
+  'name',
+  'k',
+];
+const LOOP = [
+  'index',
+  'index0',
+  'first',
+  'last',
+  'length',
+  'revindex',
+  'revindex0',
+  'previtem',
+  'nextitem',
+  'depth',
+  'cycle("o", "e")',
+  'changed(v)',
+];
+const SPECS = [
+  '',
+  's',
+  '>8',
+  '^9',
+  '*<6',
+  'd',
+  '05d',
+  '+d',
+  ',',
+  'x',
+  '#x',
+  '.2f',
+  '10.3e',
+  'g',
+  '%',
+  '.3',
+  '08.2f',
+  '_',
+  'b',
+  '<5',
+  '.1%',
+  'e',
+  'c',
+  '>+8.1f',
+  '=+8',
+  ',.2f',
+];
+const PERCENTS = [
+  '%s',
+  '%d',
+  '%r',
+  '%5s',
+  '%-5s|',
+  '%05d',
+  '%.2f',
+  '%x',
+  '%e',
+  '%g',
+  '%c',
+  '%i%%',
+  '%+.1f',
+  '% d',
+  '%#x',
+  '%(a)s',
+  '%.3s',
+  '%*d',
+  '%X',
+  '%o',
+  '%u',
+  '%G',
+  '%.0f',
+  '%.10g',
+  '%s %s',
+];
 
 /** @param random as of a campaign */
 export class TemplateDrawer {
@@ -51,7 +152,9 @@ export class TemplateDrawer {
   template() {
     this.locals = [];
     if (this.chance(0.6)) return `{{ ${this.expression(3)} }}`;
-    return Array.from({ length: this.random.whole(1, 4) }, () => this.statement(3)).join(this.pick(['', '\n', ' ', '|']));
+    return Array.from({ length: this.random.whole(1, 4) }, () => this.statement(3)).join(
+      this.pick(['', '\n', ' ', '|']),
+    );
   }
 
   name() {
@@ -65,10 +168,27 @@ export class TemplateDrawer {
   argument(kind, depth) {
     switch (kind) {
       case 'int':
-        return this.chance(0.8) ? this.pick(['0', '1', '2', '3', '5', '12', '-1', '-2', '80', 'none', 'true']) : this.expression(depth);
+        return this.chance(0.8)
+          ? this.pick(['0', '1', '2', '3', '5', '12', '-1', '-2', '80', 'none', 'true'])
+          : this.expression(depth);
       case 'text':
         return this.chance(0.8)
-          ? this.pick(["'a'", "'l'", "' '", "'lo'", "''", "'\\n'", "'Hello'", "'xy'", 's', 'e', "'-'", "', '", "'😀'", "('a', 'H')"])
+          ? this.pick([
+              "'a'",
+              "'l'",
+              "' '",
+              "'lo'",
+              "''",
+              "'\\n'",
+              "'Hello'",
+              "'xy'",
+              's',
+              'e',
+              "'-'",
+              "', '",
+              "'😀'",
+              "('a', 'H')",
+            ])
           : this.expression(depth);
       case 'char':
         return this.pick(["'*'", "'.'", "'é'", "'ab'"]);
@@ -95,7 +215,9 @@ export class TemplateDrawer {
     }
     if (names.length > 0 && this.chance(0.25)) {
       const name = this.pick(names);
-      const kind = { attribute: 'attr', by: 'by', method: 'method', d: 'text', end: 'text' }[name] ?? (this.chance(0.5) ? 'int' : 'any');
+      const kind =
+        { attribute: 'attr', by: 'by', method: 'method', d: 'text', end: 'text' }[name] ??
+        (this.chance(0.5) ? 'int' : 'any');
       args.push(`${name}=${this.argument(kind, depth)}`);
     }
     return args.join(', ');
@@ -115,7 +237,9 @@ export class TemplateDrawer {
       case 6: {
         const filter = this.pick(Object.keys(FILTERS));
         const args = this.arguments(FILTERS[filter], depth - 1, NAMED[filter]);
-        const more = this.chance(0.4) ? `|${this.pick(['list', 'join', 'length', 'string', 'tojson', 'first', 'last', 'upper', 'sort', 'reverse|list'])}` : '';
+        const more = this.chance(0.4)
+          ? `|${this.pick(['list', 'join', 'length', 'string', 'tojson', 'first', 'last', 'upper', 'sort', 'reverse|list'])}`
+          : '';
         return `(${inner()})|${filter}${args === '' ? '' : `(${args})`}${more}`;
       }
       case 7:
@@ -166,16 +290,44 @@ export class TemplateDrawer {
   }
 
   statement(depth) {
-    if (depth <= 0) return this.pick([`{{ ${this.expression(1)} }}`, '{{ v }}', 'text', ' \n', `{{- ${this.name()} -}}`, '{# note #}', '{#- note -#}\n']);
+    if (depth <= 0)
+      return this.pick([
+        `{{ ${this.expression(1)} }}`,
+        '{{ v }}',
+        'text',
+        ' \n',
+        `{{- ${this.name()} -}}`,
+        '{# note #}',
+        '{#- note -#}\n',
+      ]);
     const expression = () => this.expression(2);
     switch (this.random.whole(0, 12)) {
       case 0:
       case 1: {
         const loop = this.chance(0.6) ? `{{ loop.${this.pick(LOOP)} }}` : '';
         const target = this.pick(['v', 'v', 'v', 'v, k', '(v, k)']);
-        const over = this.chance(0.5) ? this.pick(['l', 'ls', 'lm', 'd', 'd.items()', 'p', 'u', 'range(4)', 'll', 'de', 'le', "d|dictsort", 'missing', 'p|selectattr("t")']) : expression();
+        const over = this.chance(0.5)
+          ? this.pick([
+              'l',
+              'ls',
+              'lm',
+              'd',
+              'd.items()',
+              'p',
+              'u',
+              'range(4)',
+              'll',
+              'de',
+              'le',
+              'd|dictsort',
+              'missing',
+              'p|selectattr("t")',
+            ])
+          : expression();
         const test = this.chance(0.3) ? ` if ${expression()}` : '';
-        const exit = this.chance(0.2) ? `{% if ${expression()} %}{% ${this.pick(['break', 'continue'])} %}{% endif %}` : '';
+        const exit = this.chance(0.2)
+          ? `{% if ${expression()} %}{% ${this.pick(['break', 'continue'])} %}{% endif %}`
+          : '';
         const otherwise = this.chance(0.3) ? `{% else %}${this.body(depth, [])}` : '';
         return `${this.open(`for ${target} in ${over}${test}`)}${loop}${exit}${this.body(depth, ['v', 'k'])}${otherwise}${this.open('endfor')}`;
       }
@@ -187,12 +339,26 @@ export class TemplateDrawer {
       case 5:
       case 6: {
         const name = this.pick(['v', 'k', 's', 'l', 'a1']);
-        const set = this.pick([`{% set ${name} = ${expression()} %}`, `{% set ${name}, a2 = ${expression()}, ${expression()} %}`, `{% set ${name} %}${this.body(depth, [])}{% endset %}`, `{% set ${name} | upper %}${this.body(depth, [])}{% endset %}`]);
+        const set = this.pick([
+          `{% set ${name} = ${expression()} %}`,
+          `{% set ${name}, a2 = ${expression()}, ${expression()} %}`,
+          `{% set ${name} %}${this.body(depth, [])}{% endset %}`,
+          `{% set ${name} | upper %}${this.body(depth, [])}{% endset %}`,
+        ]);
         return `${set}{{ ${name} }}`;
       }
       case 7: {
         const parameters = this.pick(['', 'v', 'v, k=1', 'v=s, k=v', 'v, k']);
-        const args = this.pick(['', expression(), `${expression()}, k=${expression()}`, `k=${expression()}`, `${expression()}, ${expression()}, 3`, `v=1, q=2`, `*l`, `**{'v': 1}`]);
+        const args = this.pick([
+          '',
+          expression(),
+          `${expression()}, k=${expression()}`,
+          `k=${expression()}`,
+          `${expression()}, ${expression()}, 3`,
+          `v=1, q=2`,
+          `*l`,
+          `**{'v': 1}`,
+        ]);
         const extra = this.pick(['', '{{ varargs }}', '{{ kwargs }}', '{{ caller() if caller }}', '{{ m.name }}']);
         return `{% macro m(${parameters}) %}${this.body(depth, ['v', 'k'])}${extra}{% endmacro %}{{ m(${args}) }}`;
       }
@@ -205,7 +371,11 @@ export class TemplateDrawer {
       case 11:
         return `{% filter ${this.pick(['upper', 'trim', 'replace("a", "b")', 'indent', 'title|length', 'escape', 'list'])} %}${this.body(depth, [])}{% endfilter %}`;
       default:
-        return this.pick([`{% generation %}${this.body(depth, [])}{% endgeneration %}`, `{% raw %}{{ x }}{% endraw %}`, `{{ '${this.pick(['%d', '%Y', '%B %e', '%-d/%m', '%H:%M', '%j %U %W %V %G %u', '%a %A %b %p %I', '%c %x %X', '%y%%', '%q', '%^a %_d'])}'|string and strftime_now('${this.pick(['%d %B %Y', '%j-%U-%W-%V-%G', '%c', '%x %X %p', '%-d %e %k %l', '%D %F %T %R %r', '%h%n%t%%', '%Z%z%C%g%s'])}') }}`]);
+        return this.pick([
+          `{% generation %}${this.body(depth, [])}{% endgeneration %}`,
+          `{% raw %}{{ x }}{% endraw %}`,
+          `{{ '${this.pick(['%d', '%Y', '%B %e', '%-d/%m', '%H:%M', '%j %U %W %V %G %u', '%a %A %b %p %I', '%c %x %X', '%y%%', '%q', '%^a %_d'])}'|string and strftime_now('${this.pick(['%d %B %Y', '%j-%U-%W-%V-%G', '%c', '%x %X %p', '%-d %e %k %l', '%D %F %T %R %r', '%h%n%t%%', '%Z%z%C%g%s'])}') }}`,
+        ]);
     }
   }
 }
