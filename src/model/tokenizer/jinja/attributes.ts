@@ -6,7 +6,7 @@ import { escape } from './markup.js';
 import { make, scan, spend } from './meter.js';
 import { asInt, index, lengthIfAny } from './numbers.js';
 import type { Access } from './strFormat.js';
-import { charactersOf, STR_METHODS, strMethod } from './strMethods.js';
+import { charactersOf, isStrMethod, strMethod } from './strMethods.js';
 import {
   Attributed,
   Callable,
@@ -209,7 +209,7 @@ function ofText(value: string | Markup, name: string): Value | undefined {
     const call = strMethod(value, name, { markup, access: ACCESS });
     return call && new Callable(name, call, 'builtin_function_or_method');
   }
-  if (!Object.hasOwn(STR_METHODS, name) && name !== 'format' && name !== 'format_map') return undefined;
+  if (!isStrMethod(name)) return undefined;
   const call = strMethod(value.text, name, { markup, access: ACCESS });
   return (
     call &&

@@ -1,21 +1,19 @@
 import { bound } from './arguments.js';
 import { getAttribute, getItem, hasAttribute } from './attributes.js';
-import { center, capitalize, replace, slicedText, split, splitLines, strip } from './strMethods.js';
-import { lengthOf } from './characters.js';
+import { center, capitalize, replace, strip } from './strMethods.js';
 import { equal, less, sorted, truth } from './compare.js';
-import { rounded, roundedInt, wholeOf } from './decimals.js';
-import { PythonError, typeError, unsupported, valueError } from './errors.js';
+import { PythonError, typeError, unsupported } from './errors.js';
 import { iterate, iterating, listOf } from './iterate.js';
 import { escape } from './markup.js';
 import { make, made, scan, spend } from './meter.js';
+import { filesize, float, int, round } from './numberFilters.js';
+import { indent, title, truncate, urlencode, xmlattr } from './textFilters.js';
 import { asInt, binary, index, lengthOfValue } from './numbers.js';
-import { parseFloatText, parseIntText } from './parseNumbers.js';
-import { realOf } from './percentFormat.js';
-import { intText, repr, str } from './text.js';
+import { parseIntText } from './parseNumbers.js';
+import { repr, str } from './text.js';
 import { hasTest, runTest } from './tests.js';
 import { tojson } from './tojson.js';
 import {
-  checkedInt,
   Dict,
   Float,
   Iterating,
@@ -105,110 +103,6 @@ function join(value: Value, [separator = '', attribute]: Given): Value {
     first = false;
   }
   return result;
-}
-
-function round(value: Value, [precision = 0, method = 'common']: Given): Value {
-  if (method !== 'common' && method !== 'ceil' && method !== 'floor')
-    throw new PythonError('TemplateError', 'method must be common, ceil or floor');
-  if (method === 'common') {
-    const int = asInt(value);
-    if (int !== undefined) {
-      if (precision === null) return int;
-      return checkedInt(roundedInt(int, index(precision)));
-    }
-    if (!(value instanceof Float)) throw typeError(`type ${typeName(value)} doesn't define __round__ method`);
-    return precision === null
-      ? checkedInt(wholeOf(rounded(value.value, 0).value))
-      : rounded(value.value, index(precision));
-  }
-  const power = binary('**', 10, precision);
-  const whole = realOf(binary('*', value, power));
-  return binary('/', checkedInt(wholeOf(method === 'ceil' ? Math.ceil(whole) : Math.floor(whole))), power);
-}
-
-function int(value: Value, [otherwise = 0, base = 10]: Given): Value {
-  const text = textOf(value);
-  if (value instanceof Undefined) return value.fail();
-  try {
-    if (text !== undefined) {
-      const radix = index(base);
-      const parsed = parseIntText(text, radix);
-      if (parsed !== undefined) return parsed;
-    } else {
-      const whole = asInt(value);
-      if (whole !== undefined) return whole;
-      if (value instanceof Float) return checkedInt(wholeOf(value.value));
-    }
-  } catch (error) {
-    // int(float('inf')) is no ValueError, and is not caught.
-    if (!(error instanceof PythonError) || error.kind === 'OverflowError') throw error;
-  }
-  if (text === undefined) return otherwise;
-  const float = parseFloatText(text);
-  if (float === undefined || !Number.isFinite(float)) return otherwise;
-  return checkedInt(wholeOf(float));
-}
-
-function float(value: Value, [otherwise = new Float(0)]: Given): Value {
-  if (value instanceof Undefined) return value.fail();
-  const text = textOf(value);
-  if (text !== undefined) {
-    const parsed = parseFloatText(text);
-    return parsed === undefined ? otherwise : new Float(parsed);
-  }
-  if (value instanceof Float) return value;
-  const whole = asInt(value);
-  if (whole === undefined) return otherwise;
-  if (!Number.isFinite(Number(whole))) throw new PythonError('OverflowError', 'int too large to convert to float');
-  return new Float(Number(whole));
-}
-
-function indent(value: Value, [width = 4, first, blank]: Given): Value {
-  if (value instanceof Undefined) return value.fail();
-  const text = textOf(value);
-  if (text === undefined) throw typeError(`can only indent str, not ${typeName(value)}`);
-  const wide = textOf(width);
-  const escaped = value instanceof Markup;
-  if (wide === undefined) make(Math.max(0, index(width)));
-  let by = wide ?? ' '.repeat(Math.max(0, index(width)));
-  if (escaped && !(width instanceof Markup)) by = new Markup(by).text;
-  const lines = splitLines(`${text}\n`);
-  make(text.length + lines.length * (by.length + 1));
-  const rest = lines.slice(1);
-  const [begins = ''] = lines;
-  const result =
-    (flag(first) ? by : '') +
-    (flag(blank)
-      ? lines.join(`\n${by}`)
-      : [begins, ...rest.map((line) => (line === '' ? line : by + line))].join('\n'));
-  return escaped ? new Markup(result) : result;
-}
-
-function truncate(value: Value, [length = 255, killwords, end = '...', leeway = 5]: Given): Value {
-  const most = index(length);
-  const ends = textOf(end);
-  if (ends === undefined) throw typeError('end must be str');
-  const slack = leeway === null ? 5 : index(leeway);
-  if (most < lengthOf(ends))
-    throw new PythonError('AssertionError', `expected length >= ${lengthOf(ends)}, got ${most}`);
-  if (slack < 0) throw new PythonError('AssertionError', `expected leeway >= 0, got ${slack}`);
-  if (lengthOfValue(value) <= most + slack) return value;
-  const text = textOf(value);
-  if (text === undefined || value instanceof Markup) throw unsupported(`truncate of ${typeName(value)}`);
-  const cut = slicedText(text, 0, most - lengthOf(ends));
-  return made((flag(killwords) ? cut : (split(cut, ' ', 1, true)[0] ?? '')) + ends);
-}
-
-function title(text: string): string {
-  return made(
-    text
-      .split(/([-\s\x1c-\x1f\x85({[<]+)/u)
-      .map((part) => {
-        const [first = ''] = part;
-        return first.toUpperCase() + part.slice(first.length).toLowerCase();
-      })
-      .join(''),
-  );
 }
 
 function* unique(value: Value, [caseSensitive, attribute]: Given): Generator<Value, undefined> {
@@ -320,7 +214,7 @@ function reverse(value: Value): Value {
   const text = textOf(value);
   if (text !== undefined) {
     make(text.length);
-    return onText(value, () => [...text].reverse().join(''));
+    return onText(value, () => Array.from(text).reverse().join(''));
   }
   const list = Array.isArray(value) ? value : listOf(value);
   const name = Array.isArray(value) ? 'list_reverseiterator' : 'reversed';
@@ -331,26 +225,6 @@ function reverse(value: Value): Value {
   // Of what has no order of its own Python makes a list.
   if (value instanceof Iterating) return [...items];
   return iterating(items, name);
-}
-
-function filesize(value: Value, [binaryUnits]: Given): Value {
-  const parsed = float(value, [new Float(Number.NaN)]);
-  const bytes = parsed instanceof Float ? parsed.value : Number.NaN;
-  if (Number.isNaN(bytes)) throw valueError('could not convert to float');
-  const base = flag(binaryUnits) ? 1024 : 1000;
-  if (bytes === 1) return '1 Byte';
-  if (bytes < base) return `${intText(checkedInt(wholeOf(bytes)))} Bytes`;
-  const units = ['k', 'M', 'G', 'T', 'P', 'E', 'Z', 'Y'].map((unit) =>
-    flag(binaryUnits) ? `${unit.toUpperCase()}iB` : `${unit}B`,
-  );
-  let power = 0;
-  while (power < units.length - 1 && bytes >= base ** (power + 2)) power++;
-  return `${magnitude((base * bytes) / base ** (power + 2))} ${units[power] ?? ''}`;
-}
-
-function magnitude(value: number): string {
-  const [whole = '0', fraction = '0'] = String(rounded(value, 1).value).split('.');
-  return `${whole}.${fraction}`;
 }
 
 function first(value: Value): Value {
@@ -384,50 +258,6 @@ function replaced(value: Value, [old = '', by = '', count = null]: Given): Value
   const text = str(value);
   scan(text.length);
   return replace(text, str(old), str(by), count === null ? -1 : index(count));
-}
-
-function urlencode(value: Value): Value {
-  const quote = (each: Value, slash: string): string =>
-    made(
-      encodeURIComponent(str(each).replace(/\p{Cs}/gu, '\ufffd'))
-        .replace(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`)
-        .replaceAll('%2F', slash),
-    );
-  if (textOf(value) !== undefined) return quote(value, '/');
-  let items: Iterable<Value> | undefined;
-  if (value instanceof Dict) items = new View(value, 'items').values();
-  else if (
-    Array.isArray(value) ||
-    value instanceof Tuple ||
-    value instanceof Undefined ||
-    value instanceof View ||
-    value instanceof Iterating ||
-    value instanceof Range
-  )
-    items = iterate(value);
-  if (items === undefined) return quote(value, '/');
-  let result = '';
-  for (const item of items) {
-    spend(1);
-    const pair = listOf(item);
-    if (pair.length !== 2) throw valueError(`found ${pair.length} values to unpack, expected 2`);
-    const [name, of] = pair.map((each) => quote(each, '%2F').replaceAll('%20', '+'));
-    result += `${result === '' ? '' : '&'}${name ?? ''}=${of ?? ''}`;
-  }
-  return made(result);
-}
-
-function xmlattr(value: Value, [autospace = true]: Given): Value {
-  if (!(value instanceof Dict)) throw typeError(`'${typeName(value)}' object has no attribute 'items'`);
-  let result = '';
-  for (const [key, of] of value.entries()) {
-    if (of === null || of instanceof Undefined) continue;
-    const name = textOf(key);
-    if (name === undefined) throw typeError('expected string or bytes-like object');
-    if (/[ \t\n\r\f\v/>=]/.test(name)) throw valueError(`Invalid character in attribute name: ${repr(key)}`);
-    result += `${result === '' ? '' : ' '}${escape(key).text}="${escape(of).text}"`;
-  }
-  return made((truth(autospace) && result !== '' ? ' ' : '') + result);
 }
 
 const refused =

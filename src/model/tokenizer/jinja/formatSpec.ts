@@ -59,7 +59,7 @@ function formatText(text: string, spec: Spec): string {
   if (spec.type !== '' && spec.type !== 's')
     throw valueError(`Unknown format code '${spec.type}' for object of type 'str'`);
   if (spec.align === '=') throw valueError("'=' alignment not allowed in string format specifier");
-  const cut = spec.precision === undefined ? text : [...text].slice(0, spec.precision).join('');
+  const cut = spec.precision === undefined ? text : Array.from(text).slice(0, spec.precision).join('');
   return aligned('', cut, spec, '<');
 }
 

@@ -102,7 +102,7 @@ function converted(value: Value, type: string, { flags, places, convert }: Conve
           : convert === undefined
             ? repr(value)
             : str(convert(repr(value)));
-      return places === undefined ? text : [...text].slice(0, places).join('');
+      return places === undefined ? text : Array.from(text).slice(0, places).join('');
     }
     case 'c': {
       const character = textOf(value);

@@ -21,7 +21,7 @@ function textArgument(value: Value | undefined, what: string): string {
 /** The characters of a text, which may be two units long. */
 export function charactersOf(text: string): readonly string[] {
   make(text.length);
-  return [...text];
+  return Array.from(text);
 }
 
 export function slicedText(text: string, start: number, stop: number): string {
@@ -239,7 +239,7 @@ const DIGITS =
 const NUMERALS =
   '㐅㒃㠪㭍一七万三九二五亖亿什仟仨伍佰億兆兩八六十千升卅卌卐叁-叄四壱壹幺廾廿弌-弎弐拾捌柒漆玖百肆萬貮貳贰阡陆陌陸零參拾兩零六陸什𠀁𠁤𠃢𠄡𠤪𠦃𠦌𠦜𠫪𠫽𠬙𢎐𢦘𣬛𦉭廾'; // prettier-ignore
 
-export const STR_METHODS: Readonly<Record<string, Method>> = {
+const STR_METHODS: Readonly<Record<string, Method>> = {
   capitalize: [[], (text) => capitalize(text)],
   casefold: [
     [],
@@ -396,6 +396,10 @@ export const STR_METHODS: Readonly<Record<string, Method>> = {
     },
   ],
 };
+
+export function isStrMethod(name: string): boolean {
+  return Object.hasOwn(STR_METHODS, name) || name === 'format' || name === 'format_map';
+}
 
 /** A text's method by its name; undefined where texts have none of it. */
 export function strMethod(
