@@ -8,6 +8,7 @@ import { escape } from './markup.js';
 import { make, made, scan, spend } from './meter.js';
 import { filesize, float, int, round } from './numberFilters.js';
 import { indent, title, truncate, urlencode, xmlattr } from './textFilters.js';
+import { batched, sliced } from './listFilters.js';
 import { asInt, binary, index, lengthOfValue } from './numbers.js';
 import { parseIntText } from './parseNumbers.js';
 import { repr, str } from './text.js';
@@ -114,46 +115,6 @@ function* unique(value: Value, [caseSensitive, attribute]: Given): Generator<Val
     make(4);
     seen.set(key, null);
     yield item;
-  }
-  return undefined;
-}
-
-function* sliced(value: Value, [slices = 1, fill = null]: Given): Generator<Value, undefined> {
-  const items = listOf(value);
-  const count = index(slices);
-  if (count === 0) throw new PythonError('ZeroDivisionError', 'integer division or modulo by zero');
-  const each = Math.floor(items.length / count);
-  const longer = count < 0 ? 0 : items.length % count;
-  let at = 0;
-  for (let number = 0; number < count; number++) {
-    spend(1);
-    const size = each + (number < longer ? 1 : 0);
-    const part = items.slice(at, at + size);
-    if (fill !== null && number >= longer) part.push(fill);
-    make(part.length + 1);
-    yield part;
-    at += size;
-  }
-  return undefined;
-}
-
-function* batched(value: Value, [count = 1, fill = null]: Given): Generator<Value, undefined> {
-  let batch: Value[] = [];
-  for (const item of iterate(value)) {
-    if (equal(batch.length, count)) {
-      yield batch;
-      batch = [];
-    }
-    make(1);
-    batch.push(item);
-  }
-  if (batch.length > 0) {
-    if (fill !== null) {
-      const missing = Math.max(0, index(count) - batch.length);
-      make(missing);
-      for (let i = 0; i < missing; i++) batch.push(fill);
-    }
-    yield batch;
   }
   return undefined;
 }
