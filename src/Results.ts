@@ -1,6 +1,5 @@
 import type { ClassifiedAnswer, EmbeddedAnswer, ScoredAnswer } from './KeptAnswer.js';
-import type { GenerateOptions, PromptOptions, RowFailure, RowResult } from './Row.js';
-import type { Label } from './rows/completions.js';
+import type { GenerateOptions, Label, PromptOptions, RowFailure, RowResult } from './Row.js';
 
 /** Options of the calls that generate nothing: how prompts are made, and how the run is told of. */
 export interface AnswerOptions

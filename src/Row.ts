@@ -1,7 +1,6 @@
 import type { RowErrorCode } from './errors/RowError.js';
 import type { AnswerStore, GeneratedAnswer } from './KeptAnswer.js';
 import type { Progress, RunStats, TraceEvent } from './RunStats.js';
-import type { Label } from './rows/completions.js';
 import type { ResponseFormat } from './rows/responseFormat.js';
 import type { ChatMessage, TemplateInput } from './model/Tokenizer.js';
 
@@ -113,6 +112,9 @@ export type RowPrompt =
       readonly chat?: boolean | 'auto';
     };
 
+/** What `classify` tells rows apart by: a text, which is its own name, or one that results call otherwise. */
+export type Label = string | { readonly name: string; readonly text: string };
+
 /** One prompt. */
 export type Row = RowSettings & RowPrompt;
 
@@ -120,7 +122,7 @@ export type Row = RowSettings & RowPrompt;
  * What a row may say beside its prompt. `tools` and `templateArgs` are for its chat template; variables of the run's
  * stay where it sets no other.
  */
-export interface RowSettings extends SamplingOptions, TemplateInput {
+export interface RowSettings extends SamplingOptions, Omit<TemplateInput, 'now'> {
   /** Default: the row's number in the input, from 1, which a row that was given it may have too. */
   readonly id?: string | number;
   /** The row's number in its job, from 0, where that is not its number in this input (a resumed job). */

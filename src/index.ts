@@ -96,7 +96,7 @@ export type {
   ScoreOptions,
   ScoreResult,
 } from './Results.js';
-export type { Label } from './rows/completions.js';
+export type { Label } from './Row.js';
 export type { AnswerKind, Answers } from './engine/rows/Answers.js';
 
 // Answers, and a file in which they last

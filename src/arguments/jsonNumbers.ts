@@ -15,9 +15,12 @@ const NUMBER = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
  * @returns undefined where there are none
  */
 export function withTextsOfNumbers(json: string): string | undefined {
-  const texts = textsOfNumbers(json);
+  return atOnce(textsOfNumbers(json));
+}
+
+function atOnce<T>(slices: Generator<undefined, T, undefined>): T {
   for (;;) {
-    const step = texts.next();
+    const step = slices.next();
     if (step.done === true) return step.value;
   }
 }
@@ -29,12 +32,25 @@ const SLICE_UNITS = 2 ** 16;
 export function* textsOfNumbers(json: string): Generator<undefined, string | undefined, undefined> {
   if (!LARGE.test(json)) return undefined;
   yield;
+  return yield* replacedNumbers(json, (token) => (!LARGE.test(token) || isHeld(token) ? undefined : `"${token}"`));
+}
+
+/**
+ * A text of JSON with other things where its numbers stood, in slices.
+ * @param replace what stands for a number; undefined for itself
+ * @returns undefined where all stand for themselves
+ */
+function* replacedNumbers(
+  json: string,
+  replace: (token: string) => string | undefined,
+): Generator<undefined, string | undefined, undefined> {
   let found = false;
   const asTexts = (outside: string): string =>
     outside.replace(NUMBER, (token) => {
-      if (!LARGE.test(token) || isHeld(token)) return token;
+      const instead = replace(token);
+      if (instead === undefined) return token;
       found = true;
-      return `"${token}"`;
+      return instead;
     });
   // Strings may be megabytes long: a pattern that went through one would keep its way back for each character.
   const pieces: string[] = [];
@@ -58,6 +74,66 @@ export function* textsOfNumbers(json: string): Generator<undefined, string | und
     at = closed;
   }
   return found ? pieces.join('') : undefined;
+}
+
+/**
+ * A number of JSON with its spelling, where that says more than its value: a fraction that is whole (`1.0`, `1e5`), or
+ * digits that no number of JavaScript's holds. It counts as its value wherever a number does, also in JSON.
+ */
+export class SpelledNumber extends Number {
+  constructor(readonly spelling: string) {
+    super(spelling);
+  }
+}
+
+/** What may stand in a text of JSON with numbers that are not what their value says. */
+const SPELLED = new RegExp(`\\d\\.\\d*0(?![.\\d])|\\d[eE]|-0|${LONG_NUMBER.source}`);
+
+/**
+ * JSON as JSON.parse reads it, but for numbers whose spelling says more than their value, which keep it.
+ * @param read what JSON.parse makes of it, if that is known
+ * @throws SyntaxError for what is no JSON; RangeError for what is nested too deep
+ */
+export function readWithSpelling(json: string, read: unknown = JSON.parse(json)): unknown {
+  if (!SPELLED.test(json)) return read;
+  // A name that stands nowhere else.
+  let name = 'spelled';
+  while (json.includes(name)) name += '_';
+  const marked = atOnce(replacedNumbers(json, (token) => (isSpelled(token) ? `{"${name}":"${token}"}` : undefined)));
+  if (marked === undefined) return read;
+  return JSON.parse(marked, (_key, value: unknown) => {
+    const spelling = isObject(value) ? value[name] : undefined;
+    return typeof spelling === 'string' ? new SpelledNumber(spelling) : value;
+  });
+}
+
+/** A copy that is what JSON makes of a value; numbers with a spelling keep it. @throws TypeError for what is no JSON */
+export function plainCopy(value: unknown): unknown {
+  let spelled = false;
+  const json = JSON.stringify(value, function (this: unknown, name: string, member: unknown) {
+    // What JSON.stringify hands over has been made a number already.
+    const original: unknown =
+      isObject(this) || Array.isArray(this) ? (this as Record<string, unknown>)[name] : undefined;
+    if (!(original instanceof SpelledNumber)) return member;
+    spelled = true;
+    return { [SPELLING]: original.spelling };
+  });
+  if (!spelled) return JSON.parse(json) as unknown;
+  return JSON.parse(json, (_name, member: unknown) => {
+    const spelling = isObject(member) ? member[SPELLING] : undefined;
+    return typeof spelling === 'string' && WHOLE_NUMBER.test(spelling) ? new SpelledNumber(spelling) : member;
+  });
+}
+
+/** A name that no data has. */
+const SPELLING = '\ufdd0spelling';
+const WHOLE_NUMBER = new RegExp(`^${NUMBER.source}$`);
+
+function isSpelled(token: string): boolean {
+  const number = Number(token);
+  return /[.eE]/.test(token)
+    ? Number.isInteger(number) || !Number.isFinite(number)
+    : !Number.isSafeInteger(number) || Object.is(number, -0);
 }
 
 /** Where what follows a string begins. */

@@ -14,7 +14,7 @@ export * from '../api/schedules.js';
 export { isWithin, rangeWords, wholeRange } from '../arguments/NumberRange.js';
 export { isObject } from '../arguments/isObject.js';
 export { exceedsMemory } from '../arguments/jsonMemory.js';
-export { LOST_CHOICES, losesChoices, readWithDigits } from '../arguments/jsonNumbers.js';
+export { LOST_CHOICES, losesChoices, readWithDigits, readWithSpelling } from '../arguments/jsonNumbers.js';
 export { didYouMean, nearest } from '../arguments/nearest.js';
 export { Turns } from '../collections/Turns.js';
 export { probeFile, writeFileAtomic } from '../files/atomicFile.js';

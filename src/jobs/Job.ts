@@ -74,6 +74,7 @@ export class Job implements AsyncDisposable {
   #started = false;
   /** Whether all rows are written. */
   #whole = false;
+  readonly #begun = new Date();
   #written = 0;
 
   private constructor(
@@ -98,6 +99,11 @@ export class Job implements AsyncDisposable {
   }
 
   /** Results that stand in the output by now: those that were kept, and those of this run. */
+  /** The time that chat templates are told. */
+  get #now(): Date | string {
+    return this.task.options.now ?? this.file?.record.begun ?? this.#begun;
+  }
+
   get finishedRows(): number {
     return this.keptRows + this.#written;
   }
@@ -184,7 +190,12 @@ export class Job implements AsyncDisposable {
         settled,
         opened.fingerprint ?? fingerprintFirstRow(undefined),
       );
-      const record = file.before === undefined ? now : { ...now, run: file.before.run };
+      const begun = file.before?.begun ?? new Date().toISOString();
+      const record = {
+        ...now,
+        ...(file.before && { run: file.before.run }),
+        ...(task.options.now === undefined && { begun }),
+      };
       // Of an engine that is still to come some is known. Of two streams the first rows are compared, as soon as there
       // is one.
       const known = [file.before?.input, now.input].some(
@@ -271,7 +282,7 @@ export class Job implements AsyncDisposable {
     signal?.addEventListener('abort', onAbort);
     try {
       if (signal?.aborted === true) onAbort();
-      await this.#write(results(this.task.answer(engine, source.send(input), ending.signal)), counts, end);
+      await this.#write(results(this.task.answer(engine, source.send(input), ending.signal, this.#now)), counts, end);
       if (!counts.stopped) source.checkAnswered();
     } catch (error) {
       // The engine may have wrapped what the input threw. And whatever an aborted engine throws, the abort is the
@@ -311,21 +322,7 @@ export class Job implements AsyncDisposable {
     try {
       await this.#closeSink();
     } finally {
-      this.#release();
-    }
-  }
-
-  #release(): void {
-    try {
-      this.file?.files.release();
-    } catch (error) {
-      if (!(error instanceof JobFileError)) throw error;
-      const written = this.#whole ? 'all rows are written' : 'rows that were finished are written';
-      throw new JobFileError(
-        this.file?.files.path ?? error.file,
-        `${written}, but its lock is left behind: ${error.message}; remove it once no job runs there, or leave it: the next run does`,
-        { cause: error },
-      );
+      this.file?.files.release(this.#whole);
     }
   }
 

@@ -10,12 +10,21 @@ export interface JobTask {
   /** As far as jobs look at them themselves. */
   readonly options: AnswerOptions &
     FormatOptions &
-    Pick<GenerateOptions, 'samples' | 'reasoning' | 'logprobs'> &
+    Pick<GenerateOptions, 'samples' | 'reasoning' | 'logprobs' | 'now'> &
     Pick<EmbedOptions, 'encoding'>;
   /** All options that decide a row's result, with their defaults. */
   readonly settled: Readonly<Record<string, unknown>>;
-  /** @param signal ends the run, in place of the caller's @throws UsageError for an engine that cannot do it */
-  answer(engine: RowGenerator, rows: AsyncIterable<RowInput>, signal: AbortSignal): AsyncIterable<AnyResult>;
+  /**
+   * @param signal ends the run, in place of the caller's
+   * @param now what the options say, or when the job began
+   * @throws UsageError for an engine that cannot do it
+   */
+  answer(
+    engine: RowGenerator,
+    rows: AsyncIterable<RowInput>,
+    signal: AbortSignal,
+    now: Date | string,
+  ): AsyncIterable<AnyResult>;
 }
 
 /** The task of a job's options. @throws UsageError where there are several */
@@ -32,28 +41,28 @@ export function jobTaskOf({ generate, classify, score, embed }: Pick<JobOptions,
       name: 'classify',
       options: classify,
       settled: classifySettings(classify),
-      answer: (engine, rows, signal) => method(engine, 'classify')(rows, { ...classify, signal }),
+      answer: (engine, rows, signal, now) => method(engine, 'classify')(rows, { ...classify, signal, now }),
     };
   if (score)
     return {
       name: 'score',
       options: score,
       settled: scoreSettings(score),
-      answer: (engine, rows, signal) => method(engine, 'score')(rows, { ...score, signal }),
+      answer: (engine, rows, signal, now) => method(engine, 'score')(rows, { ...score, signal, now }),
     };
   if (embed)
     return {
       name: 'embed',
       options: embed,
       settled: embedSettings(embed),
-      answer: (engine, rows, signal) => method(engine, 'embed')(rows, { ...embed, signal }),
+      answer: (engine, rows, signal, now) => method(engine, 'embed')(rows, { ...embed, signal, now }),
     };
   const responseFormat = runFormat(generate ?? {});
   return {
     name: 'generate',
     options: generate ?? {},
     settled: resultOptions({ ...generate, ...(responseFormat && { responseFormat }) }),
-    answer: (engine, rows, signal) => engine.generate(rows, { ...generate, signal }),
+    answer: (engine, rows, signal, now) => engine.generate(rows, { ...generate, signal, now }),
   };
 }
 

@@ -84,6 +84,8 @@ export type TokenizerSource =
       readonly config: unknown;
       /** chat_template.jinja, if there is one; else the template stands in `config.chat_template`. */
       readonly chatTemplate?: string;
+      /** Those of the folder additional_chat_templates, by name. */
+      readonly additionalChatTemplates?: Readonly<Record<string, string>>;
       /** eos_token_id of generation_config.json, else of config.json: all ids that end a row. */
       readonly endTokens: readonly number[];
     }

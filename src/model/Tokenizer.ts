@@ -56,12 +56,15 @@ export interface Tokenizer {
 /** A message as chat templates know it: beside role and text what OpenAI's calls of tools have, under their names. */
 export interface ChatMessage {
   readonly role: string;
-  /** Null where calls stand in its place. */
-  readonly content: string | null;
+  /** A text, or parts of one as OpenAI writes them: `{type: 'text', text}`. Null where calls stand in its place. */
+  readonly content: string | readonly unknown[] | null;
   readonly name?: string;
   readonly tool_calls?: readonly unknown[];
   readonly tool_call_id?: string;
+  /** What was thought before; under any of these names templates find it under all. */
   readonly reasoning_content?: string;
+  readonly reasoning?: string;
+  readonly thinking?: string;
 }
 
 /** What a chat template is given beside messages: plain JSON data. */
@@ -70,6 +73,11 @@ export interface TemplateInput {
   readonly tools?: readonly unknown[] | undefined;
   /** Variables that it may use, e.g. `{ enable_thinking: false }`. */
   readonly templateArgs?: Readonly<Record<string, unknown>> | undefined;
+  /**
+   * The time that a template is told which asks for it, as a date or how ISO 8601 writes it. Default: when the run
+   * begins; of a job that is gone on with, when that began.
+   */
+  readonly now?: Date | string | undefined;
 }
 
 /** Texts between which a model reasons. */

@@ -42,9 +42,6 @@ export function checkedCompletions(name: 'labels' | 'completions', given: unknow
   });
 }
 
-/** What rows are told apart by: a text, which is its own name, or one that results call otherwise. */
-export type Label = string | { readonly name: string; readonly text: string };
-
 /** Labels, checked: the texts that are to be scored, and what results call them. @throws RowError */
 export function checkedLabels(given: unknown): {
   readonly names: readonly string[];

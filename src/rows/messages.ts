@@ -6,7 +6,7 @@ import { plainJson } from './templateInput.js';
 type ChatMessage = Extract<RowPrompt, { readonly messages: readonly unknown[] }>['messages'][number];
 
 /** What messages may have beside role, content and calls of tools. */
-const TEXTS = ['name', 'tool_call_id', 'reasoning_content'] as const;
+const TEXTS = ['name', 'tool_call_id', 'reasoning_content', 'reasoning', 'thinking'] as const;
 
 /**
  * A row's messages, wherever the row comes from: copies of what of them is ours, that nobody can change any more. Null
@@ -26,13 +26,34 @@ function readMessage(message: unknown, index: number): ChatMessage {
   if (typeof role !== 'string') throw wrongType(`${name}.role`, role, 'a string');
   const called = isAbsent(calls) ? undefined : plainJson(`${name}.tool_calls`, calls);
   if (called !== undefined && !Array.isArray(called)) throw wrongType(`${name}.tool_calls`, called, 'an array');
-  if (typeof content !== 'string' && !(called && isAbsent(content)))
-    throw wrongType(`${name}.content`, content, 'a string');
+  const parts = Array.isArray(content) ? readParts(`${name}.content`, content) : undefined;
+  if (typeof content !== 'string' && parts === undefined && !(called && isAbsent(content)))
+    throw wrongType(`${name}.content`, content, 'a string, or an array of {type: "text", text}');
   const texts = TEXTS.flatMap((field) => {
     const text = message[field];
     if (isAbsent(text)) return [];
     if (typeof text !== 'string') throw wrongType(`${name}.${field}`, text, 'a string');
     return [[field, text] as const];
   });
-  return { role, content: content ?? null, ...(called && { tool_calls: called }), ...Object.fromEntries(texts) };
+  return {
+    role,
+    content: parts ?? (typeof content === 'string' ? content : null),
+    ...(called && { tool_calls: called }),
+    ...Object.fromEntries(texts),
+  };
+}
+
+/** Parts of a content as OpenAI writes them: those of text alone. */
+function readParts(name: string, content: readonly unknown[]): readonly unknown[] {
+  return Array.from(content, (part, index) => {
+    const type = isObject(part) ? part.type : undefined;
+    const text = isObject(part) ? part.text : undefined;
+    if (type !== 'text' || typeof text !== 'string')
+      throw wrongType(
+        `${name}[${index}]`,
+        type === undefined || type === 'text' ? part : type,
+        'a part {type: "text", text}',
+      );
+    return { type, text };
+  });
 }

@@ -1,11 +1,12 @@
 import { found } from '../arguments/found.js';
 import { isObject } from '../arguments/isObject.js';
+import { plainCopy } from '../arguments/jsonNumbers.js';
 import { RowError } from '../errors/RowError.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { PromptOptions } from '../Row.js';
 
 /** What a chat template is given beside messages. */
-type TemplateInput = Pick<PromptOptions, 'tools' | 'templateArgs'>;
+type TemplateInput = Pick<PromptOptions, 'tools' | 'templateArgs' | 'now'>;
 
 /** Variables of chat templates that are not the caller's to set. */
 const OURS: ReadonlySet<string> = new Set([
@@ -28,11 +29,15 @@ const OURS: ReadonlySet<string> = new Set([
  * The row's own tools, else the run's; variables of both, of which the row's go first. Plain JSON data. @throws
  * RowError
  */
-export function templateInput(row: TemplateInput, options: TemplateInput): TemplateInput {
+export function templateInput(row: Omit<TemplateInput, 'now'>, options: TemplateInput): TemplateInput {
   const tools = checkedTools(row.tools) ?? checkedTools(options.tools);
   const args = checkedTemplateArgs(row.templateArgs);
   const defaults = checkedTemplateArgs(options.templateArgs);
-  return { ...(tools && { tools }), ...((args ?? defaults) && { templateArgs: { ...defaults, ...args } }) };
+  return {
+    ...(tools && { tools }),
+    ...((args ?? defaults) && { templateArgs: { ...defaults, ...args } }),
+    ...(options.now && { now: options.now }),
+  };
 }
 
 /** Checks what a whole run is told. @throws UsageError */
@@ -47,7 +52,7 @@ export function checkTemplateInput(input: TemplateInput): void {
 function checkedTools(tools: unknown): readonly unknown[] | undefined {
   if (tools === undefined || tools === null) return undefined;
   const plain = plainJson('tools', tools);
-  if (Array.isArray(plain) && plain.every(isObject)) return plain.length === 0 ? undefined : plain;
+  if (Array.isArray(plain) && plain.every(isObject)) return plain;
   throw new RowError(
     'invalid-parameter',
     `tools: found ${found(plain)}, expected an array of objects that describe tools`,
@@ -76,7 +81,7 @@ function checkedTemplateArgs(args: unknown): Readonly<Record<string, unknown>> |
  */
 export function plainJson(name: string, value: unknown): unknown {
   try {
-    return JSON.parse(JSON.stringify(value)) as unknown;
+    return plainCopy(value);
   } catch (error) {
     throw new RowError('invalid-parameter', `${name}: found ${found(value)}, expected what can be written as JSON`, {
       cause: error,

@@ -19,7 +19,7 @@ export function letterTokenizer(): Tokenizer {
     renderChat: (messages) => messages.map(({ content }) => content).join(''),
     encodeChat: (messages) => {
       if (messages.some(({ role }) => role === 'nobody')) throw new RowError('chat-template', 'no such role');
-      return messages.flatMap(({ content }) => encode(content ?? ''));
+      return messages.flatMap(({ content }) => encode(typeof content === 'string' ? content : ''));
     },
   };
 }

@@ -3,6 +3,7 @@ import {
   checkJobOptions,
   isObject,
   RUN_OPTIONS,
+  readWithSpelling,
   UsageError,
   type GenerateOptions,
   type Reasoning,
@@ -16,6 +17,7 @@ export interface PromptFlags {
   readonly chat?: 'on' | 'off';
   readonly tools?: string;
   readonly templateArgs?: string;
+  readonly now?: string;
   /** Only where something is generated. */
   readonly reasoning?: Reasoning;
   readonly escapeSpecialTokens: boolean;
@@ -41,6 +43,10 @@ export function addPromptFlags(command: Command, generates = true): void {
   command.option(
     '--template-args <json>',
     'variables for the model\'s chat template, e.g. {"enable_thinking":false}; a row\'s own `templateArgs` go first (default: none)',
+  );
+  command.option(
+    '--now <date>',
+    'the time that the chat template is told, if it asks for it, such as 2026-11-29 or 2026-11-29T12:00:00Z; local without a zone (default: when the job begins)',
   );
   command.option(
     '--tools <file|json>',
@@ -82,11 +88,11 @@ export async function promptOptions(flags: PromptFlags, signal: AbortSignal): Pr
     files['prompt-template'],
     signal,
   );
-  const tools = jsonOf(
+  const tools = spelledJson(
     '--tools',
     await textOf(['--tools', 'a file, or a JSON array'], flags.tools, files.tools, signal),
   );
-  const templateArgs = jsonOf('--template-args', flags.templateArgs);
+  const templateArgs = spelledJson('--template-args', flags.templateArgs);
   if (tools !== undefined && !Array.isArray(tools))
     throw new UsageError('--tools: expected a JSON array of objects that describe tools');
   if (templateArgs !== undefined && !isObject(templateArgs))
@@ -99,7 +105,22 @@ export async function promptOptions(flags: PromptFlags, signal: AbortSignal): Pr
     ...(chat !== undefined && { chat: chat === 'on' }),
     ...(tools && { tools: tools as readonly unknown[] }),
     ...(templateArgs && { templateArgs }),
+    ...(flags.now !== undefined && { now: dateOf('--now', flags.now) }),
   };
   checkJobOptions({ generate: options });
   return options;
+}
+
+/** A date as ISO 8601 writes it, in full. A day without a time is the local one. @throws UsageError */
+function dateOf(flag: string, text: string): string {
+  const date = new Date(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00:00` : text);
+  if (!/^\d{4}-\d\d-\d\d/.test(text) || Number.isNaN(date.getTime()))
+    throw new UsageError(`${flag}: found ${text}, expected a date, such as 2026-11-29 or 2026-11-29T12:00:00Z`);
+  return date.toISOString();
+}
+
+/** JSON for a chat template, where numbers are as they are written. @throws UsageError */
+function spelledJson(flag: string, text: string | undefined): unknown {
+  const value = jsonOf(flag, text);
+  return text === undefined ? value : readWithSpelling(text, value);
 }

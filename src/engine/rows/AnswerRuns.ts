@@ -55,7 +55,9 @@ export class AnswerRuns {
   ): (rows: Rows) => Generation<Answers[Kind]['result']> {
     checkAnswerOptions(kind, options);
     this.host.check(options);
-    return this.of(kind, { ...options, ...callbacks }) as (rows: Rows) => Generation<Answers[Kind]['result']>;
+    return this.of(kind, { ...options, ...callbacks, now: options.now ?? new Date() }) as (
+      rows: Rows,
+    ) => Generation<Answers[Kind]['result']>;
   }
 
   private of(

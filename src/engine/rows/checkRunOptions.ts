@@ -75,6 +75,7 @@ export const RUN_CHECKS: Readonly<Record<keyof RunOptions, Check>> = {
   templateArgs: (_name, templateArgs) => {
     checkTemplateInput({ templateArgs: templateArgs as Readonly<Record<string, unknown>> });
   },
+  now: checkNow,
   reasoning: oneOf(...REASONING),
   responseFormat: checkResponseFormat,
   schemaInPrompt: checkBoolean,
@@ -93,6 +94,11 @@ export const RUN_CHECKS: Readonly<Record<keyof RunOptions, Check>> = {
   },
   microBatches: whole(1),
 };
+
+function checkNow(name: string, value: unknown): void {
+  if (!(value instanceof Date || typeof value === 'string') || Number.isNaN(new Date(value).getTime()))
+    throw new UsageError(`${name}: found ${found(value)}, expected a date, such as 2026-11-29T12:00:00Z`);
+}
 
 /**
  * Checks the options of a run before anything is read. @throws UsageError naming the option, what was found and what

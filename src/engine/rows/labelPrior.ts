@@ -68,6 +68,7 @@ export async function labelPriorOf(
     chat,
     tools,
     templateArgs,
+    now,
     sharePrefixes,
     reuse,
   } = options;
@@ -87,6 +88,7 @@ export async function labelPriorOf(
     ...(reuse && { reuse }),
     ...(tools && { tools }),
     ...(templateArgs && { templateArgs }),
+    ...(now && { now }),
   };
   for await (const { scores, error } of score([row], asked)) {
     if (scores) return scores.map(({ logprob }) => logprob);

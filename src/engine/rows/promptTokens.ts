@@ -85,7 +85,10 @@ function withFormat(messages: readonly ChatMessage[], told: string | undefined):
   if (instructions === undefined) return [{ role: 'system', content: told }, ...messages];
   return messages.with(at, {
     ...instructions,
-    content: [instructions.content, told].filter((text) => text !== null && text !== '').join('\n\n'),
+    content:
+      typeof instructions.content === 'string' || instructions.content === null
+        ? [instructions.content, told].filter((text) => text !== null && text !== '').join('\n\n')
+        : [...instructions.content, { type: 'text', text: told }],
   });
 }
 

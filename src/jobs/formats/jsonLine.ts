@@ -12,7 +12,8 @@ import { noText, tooLong, type Line } from './readLines.js';
 
 /** The value of a line, as JSON.parse reads it and with the digits that it loses; or the row that says why not. */
 export type JsonLine =
-  { readonly read: unknown; readonly written: unknown; readonly bad?: never } | { readonly bad: BadRow };
+  | { readonly json: string; readonly read: unknown; readonly written: unknown; readonly bad?: never }
+  | { readonly bad: BadRow };
 
 /** What more is said of a text that is no JSON. */
 type Hint = (json: string) => string;
@@ -29,7 +30,7 @@ export function jsonLine(line: Line, maxLineBytes: number, hint?: Hint): JsonLin
   const json = bytes.toString('utf8');
   try {
     const [read, written] = readWithDigits(json);
-    return { read, written };
+    return { json, read, written };
   } catch (error) {
     return { bad: notJson(error, number, json, hint) };
   }
@@ -71,7 +72,7 @@ async function readLong(bytes: Buffer, number: number, hint: Hint | undefined): 
     await turns.give();
     const written: unknown = step.value === undefined ? read : JSON.parse(step.value);
     await turns.give();
-    return { read, written };
+    return { json, read, written };
   } catch (error) {
     return { bad: notJson(error, number, json, hint) };
   }

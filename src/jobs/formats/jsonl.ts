@@ -1,5 +1,5 @@
 import { isObject, membersOf } from '../../arguments/isObject.js';
-import { losesChoices } from '../../arguments/jsonNumbers.js';
+import { losesChoices, readWithSpelling } from '../../arguments/jsonNumbers.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { RowInput } from '../../Row.js';
 import { resultLine } from './formatResult.js';
@@ -66,13 +66,15 @@ function likelyFormat(line: string): string {
 }
 
 function rowOf(
-  { read, written }: Exclude<JsonLine, { readonly bad: unknown }>,
+  { read, written, json }: Exclude<JsonLine, { readonly bad: unknown }>,
   number: number,
   { carryFields, templated = false }: Pick<ReadOptions, 'carryFields' | 'templated'>,
   columns: Readonly<Record<string, string>> | undefined,
 ): RowInput {
   const mapped = (value: unknown): unknown => (columns === undefined ? value : mappedFields(value, columns, templated));
-  const value = read !== written && (carryFields || templated) ? withExact(read, written, columns, templated) : read;
+  let value = read !== written && (carryFields || templated) ? withExact(read, written, columns, templated) : read;
+  if (SPELLED.some((name) => json.includes(`"${name}"`)))
+    value = withSpelling(value, readWithSpelling(json, read), read, columns);
   let format: string | undefined;
   if (read !== written) {
     const [is, was] = [membersOf(mapped(read)), membersOf(mapped(written))];
@@ -90,6 +92,15 @@ function rowOf(
         )
       : parseRow(value, number, carryFields, templated);
   return format === undefined || 'error' in row ? row : lostFormat(row, format);
+}
+
+/** Fields that go to the chat template, where numbers are as they are written. */
+const SPELLED = ['messages', 'tools', 'templateArgs'] as const;
+
+function withSpelling(value: unknown, spelled: unknown, read: unknown, columns: ReadOptions['columns']): unknown {
+  if (spelled === read || !isObject(value) || !isObject(spelled)) return value;
+  const names = SPELLED.map((name) => columns?.[name] ?? name).filter((name) => Object.hasOwn(value, name));
+  return { ...value, ...Object.fromEntries(names.map((name) => [name, spelled[name]])) };
 }
 
 const FORMATS = ['responseFormat', 'response_format'] as const;

@@ -1,5 +1,6 @@
 import { open, rm, stat, truncate } from 'node:fs/promises';
 import { dirname, relative, resolve } from 'node:path';
+import { JobFileError } from '../../errors/JobFileError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { acquireFileLock, type FileLock, releaseLocks } from '../../files/fileLock.js';
 import { BEGIN_ANEW } from '../../files/fileErrors.js';
@@ -170,9 +171,23 @@ export class JobOutput {
     return new JournalWriter(handle, journal.path, header.length);
   }
 
-  /** Lets others at the files. Idempotent. @throws JobFileError where a lock cannot be removed */
-  release(): void {
-    releaseLocks(this.locks);
+  /**
+   * Lets others at the files. Idempotent.
+   * @param whole whether all rows are written
+   * @throws JobFileError where a lock cannot be removed
+   */
+  release(whole: boolean): void {
+    try {
+      releaseLocks(this.locks);
+    } catch (error) {
+      if (!(error instanceof JobFileError)) throw error;
+      const written = whole ? 'all rows are written' : 'rows that were finished are written';
+      throw new JobFileError(
+        this.path,
+        `${written}, but its lock is left behind: ${error.message}; remove it once no job runs there, or leave it: the next run does`,
+        { cause: error },
+      );
+    }
   }
 }
 

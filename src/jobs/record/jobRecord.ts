@@ -44,6 +44,8 @@ export interface JobRecord {
   /** Everything else that decides what is written for a row; defaults filled in. */
   readonly options: Readonly<Record<string, unknown>>;
   readonly input: InputFingerprint;
+  /** When the job began, which chat templates are told that ask for the time; of one that was not told when. */
+  readonly begun?: string;
   /** Of a shard: there once all of its rows are done. */
   readonly complete?: CompletePart;
 }
@@ -101,6 +103,7 @@ export function promptOptions({
   chat,
   tools,
   templateArgs,
+  now,
   reasoning = 'keep',
   responseFormat,
   schemaInPrompt,
@@ -112,6 +115,7 @@ export function promptOptions({
     chat: chat ?? (system === undefined ? null : true),
     ...(tools && { tools }),
     ...(templateArgs && { templateArgs }),
+    ...(now !== undefined && { now: new Date(now).toISOString() }),
     ...(reasoning !== 'keep' && { reasoning }),
     ...(responseFormat && { responseFormat: responseFormatOf(responseFormat) }),
     ...(schemaInPrompt === true && { schemaInPrompt }),

@@ -159,7 +159,18 @@ function shardsOf(rows: number, each: number): number {
 /** As plain JSON data: without what is this process's own. */
 function queuedOptions({ generate, ...options }: QueuedOptions): QueuedOptions {
   const responseFormat = generate && runFormat(generate);
-  const all = { ...options, ...(generate && { generate: { ...generate, ...(responseFormat && { responseFormat }) } }) };
+  // All workers tell chat templates the same time.
+  const now = new Date().toISOString();
+  const { classify, score, embed } = options;
+  const all = {
+    ...options,
+    ...(classify && { classify: { ...classify, now: classify.now ?? now } }),
+    ...(score && { score: { ...score, now: score.now ?? now } }),
+    ...(embed && { embed: { ...embed, now: embed.now ?? now } }),
+    ...(!(classify ?? score ?? embed) && {
+      generate: { ...generate, ...(responseFormat && { responseFormat }), now: generate?.now ?? now },
+    }),
+  };
   return Object.fromEntries(
     Object.entries(all).map(([name, value]) => [name, TASKS.has(name) && isObject(value) ? queuedTask(value) : value]),
   );

@@ -15,8 +15,8 @@ const agents = new Map<string, Promise<typeof fetch>>();
 
 /**
  * `fetch` that goes through the proxies that the environment names, as other tools do: `HTTPS_PROXY` and `HTTP_PROXY`,
- * except to the hosts of `NO_PROXY`; the names in small letters go first, and `HTTP_PROXY` alone serves both. Node's own
- * looks at none of them.
+ * except to the hosts of `NO_PROXY`; the names in small letters go first, and `HTTP_PROXY` alone serves both. Node's
+ * own looks at none of them.
  * @throws UsageError for a proxy that is none
  */
 export async function fetchOf(environment: Environment): Promise<typeof fetch> {

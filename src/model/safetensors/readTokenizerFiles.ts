@@ -1,8 +1,10 @@
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isObject } from '../../arguments/isObject.js';
 import type { TokenizerSource } from '../ModelSource.js';
 import { foundInFile } from '../../arguments/found.js';
 import { Fields, type JsonObject } from '../files/Fields.js';
+import { orModelFileError } from '../files/ModelFile.js';
 import { HEADER_LIMITS, TOKENIZER_LIMITS } from '../files/limits.js';
 import { readJsonObject, readText } from '../files/readJson.js';
 
@@ -31,6 +33,7 @@ export async function readTokenizerFiles(
   const tokenizer = await readJsonObject(file, HEADER_LIMITS.tokenizerJsonBytes);
   const config = await optional('tokenizer_config.json', HEADER_LIMITS.tokenizerJsonBytes);
   const chatTemplate = await readChatTemplate(folder, present);
+  const additionalChatTemplates = await readAdditionalTemplates(folder, present);
   return {
     kind: 'tokenizer.json',
     file,
@@ -38,6 +41,7 @@ export async function readTokenizerFiles(
     config,
     endTokens,
     ...(chatTemplate === undefined ? {} : { chatTemplate }),
+    ...(additionalChatTemplates && { additionalChatTemplates }),
   };
 }
 
@@ -57,6 +61,25 @@ async function readChatTemplate(folder: string, present: ReadonlySet<string>): P
   const path = join(folder, 'chat_template.json');
   const { chat_template: template } = await readJsonObject(path, HEADER_LIMITS.configJsonBytes);
   return new Fields(path).string('chat_template', template);
+}
+
+/** A folder of them in the model's. */
+export const ADDITIONAL = 'additional_chat_templates';
+
+/** Templates that have names: `additional_chat_templates/NAME.jinja`. */
+async function readAdditionalTemplates(
+  folder: string,
+  present: ReadonlySet<string>,
+): Promise<Readonly<Record<string, string>> | undefined> {
+  if (!present.has(ADDITIONAL)) return undefined;
+  const inside = await orModelFileError(folder, () => readdir(join(folder, ADDITIONAL)));
+  const files = inside.filter((name) => name.endsWith('.jinja')).sort();
+  if (files.length === 0) return undefined;
+  const templates = files.map(async (file): Promise<[string, string]> => [
+    file.slice(ADDITIONAL.length, -'.jinja'.length),
+    await readText(join(folder, file), HEADER_LIMITS.configJsonBytes),
+  ]);
+  return Object.fromEntries(await Promise.all(templates));
 }
 
 /** `eos_token_id`: absent, null, an id or a list of ids. Models made of several keep theirs under `text_config`. */

@@ -2,61 +2,79 @@ import { RowError } from '../../errors/RowError.js';
 import { SpillwayError } from '../../errors/SpillwayError.js';
 import { TOKENIZER_LIMITS } from '../files/limits.js';
 import type { ChatMessage, ReasoningMarks, TemplateInput } from '../Tokenizer.js';
-import { BoundedInterpreter } from './BoundedInterpreter.js';
 import type { Guard } from './Guard.js';
-import { Environment, type JinjaNode, Template } from './huggingFace.js';
-import { registerGlobals } from './templateGlobals.js';
-
-/** UTF-16 units whose time a message has on top of its own: templates do some things once a message. */
-const UNITS_PER_MESSAGE = 100;
+import { Template } from './jinja/Template.js';
 
 /** Members of a message that templates see. */
-const MEMBERS = ['role', 'content', 'name', 'tool_calls', 'tool_call_id', 'reasoning_content'] as const;
+const MEMBERS = [
+  'role',
+  'content',
+  'name',
+  'tool_calls',
+  'tool_call_id',
+  'reasoning_content',
+  'reasoning',
+  'thinking',
+] as const;
 
-function known(message: ChatMessage): Readonly<Record<string, unknown>> {
-  return Object.fromEntries(MEMBERS.filter((name) => message[name] !== undefined).map((name) => [name, message[name]]));
+/** Names under which a message's reasoning comes, and that templates read; the first that is there counts. */
+const REASONING = ['reasoning_content', 'thinking', 'reasoning'] as const;
+
+/** A message as transformers hands it to templates: without what is null, and with its reasoning under all names. */
+function prepared(message: ChatMessage): Readonly<Record<string, unknown>> {
+  const known = Object.fromEntries(
+    MEMBERS.flatMap((name) => {
+      const value = message[name];
+      return value === undefined || value === null ? [] : [[name, value] as const];
+    }),
+  );
+  const reasoning = REASONING.map((name) => known[name]).find((value) => value !== undefined);
+  return reasoning === undefined ? known : { thinking: reasoning, ...known, reasoning_content: reasoning };
 }
+
+/** How parsing went. */
+type Parsed = { readonly template: Template } | { readonly failure: unknown };
 
 /**
  * A model's chat template (Jinja), rendered within bounds: a template comes with the model's file and is not trusted.
+ * A model may have several, of which `tool_use` is for rows with tools and `default` for the others.
  */
 export class ChatTemplate {
-  readonly #source: string;
+  readonly #sources: ReadonlyMap<string, string>;
   readonly #variables: Readonly<Record<string, string>>;
   readonly #guard: Guard;
-  /** How parsing went, once it has been tried. */
-  #parsed: { readonly program: JinjaNode } | { readonly failure: unknown } | undefined;
+  readonly #parsed = new Map<string, Parsed>();
 
-  /** @param variables texts that the template may use, such as `bos_token` and `eos_token` */
-  constructor(source: string, variables: Readonly<Record<string, string>>, guard: Guard) {
-    this.#source = source;
+  /**
+   * @param sources the template, or those that have names
+   * @param variables texts that the template may use, such as `bos_token` and `eos_token`
+   */
+  constructor(
+    sources: string | ReadonlyMap<string, string>,
+    variables: Readonly<Record<string, string>>,
+    guard: Guard,
+  ) {
+    this.#sources = typeof sources === 'string' ? new Map([[DEFAULT, sources]]) : sources;
     this.#variables = variables;
     this.#guard = guard;
   }
 
   /** What it puts round reasoning; undefined where it names none of the marks that are known. */
   get reasoningMarks(): ReasoningMarks | undefined {
-    return reasoningMarksIn(this.#source);
+    return reasoningMarksIn(this.#sources.get(DEFAULT) ?? [...this.#sources.values()].join('\n'));
   }
 
   /** @throws RowError 'chat-template' if the template cannot be parsed, refuses the messages, or goes beyond a limit */
-  render(messages: readonly ChatMessage[], { tools, templateArgs }: TemplateInput = {}): string {
+  render(messages: readonly ChatMessage[], input: TemplateInput = {}): string {
     this.#guard.field = 'chat_template';
+    const { tools, templateArgs, now = new Date() } = input;
     try {
-      const program = this.#program();
-      const size = unitsOfChat(messages, { tools, templateArgs });
-      return this.#guard.run(size + UNITS_PER_MESSAGE * messages.length, () => {
-        const environment = new Environment();
-        registerGlobals(environment);
-        const own = { messages: messages.map(known), add_generation_prompt: true, tools: tools ?? null };
-        const variables: Readonly<Record<string, unknown>> = {
-          ...this.#variables,
-          documents: null,
-          ...templateArgs,
-          ...own,
-        };
-        for (const [name, value] of Object.entries(variables)) environment.set(name, value);
-        return new BoundedInterpreter(environment, messages.length, size).render(program);
+      const own = { messages: messages.map(prepared), add_generation_prompt: true, tools: tools ?? null };
+      return this.#template(tools === undefined ? [DEFAULT] : [TOOL_USE, DEFAULT]).render({
+        variables: { ...this.#variables, documents: null, ...templateArgs, ...own },
+        now: new Date(now),
+        messages: messages.length,
+        size: unitsOfChat(messages, input),
       });
     } catch (error) {
       if (error instanceof SpillwayError) throw error;
@@ -70,25 +88,37 @@ export class ChatTemplate {
   }
 
   /**
-   * Parsed when it is first needed, since rows without messages do not need it; once, also where it fails: that may
-   * take its time.
+   * The first of these that the model has. Parsed when it is first needed, since rows without messages do not need it;
+   * once, also where it fails: that may take its time.
    */
-  #program(): JinjaNode {
-    this.#parsed ??= this.#parse();
-    if ('failure' in this.#parsed) throw this.#parsed.failure;
-    return this.#parsed.program;
-  }
-
-  #parse(): { readonly program: JinjaNode } | { readonly failure: unknown } {
-    const { length } = this.#source;
-    const most = TOKENIZER_LIMITS.templateUnits;
-    if (length > most)
-      return { failure: new Error(`chat_template: found ${length} UTF-16 units, expected at most ${most}`) };
-    try {
-      return { program: this.#guard.run(0, () => new Template(this.#source).parsed) };
-    } catch (failure) {
-      return { failure };
+  #template(names: readonly string[]): Template {
+    const name = names.find((each) => this.#sources.has(each));
+    if (name === undefined)
+      throw new Error(
+        `found the templates ${[...this.#sources.keys()].map((each) => JSON.stringify(each)).join(', ')}, expected one named ${names.join(' or ')}`,
+      );
+    let parsed = this.#parsed.get(name);
+    if (parsed === undefined) {
+      parsed = parse(this.#sources.get(name) ?? '');
+      this.#parsed.set(name, parsed);
     }
+    if ('failure' in parsed) throw parsed.failure;
+    return parsed.template;
+  }
+}
+
+const DEFAULT = 'default';
+const TOOL_USE = 'tool_use';
+
+function parse(source: string): Parsed {
+  const { length } = source;
+  const most = TOKENIZER_LIMITS.templateUnits;
+  if (length > most)
+    return { failure: new Error(`chat_template: found ${length} UTF-16 units, expected at most ${most}`) };
+  try {
+    return { template: new Template(source) };
+  } catch (failure) {
+    return { failure };
   }
 }
 
@@ -112,8 +142,8 @@ function reasoningMarksIn(template: string): ReasoningMarks | undefined {
 export function unitsOfChat(messages: readonly ChatMessage[], { tools, templateArgs }: TemplateInput = {}): number {
   let units = tools || templateArgs ? JSON.stringify([tools, templateArgs]).length : 0;
   for (const { role, content, ...more } of messages) {
-    units += role.length + (content?.length ?? 0);
-    for (const value of Object.values(more))
+    units += role.length;
+    for (const value of [content, ...Object.values(more)])
       units += typeof value === 'string' ? value.length : (JSON.stringify(value) ?? '').length;
   }
   return units;

@@ -187,9 +187,8 @@ export class PartsTokenizer implements Tokenizer {
 
   encodeChat(
     messages: readonly ChatMessage[],
-    { parseSpecial = true, tools, templateArgs }: TemplateInput & { parseSpecial?: boolean } = {},
+    { parseSpecial = true, ...input }: TemplateInput & { parseSpecial?: boolean } = {},
   ): number[] {
-    const input = { tools, templateArgs };
     if (parseSpecial) return this.encode(this.renderChat(messages, input), { specialTokens: false });
     const plain = this.renderChat(messages, input);
     return this.#guard.row(unitsOfChat(messages, input), () => this.#encodeAsData(messages, input, plain));

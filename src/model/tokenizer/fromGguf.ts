@@ -48,6 +48,8 @@ interface Vocabulary {
   /** The first id of each token: some files have a text twice. */
   readonly ids: ReadonlyMap<string, number>;
   readonly types: ArrayLike<number> | undefined;
+  /** Chat templates by name. */
+  readonly templates: ReadonlyMap<string, string>;
 }
 
 /** Builds a tokenizer from a GGUF file's metadata. */
@@ -62,8 +64,7 @@ export function fromGguf(source: Extract<TokenizerSource, { kind: 'gguf' }>): To
 
 function readTokens(metadata: ReadonlyMap<string, unknown>): Vocabulary {
   const fields = new Fields('GGUF metadata');
-  const get = (key: string): unknown =>
-    metadata.get(key === 'chat_template' ? 'tokenizer.chat_template' : `tokenizer.ggml.${key}`);
+  const get = (key: string): unknown => metadata.get(`tokenizer.ggml.${key}`);
   const list = fields.array('tokenizer.ggml.tokens', get('tokens'));
   if (list.length === 0 || list.length > TOKENIZER_LIMITS.tokenId)
     fields.refuse('tokenizer.ggml.tokens', `${list.length} tokens`, `1 to ${TOKENIZER_LIMITS.tokenId}`);
@@ -77,7 +78,19 @@ function readTokens(metadata: ReadonlyMap<string, unknown>): Vocabulary {
   tokens.forEach((token, id) => {
     if (!ids.has(token)) ids.set(token, id);
   });
-  return { guard: new Guard(fields), fields, get, tokens, ids, types };
+  return { guard: new Guard(fields), fields, get, tokens, ids, types, templates: chatTemplates(metadata, fields) };
+}
+
+const TEMPLATE = 'tokenizer.chat_template';
+
+/** `tokenizer.chat_template`, and those that have names: `tokenizer.chat_template.NAME`. */
+function chatTemplates(metadata: ReadonlyMap<string, unknown>, fields: Fields): ReadonlyMap<string, string> {
+  const templates = new Map<string, string>();
+  for (const [key, value] of metadata) {
+    if (key === TEMPLATE) templates.set('default', fields.string(key, value));
+    else if (key.startsWith(`${TEMPLATE}.`)) templates.set(key.slice(TEMPLATE.length + 1), fields.string(key, value));
+  }
+  return templates;
 }
 
 function fromByteLevel(vocabulary: Vocabulary): TokenizerParts {
@@ -201,7 +214,7 @@ function common(
   vocabulary: Vocabulary,
   addBeginByDefault: boolean,
 ): Pick<TokenizerParts, 'prefix' | 'suffix' | 'beginToken' | 'endTokens' | 'chatTemplate'> {
-  const { guard, fields, get, tokens, types } = vocabulary;
+  const { guard, fields, get, tokens, types, templates } = vocabulary;
   const begin = optionalId(vocabulary, 'bos_token_id');
   const end = optionalId(vocabulary, 'eos_token_id');
   const addBegin =
@@ -213,7 +226,6 @@ function common(
   tokens.forEach((token, id) => {
     if ((types?.[id] === CONTROL || types?.[id] === USER_DEFINED) && ENDS.has(token)) ends.add(id);
   });
-  const template = get('chat_template');
   const variables: Record<string, string> = {};
   for (const [name, id] of [
     ['bos_token', begin],
@@ -228,9 +240,6 @@ function common(
     suffix: addEnd ? [end] : [],
     beginToken: addBegin ? begin : undefined,
     endTokens: [...ends],
-    chatTemplate:
-      template === undefined
-        ? undefined
-        : new ChatTemplate(fields.string('tokenizer.chat_template', template), variables, guard),
+    chatTemplate: templates.size === 0 ? undefined : new ChatTemplate(templates, variables, guard),
   };
 }

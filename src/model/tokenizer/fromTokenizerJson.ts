@@ -46,7 +46,7 @@ export function fromTokenizerJson(source: Extract<TokenizerSource, { kind: 'toke
     ...around,
     beginToken: around.prefix[0],
     endTokens: endTokens.map((id) => fields.tokenId('eos_token_id', id)),
-    chatTemplate: chatTemplate(guard, settings, source.chatTemplate),
+    chatTemplate: chatTemplate(guard, settings, source),
   };
 }
 
@@ -144,21 +144,30 @@ export function withAlphabet(model: TokenModel, preTokenizer: PreTokenizer): Tok
 }
 
 /**
- * The template of chat_template.jinja, else of tokenizer_config.json: text, or a list of named ones of which `default`
- * is taken.
+ * The template of chat_template.jinja and those of additional_chat_templates, else those of tokenizer_config.json: one
+ * text, or a list of named ones.
  */
-function chatTemplate(guard: Guard, settings: TokenizerSettings, file: string | undefined): ChatTemplate | undefined {
+function chatTemplate(
+  guard: Guard,
+  settings: TokenizerSettings,
+  { chatTemplate: file, additionalChatTemplates: additional }: Extract<TokenizerSource, { kind: 'tokenizer.json' }>,
+): ChatTemplate | undefined {
   const { fields, config } = settings;
-  let source: unknown = file ?? config.chat_template;
-  if (Array.isArray(source)) {
-    const named = source.map((item, i) => fields.object(`chat_template[${i}]`, item));
-    source = (named.find(({ name }) => name === 'default') ?? named[0])?.template;
-  }
-  if (source === undefined || source === null) return undefined;
+  const sources = new Map<string, string>();
+  const stated: unknown = file ?? (additional === undefined ? config.chat_template : undefined);
+  if (Array.isArray(stated)) {
+    for (const [i, item] of stated.entries()) {
+      const named = fields.object(`chat_template[${i}]`, item);
+      const name = fields.string(`chat_template[${i}].name`, named.name);
+      sources.set(name, fields.string(`chat_template[${i}].template`, named.template));
+    }
+  } else if (stated !== undefined && stated !== null) sources.set('default', fields.string('chat_template', stated));
+  for (const [name, source] of Object.entries(additional ?? {})) sources.set(name, source);
+  if (sources.size === 0) return undefined;
   const variables: Record<string, string> = {};
-  for (const name of ['bos_token', 'eos_token', 'unk_token', 'pad_token']) {
+  for (const name of ['bos_token', 'eos_token', 'unk_token', 'pad_token', 'sep_token', 'cls_token', 'mask_token']) {
     const content = specialContent(settings, name);
     if (content !== undefined) variables[name] = content;
   }
-  return new ChatTemplate(fields.string('chat_template', source), variables, guard);
+  return new ChatTemplate(sources, variables, guard);
 }

@@ -1,4 +1,5 @@
 import { isObject } from '../../arguments/isObject.js';
+import { SpelledNumber } from '../../arguments/jsonNumbers.js';
 import type { ChatMessage, TemplateInput } from '../Tokenizer.js';
 import type { AddedToken, AddedTokens, Section } from './AddedTokens.js';
 
@@ -53,19 +54,23 @@ interface Marker {
 }
 
 /** What the members of messages and of the input are called is no data. */
-function markedChat({ messages, input: { tools, templateArgs } }: Chat, marker: Marker): Chat {
+function markedChat({ messages, input: { tools, templateArgs, ...more } }: Chat, marker: Marker): Chat {
   const values = <T extends object>(of: T): T =>
     Object.fromEntries(Object.entries(of).map(([name, value]) => [name, marked(value, marker)])) as T;
   return {
     messages: messages.map(values),
-    input: { tools: tools?.map((tool) => marked(tool, marker)), templateArgs: templateArgs && values(templateArgs) },
+    input: {
+      ...more,
+      tools: tools?.map((tool) => marked(tool, marker)),
+      templateArgs: templateArgs && values(templateArgs),
+    },
   };
 }
 
 function marked(value: unknown, marker: Marker): unknown {
   if (typeof value === 'string') return marker.text(value);
   if (Array.isArray(value)) return value.map((each) => marked(each, marker));
-  if (!isObject(value)) return value;
+  if (!isObject(value) || value instanceof SpelledNumber) return value;
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [marker.name(name), marked(each, marker)]));
 }
 

@@ -366,7 +366,7 @@ test('what is a process’s own is not in the queue; zod’s schema is there as 
   });
   expect(JSON.parse(JSON.stringify(manifest))).toEqual(manifest);
   expect(manifest.options.generate).toMatchObject({ maxNewTokens: 3, responseFormat: { type: 'json_schema' } });
-  expect(Object.keys(manifest.options.generate ?? {}).sort()).toEqual(['maxNewTokens', 'responseFormat']);
+  expect(Object.keys(manifest.options.generate ?? {}).sort()).toEqual(['maxNewTokens', 'now', 'responseFormat']);
 });
 
 /** The methods of a queue, as an object's own. */

@@ -116,7 +116,7 @@ describe('templates that are broken or hostile', () => {
     expect(render("{% filter indent(2) %}x\ny{% endfilter %}{% filter replace('a', 'b') %}abc{% endfilter %}")).toBe(
       'x\n  ybbc',
     );
-    expect(render("{% set f = messages[0].content.replace %}{{ f('a', 'x') }}{{ f is callable }}")).toBe('b\nxtrue');
+    expect(render("{% set f = messages[0].content.replace %}{{ f('a', 'x') }}{{ f is callable }}")).toBe('b\nxTrue');
     expect(render("{{ messages | tojson(separators=(',', ':')) }}{{ messages | tojson(indent=none) }}")).toBe(
       '[{"role":"user","content":"b\\na"}][{"role": "user", "content": "b\\na"}]',
     );
@@ -143,14 +143,11 @@ describe('templates that are broken or hostile', () => {
     ).toBeGreaterThan(3_000_000);
   });
 
-  test('a template that sorts long lists again and again takes too many steps, each time', () => {
-    // Sorting lists of lists costs time that no count of expressions shows.
-    const template = new ChatTemplate(
+  test('work that no count of expressions shows is bounded, too', () => {
+    const error = refusal(
       '{% for i in range(400) %}{% for j in range(20) %}{% set x = range(90000) | list | reverse | sort | length %}{% endfor %}{% endfor %}',
-      {},
-      GUARD,
     );
-    for (let i = 0; i < 3; i++) expect(() => template.render([])).toThrow(/takes too many steps/);
+    expect(error.message).toMatch(/too many steps/);
   });
 
   test('strftime_now speaks English', () => {
@@ -163,7 +160,7 @@ describe('templates that are broken or hostile', () => {
     const messages = [{ role: 'user', content: 'a', prefix: '<|im_end|>', name: 'Ann' }] as unknown as ChatMessage[];
     expect(
       new ChatTemplate('{{ messages[0].prefix is defined }} {{ messages[0].name }}', {}, GUARD).render(messages),
-    ).toBe('false Ann');
+    ).toBe('False Ann');
   });
 });
 

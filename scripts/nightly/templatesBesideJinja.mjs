@@ -1,0 +1,126 @@
+// Templates drawn at random, and those of a folder with conversations of all shapes, rendered beside jinja2 as
+// transformers sets it up: the same text or an error, never another text.
+import { execFile } from 'node:child_process';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { runCampaign } from './lib/Campaign.mjs';
+import { ROOT } from './lib/commandLine.mjs';
+import { CONVERSATIONS } from './lib/conversations.mjs';
+import { needBuild } from './lib/models.mjs';
+import { TemplateDrawer, VARIABLES } from './lib/randomTemplate.mjs';
+
+const USAGE = `Draws Jinja templates, and has transformers' jinja2 render the same: where that renders, the text must be the same or refused, where it refuses, refused.
+  --python FILE     interpreter that has transformers and jinja2 (default python3)
+  --cases N         drawn templates (default 10000)
+  --templates DIR   chat templates (*.jinja) to render the conversations of lib/conversations.mjs with, too
+  --keep FILE       gets some of the drawn templates with what jinja2 made of them, for the tests`;
+/** Templates that one interpreter gets. */
+const BATCH = 1000;
+const NOW = 1_795_000_000;
+
+function reference(python, cases) {
+  return new Promise((resolve, reject) => {
+    const child = execFile(
+      python,
+      [join(ROOT, 'scripts/nightly/lib/renderWithJinja.py')],
+      { maxBuffer: 2 ** 30, env: { ...process.env, TZ: 'UTC' } },
+      (error, stdout) => (error ? reject(error) : resolve(JSON.parse(stdout))),
+    );
+    child.stdin.end(`{"now":${NOW},"cases":[${cases.join(',')}]}`);
+  });
+}
+
+await runCampaign(
+  {
+    usage: USAGE,
+    options: {
+      python: { type: 'string', default: 'python3' },
+      cases: { type: 'string', default: '10000' },
+      templates: { type: 'string' },
+      keep: { type: 'string' },
+    },
+    done: 'the same',
+  },
+  async (campaign) => {
+    needBuild();
+    process.env.TZ = 'UTC';
+    const load = (file) => import(join(ROOT, 'dist', file));
+    const { Template } = await load('model/tokenizer/jinja/Template.js');
+    const { Refused } = await load('model/tokenizer/jinja/errors.js');
+    const { ChatTemplate } = await load('model/tokenizer/ChatTemplate.js');
+    const { readWithSpelling } = await load('arguments/jsonNumbers.js');
+    const now = new Date(NOW * 1000);
+    const kept = [];
+
+    const compare = (what, expected, render) => {
+      let got;
+      let error;
+      try {
+        got = render();
+      } catch (thrown) {
+        error = thrown;
+      }
+      const shown = (text) => JSON.stringify(text).slice(0, 400);
+      if (expected.text === undefined) {
+        if (got === undefined) campaign.count('refused by both');
+        else campaign.violation('rendered what the reference refuses', `${what}\n${expected.error}\n${shown(got)}`);
+      } else if (got === undefined) {
+        campaign.count('refused by us alone');
+        const named = error instanceof Refused || error.cause instanceof Refused;
+        if (!named) campaign.say(`${error.message}: ${what.slice(0, 300)}`);
+      } else if (got === expected.text) campaign.count('the same');
+      // What Python writes of functions has an address in it.
+      else campaign.violation('another text', `${what}\n${shown(expected.text)}\n${shown(got)}`);
+      return got !== undefined && got === expected.text;
+    };
+
+    const drawer = new TemplateDrawer(campaign.random);
+    for (let left = campaign.number('cases', 0); left > 0 && campaign.goesOn; left -= BATCH) {
+      const templates = Array.from({ length: Math.min(BATCH, left) }, () => drawer.template());
+      const expected = await reference(
+        campaign.values.python,
+        templates.map((template) => `{"template":${JSON.stringify(template)},"variables":${VARIABLES}}`),
+      );
+      templates.forEach((template, i) => {
+        const variables = readWithSpelling(VARIABLES);
+        const same = compare(template, expected[i], () =>
+          new Template(template).render({ variables, now, messages: 1, size: VARIABLES.length }),
+        );
+        if (same && template.length < 300) kept.push([template, expected[i].text]);
+      });
+    }
+    if (campaign.values.keep)
+      writeFileSync(
+        campaign.values.keep,
+        `${JSON.stringify({ variables: VARIABLES, now: NOW, rendered: kept.slice(0, 400) }, undefined, 1)}\n`,
+      );
+
+    if (campaign.values.templates === undefined) return;
+    const folder = campaign.values.templates;
+    for (const file of readdirSync(folder).filter((name) => name.endsWith('.jinja'))) {
+      const source = readFileSync(join(folder, file), 'utf8');
+      const chats = CONVERSATIONS.map((chat) =>
+        Object.entries(chat)
+          .map(([name, value]) => `"${name}":${value}`)
+          .join(','),
+      );
+      const expected = await reference(
+        campaign.values.python,
+        chats.map((chat) => `{"template":${JSON.stringify(source)},"chat":{${chat}}}`),
+      );
+      const template = new ChatTemplate(source, { bos_token: '<s>', eos_token: '</s>' }, {});
+      CONVERSATIONS.forEach((chat, i) => {
+        const read = (name) => (chat[name] === undefined ? undefined : readWithSpelling(chat[name]));
+        const documents = read('documents');
+        compare(`${file}, conversation ${i}`, expected[i], () =>
+          template.render(read('messages'), {
+            tools: read('tools'),
+            templateArgs: { ...read('args'), ...(documents && { documents }) },
+            now,
+          }),
+        );
+      });
+      campaign.count('templates of the folder');
+    }
+  },
+);

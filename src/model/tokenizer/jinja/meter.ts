@@ -1,0 +1,73 @@
+import { ROW_LIMITS } from '../../files/limits.js';
+import { Refused } from './errors.js';
+
+/** All that is made in one rendering, in multiples of the longest text; loops that append to a text make it again. */
+const TOTAL_MADE = 64;
+/** All text that is gone through in one rendering, likewise. */
+const TOTAL_SCANNED = 512;
+
+/**
+ * What the rendering under way may still do. There is one at a time, as rendering is synchronous; its operations count
+ * their work here beforehand, so that no template works or grows without end, whatever the clock says.
+ */
+const left = { steps: 0, longest: 0, made: 0, scanned: 0, calls: 0 };
+
+/** Calls of macros, loops and blocks inside each other; Python gives up at some two hundred. */
+const MOST_CALLS = 150;
+
+/**
+ * Begins to count anew.
+ * @param messages that the template is given @param size of all that it is given, in UTF-16 units
+ */
+export function beginRendering(messages: number, size: number): void {
+  left.steps = ROW_LIMITS.templateSteps + ROW_LIMITS.templateStepsPerMessage * messages;
+  left.longest = ROW_LIMITS.templateTextUnits + 8 * size;
+  left.made = TOTAL_MADE * left.longest;
+  left.scanned = TOTAL_SCANNED * left.longest;
+  left.calls = MOST_CALLS;
+}
+
+/** Counts steps of work. */
+export function spend(steps: number): void {
+  left.steps -= steps;
+  if (left.steps < 0) throw new Refused('the template takes too many steps');
+}
+
+/** Counts text that an operation goes through. */
+export function scan(units: number): void {
+  left.scanned -= units;
+  if (left.scanned < 0) throw new Refused('the template goes through too much text');
+}
+
+/** Counts a text, in UTF-16 units, or a list, in members, that an operation is about to make. */
+export function make(units: number): void {
+  if (units > left.longest)
+    throw new Refused(`the template makes a text or a list of ${units} units, expected at most ${left.longest}`);
+  left.made -= units;
+  if (left.made < 0) throw new Refused('the template makes too much text');
+}
+
+/** A text with more behind it, which is about to be made. */
+export function extended(text: string, more: string): string {
+  left.made -= more.length;
+  if (left.made < 0) throw new Refused('the template makes too much text');
+  if (text.length + more.length > left.longest)
+    throw new Refused(`the template makes a text of more than ${left.longest} units`);
+  return text + more;
+}
+
+/** A text that has been made, of parts that were counted already. */
+export function made(text: string): string {
+  make(text.length);
+  return text;
+}
+
+/** Does work inside a call, as deep as calls may go. */
+export function inCall<T>(work: () => T): T {
+  if (--left.calls < 0) throw new Refused(`the template calls itself more than ${MOST_CALLS} deep`);
+  try {
+    return work();
+  } finally {
+    left.calls++;
+  }
+}
