@@ -50,7 +50,7 @@ const [executions, plateau, processes, commandLine] = [
 ];
 const mostSeconds = options.seconds === undefined ? Infinity : number('seconds');
 const most = { seconds: 5, residentBytes: number('memory') * 2 ** 20 };
-const TEMPLATE_LIBRARY = 'node_modules/@huggingface/jinja/';
+const TEMPLATE_ENGINE = 'src/model/tokenizer/jinja/';
 /** Cases of a process: what it leaks shows, and does not add up for ever; nor do the hashes of models that it keeps. */
 const CASES_A_PROCESS = 2000;
 /** So many that were reached last are named: they tell whether more cases would find more. */
@@ -124,7 +124,7 @@ function note({ recipe, generated, refusals, findings: found, seconds, residentB
   report.newest.splice(0, report.newest.length - NEWEST);
   if (unseen.length > 0) {
     report.lastNew = report.executions;
-    if (unseen.some((block) => !places.get(block)?.startsWith(TEMPLATE_LIBRARY)))
+    if (unseen.some((block) => !places.get(block)?.startsWith(TEMPLATE_ENGINE)))
       report.lastNewOfOurs = report.executions;
     corpus.push({ recipe, generated: generated.any });
     for (const other of running) if (other !== by) other.tell({ blocks: unseen, ...(generated.any && { recipe }) });

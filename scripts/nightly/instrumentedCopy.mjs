@@ -15,10 +15,10 @@ const OPTIONS = {
 const LINKED = ['package.json', 'native', 'hardware', 'test/fixtures'];
 const COPIED = ['src', 'test/fuzz', 'test/model/support'];
 /**
- * The readers of model files and of rows, and the library that runs chat templates. What the rest of the engine does
- * depends on timing: which rows share pages, which of them go first.
+ * The readers of model files and of rows. What the rest of the engine does depends on timing: which rows share pages,
+ * which of them go first.
  */
-const READERS = /^(src\/model\/|src\/engine\/rows\/|node_modules\/@huggingface\/jinja\/)/;
+const READERS = /^(src\/model\/|src\/regex\/|src\/engine\/rows\/)/;
 
 /**
  * @param folder an empty one
@@ -30,23 +30,13 @@ export function instrumentedCopy(folder, guided) {
   const noted = guided ? places : undefined;
   for (const name of LINKED) link(name, folder);
   for (const name of COPIED) copy(name, folder, noted);
-  if (!guided) link('node_modules', folder);
-  else {
-    linkEntries('node_modules', folder, '@huggingface');
-    linkEntries('node_modules/@huggingface', folder, 'jinja');
-    link('node_modules/@huggingface/jinja/package.json', folder);
-    copy('node_modules/@huggingface/jinja/dist', folder, noted);
-  }
+  link('node_modules', folder);
   return places;
 }
 
 function link(name, folder) {
   mkdirSync(dirname(join(folder, name)), { recursive: true });
   symlinkSync(join(ROOT, name), join(folder, name));
-}
-
-function linkEntries(name, folder, except) {
-  for (const entry of readdirSync(join(ROOT, name))) if (entry !== except) link(join(name, entry), folder);
 }
 
 function copy(name, folder, places) {
