@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { relative } from 'node:path';
 import type { CommandContext } from './CommandContext.js';
-import { EXIT, withFlags } from './exitCodes.js';
+import { EXIT, isBrokenPipe, withFlags } from './exitCodes.js';
 import { requireFlags } from './flags/commandFlags.js';
 import { engineOptions, planOptions } from './flags/engineFlags.js';
 import { peerFiles } from './flags/peerFlags.js';
@@ -230,9 +230,11 @@ export async function runRowJob(
       writeStats(flags.stats, stats),
   );
   await done.catch((error: unknown) => {
-    // Also where a peer went away, a task failed, or the disk is full: all but what is refused.
+    // Also where a peer went away, a task failed, or the disk is full: all but what is refused, and whoever reads the
+    // output has seen enough.
     const interrupted = error instanceof InterruptedError;
-    if (job !== undefined && (interrupted || (job.finishedRows > 0 && !(error instanceof UsageError))))
+    const isWorthWords = !(error instanceof UsageError) && !isBrokenPipe(error);
+    if (job !== undefined && (interrupted || (job.finishedRows > 0 && isWorthWords)))
       context.say(
         describeRest(
           job.finishedRows,
