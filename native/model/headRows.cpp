@@ -82,10 +82,9 @@ void sampleConstrained(const Kernels& kernels, const Sequence& sequence, const W
   }
   sequence.grammar->mask(logits, vocabulary);
   if (sequence.grammar->place() == GrammarMatcher::Place::Failed) return;
-  const SampledToken sampled =
-      sampleToken(kernels, sequence.sampling, logits, vocabulary, sequence.tokens.data(), sequence.tokens.size(),
-                  static_cast<uint32_t>(sequence.tokens.size()), false, workspace, sequence.adjustments.get(),
-                  sequence.promptTokens);
+  const SampledToken sampled = sampleToken(kernels, sequence.sampling, logits, vocabulary, sequence.tokens.data(),
+                                           sequence.tokens.size(), static_cast<uint32_t>(sequence.tokens.size()), false,
+                                           workspace, sequence.adjustments.get(), sequence.promptTokens);
   result.tokens[wanted.result] = sampled.token;
   if (sampled.token == kNotFinite) return;
   if (sequence.logprobs >= 0) result.logprobs[wanted.result] = logProbabilityOf(normaliser, logits[sampled.token]);

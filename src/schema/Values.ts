@@ -116,7 +116,7 @@ function byPattern(place: Subschema, schemas: Json, below: (rest: string) => Che
   for (const [pattern, copy] of Object.entries(byName(schemas, below))) {
     const name = patternOf(place, 'patternProperties', pattern);
     const other = copies[name];
-    copies[name] = other === undefined ? copy : ({ allOf: [other, copy] });
+    copies[name] = other === undefined ? copy : { allOf: [other, copy] };
   }
   return copies;
 }

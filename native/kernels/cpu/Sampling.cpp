@@ -180,8 +180,8 @@ int32_t inverseCumulative(const Kernels& kernels, const float* values, size_t n,
 }
 
 int32_t chooseToken(const Kernels& kernels, const SamplingParameters& parameters, const float* logits,
-                    size_t vocabulary, const int32_t* history, size_t historyCount, uint32_t position,
-                    void* workspace, const LogitAdjustments* adjustments, size_t promptTokens) {
+                    size_t vocabulary, const int32_t* history, size_t historyCount, uint32_t position, void* workspace,
+                    const LogitAdjustments* adjustments, size_t promptTokens) {
   float best;
   size_t index;
   const bool greedy = !(parameters.temperature > 0.0f);
@@ -212,8 +212,8 @@ int32_t chooseToken(const Kernels& kernels, const SamplingParameters& parameters
 SampledToken sampleToken(const Kernels& kernels, const SamplingParameters& parameters, const float* logits,
                          size_t vocabulary, const int32_t* history, size_t historyCount, uint32_t position,
                          bool wantLogprob, void* workspace, const LogitAdjustments* adjustments, size_t promptTokens) {
-  const int32_t token = chooseToken(kernels, parameters, logits, vocabulary, history, historyCount, position,
-                                    workspace, adjustments, promptTokens);
+  const int32_t token = chooseToken(kernels, parameters, logits, vocabulary, history, historyCount, position, workspace,
+                                    adjustments, promptTokens);
   return {token, wantLogprob && token != kNotFinite ? logProbability(kernels, logits, vocabulary, token)
                                                     : std::numeric_limits<float>::quiet_NaN()};
 }

@@ -321,26 +321,28 @@ TEST(Sampling, AdjustmentsFollowTheirDefinition) {
     }
 
     std::vector<float> expected = logits;
-    for (size_t i = 0; i < adjustments.biases.size(); i++) expected[adjustments.biasedTokens[i]] += adjustments.biases[i];
+    for (size_t i = 0; i < adjustments.biases.size(); i++)
+      expected[adjustments.biasedTokens[i]] += adjustments.biases[i];
     const std::vector<float> biased = expected;
     for (const int32_t each : history)
       expected[each] = biased[each] < 0 ? biased[each] * p.repetitionPenalty : biased[each] / p.repetitionPenalty;
     std::map<int32_t, int> counts;
     for (size_t i = promptTokens; i < history.size(); i++) counts[history[i]]++;
     for (const auto& entry : counts)
-      expected[entry.first] -= adjustments.frequencyPenalty * static_cast<float>(entry.second) + adjustments.presencePenalty;
+      expected[entry.first] -=
+          adjustments.frequencyPenalty * static_cast<float>(entry.second) + adjustments.presencePenalty;
     const size_t generated = history.size() - promptTokens;
     if (generated < adjustments.minNewTokens)
       for (const int32_t each : adjustments.endTokens) expected[each] = -kInfinity;
     for (const std::vector<int32_t>& word : adjustments.badWords) {
       const size_t before = word.size() - 1;
-      if (before <= generated && std::equal(word.begin(), word.end() - 1, history.end() - static_cast<std::ptrdiff_t>(before)))
+      if (before <= generated &&
+          std::equal(word.begin(), word.end() - 1, history.end() - static_cast<std::ptrdiff_t>(before)))
         expected[word.back()] = -kInfinity;
     }
     std::vector<float> workspace(2 * n);
-    const SampledToken sampled =
-        sampleToken(kernelsFor(bestInstructionSet()), p, logits.data(), n, history.data(), history.size(), 0, true, workspace.data(),
-                    &adjustments, promptTokens);
+    const SampledToken sampled = sampleToken(kernelsFor(bestInstructionSet()), p, logits.data(), n, history.data(),
+                                             history.size(), 0, true, workspace.data(), &adjustments, promptTokens);
     const auto best = std::max_element(expected.begin(), expected.end());
     ASSERT_EQ(sampled.token, static_cast<int32_t>(best - expected.begin())) << "round " << round;
     ASSERT_EQ(sampled.logprob, logProbability(kernelsFor(bestInstructionSet()), logits.data(), n, sampled.token));
@@ -354,8 +356,8 @@ TEST(Sampling, NothingIsChosenWhereEverythingIsForbidden) {
   for (const float temperature : {0.0f, 1.0f}) {
     std::vector<float> workspace(4);
     const int32_t history = 0;
-    EXPECT_EQ(sampleToken(kernelsFor(bestInstructionSet()), at(temperature), logits.data(), 2, &history, 1, 0, true, workspace.data(),
-                          &adjustments, 1)
+    EXPECT_EQ(sampleToken(kernelsFor(bestInstructionSet()), at(temperature), logits.data(), 2, &history, 1, 0, true,
+                          workspace.data(), &adjustments, 1)
                   .token,
               kNotFinite);
   }

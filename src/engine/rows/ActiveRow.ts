@@ -220,7 +220,10 @@ export class ActiveRow implements RunRow<OrderedResult> {
 
   /** An answer that has not become a whole one. */
   private cutOff(by: string): RowResult {
-    return this.failed('schema', `the answer was cut off by ${by} before it came to its end, as its responseFormat has it`);
+    return this.failed(
+      'schema',
+      `the answer was cut off by ${by} before it came to its end, as its responseFormat has it`,
+    );
   }
 
   /** The row as an error, with what there is of its answer. */
