@@ -58,8 +58,9 @@ export interface PromptOptions extends TemplateInput {
    */
   readonly escapeSpecialTokens?: boolean;
   /**
-   * The prompt of each row is this text, with `{{field}}` for a value of the row's `fields`. A row that lacks one is an
-   * error. Default: rows have prompts.
+   * The prompt of each row is this text, with `{{field}}` for a value of the row's `fields`. A row that lacks one, or has
+   * null there, is an error; with `{{field?}}` it is empty text, with `{{field:default}}` that default. `{{{{` is the
+   * text `{{`. Default: rows have prompts.
    */
   readonly promptTemplate?: string;
   /**

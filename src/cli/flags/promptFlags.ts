@@ -26,7 +26,7 @@ export function addPromptFlags(command: Command, generates = true): void {
   command.optionsGroup('Prompts:');
   command.option(
     '--prompt-template <file|text>',
-    'the prompt of each row, with {{field}} where a value of the row goes; a row that lacks one is an error (default: rows have prompts)',
+    'the prompt of each row, with {{field}} where a value of the row goes; a row that lacks one is an error, unless it is {{field?}} (empty text) or {{field:default}}; {{{{ is the text {{ (default: rows have prompts)',
   );
   command.option(
     '--system <text>',

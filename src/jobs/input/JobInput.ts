@@ -98,6 +98,7 @@ export class JobInput {
       template,
       known,
       `${rows === 1 ? 'the first row' : `the first ${rows} rows`} of ${source.name} do`,
+      false,
     );
   }
 
@@ -222,6 +223,7 @@ export class JobInput {
             commonOptions(this.options).promptTemplate ?? '',
             new Set([...table.columns, ...fieldsOfTable(source.name, table.columns, columns).map(([field]) => field)]),
             `the columns of ${source.name} do`,
+            true,
           );
         if (!carryFields && !this.again) return;
         if (this.#table === undefined) this.#table = table;

@@ -15,7 +15,12 @@ export async function peekRows(
 ): Promise<AsyncGenerator<RowInput, void, undefined>> {
   const first = await rows.next();
   if (promptTemplate !== undefined && first.done !== true && 'fields' in first.value)
-    checkTemplateFields(promptTemplate, new Set(Object.keys(first.value.fields ?? {})), 'the columns of the query do');
+    checkTemplateFields(
+      promptTemplate,
+      new Set(Object.keys(first.value.fields ?? {})),
+      'the columns of the query do',
+      true,
+    );
   async function* all(): AsyncGenerator<RowInput, void, undefined> {
     if (first.done !== true) yield first.value;
     yield* rows;
