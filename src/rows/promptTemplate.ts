@@ -134,8 +134,9 @@ function fieldPiece(fields: Readonly<Record<string, unknown>>, { whole, name, ot
   const exact = Object.hasOwn(fields, whole);
   const field = exact ? whole : name;
   const there = exact || Object.hasOwn(fields, name);
-  const text = textOf(there ? fields[field] : undefined, field) ?? (exact && whole !== name ? undefined : otherwise);
+  const text = textOf(there ? fields[field] : undefined, field);
   if (text !== undefined) return { text, field };
+  if (otherwise !== undefined && field === name) return { text: otherwise };
   const remedy = `{{${field}?}} makes that empty text, {{${field}:TEXT}} TEXT`;
   if (there && fields[field] === null)
     throw new RowError(

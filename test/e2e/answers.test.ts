@@ -442,3 +442,33 @@ describe('labels', () => {
     );
   });
 });
+
+test('rows that are too long are cut where that is asked for, told, counted, and equal to those that were short', async () => {
+  await using chat = await tinyChatModel();
+  await using engine = await Engine.open({ model: chat.path, batchSize: 3, tokensPerSquare: 256 });
+  const long = 'x'.repeat(3000);
+  const kept = 'x'.repeat(2041);
+  let stats: RunStats | undefined;
+  const run = { onStats: (told: RunStats) => (stats = told), truncate: 'tail' } as const;
+  const rows = [{ prompt: long }, { prompt: kept }, { prompt: 'short' }];
+  const generated = await all(engine.generate(rows, { ...run, maxNewTokens: 8 }));
+  expect(generated.map(({ usage, truncated }) => [usage.promptTokens, truncated])).toEqual([
+    [2041, 959],
+    [2041, undefined],
+    [5, undefined],
+  ]);
+  expect(generated[1]?.tokens).toEqual(generated[0]?.tokens);
+  expect(generated[2]).not.toHaveProperty('truncated');
+  expect(stats?.rows).toMatchObject({ done: 3, failed: 0, truncated: 1 });
+  expect(stats?.sharing.rowsEqual).toBe(1);
+
+  const cut = (results: readonly { readonly truncated?: number; readonly error?: unknown }[]): unknown =>
+    results.map(({ truncated, error }) => error ?? truncated);
+  const labels = ['yes', 'no!!'];
+  expect(cut(await all(engine.classify(rows, { ...run, labels })))).toEqual([955, undefined, undefined]);
+  expect(cut(await all(engine.score(rows, { ...run, completions: labels })))).toEqual([955, undefined, undefined]);
+  expect(cut(await all(engine.embed(rows, run)))).toEqual([952, undefined, undefined]);
+  expect(stats?.rows.truncated).toBe(1);
+  expect(await all(engine.embed([{ prompt: long }]))).toMatchObject([{ error: { code: 'too-long' } }]);
+  expect(() => engine.embed([], { truncate: 'begin' as never })).toThrow(UsageError);
+});

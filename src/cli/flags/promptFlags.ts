@@ -6,6 +6,7 @@ import {
   UsageError,
   type GenerateOptions,
   type Reasoning,
+  type Truncation,
 } from '../library.js';
 import { addSwitch } from './commandFlags.js';
 import { jsonOf, textOf } from './textFiles.js';
@@ -16,6 +17,7 @@ export interface PromptFlags {
   readonly chat?: 'on' | 'off';
   readonly tools?: string;
   readonly templateArgs?: string;
+  readonly truncate: Truncation;
   /** Only where something is generated. */
   readonly reasoning?: Reasoning;
   readonly escapeSpecialTokens: boolean;
@@ -46,6 +48,14 @@ export function addPromptFlags(command: Command, generates = true): void {
     '--tools <file|json>',
     "descriptions of tools for the model's chat template, as OpenAI writes them; or a row's own `tools` (default: none)",
   );
+  command.addOption(
+    new Option(
+      '--truncate <what>',
+      "of a prompt that is longer than the model's context cut the beginning (head), the end (tail) or the middle of the row's own text; off: it is an error",
+    )
+      .choices(RUN_OPTIONS.truncate.among)
+      .default(RUN_OPTIONS.truncate.fallback),
+  );
   if (generates)
     command.addOption(
       new Option(
@@ -74,7 +84,7 @@ export function promptFiles({ promptTemplate, tools }: PromptFlags): {
  * @throws UsageError for what is no template, no JSON or no description; JobFileError for a file that cannot be read
  */
 export async function promptOptions(flags: PromptFlags, signal: AbortSignal): Promise<GenerateOptions> {
-  const { system, chat, reasoning, escapeSpecialTokens } = flags;
+  const { system, chat, truncate, reasoning, escapeSpecialTokens } = flags;
   const files = promptFiles(flags);
   const promptTemplate = await textOf(
     ['--prompt-template', 'a file, or a text with {{field}}'],
@@ -93,6 +103,7 @@ export async function promptOptions(flags: PromptFlags, signal: AbortSignal): Pr
     throw new UsageError('--template-args: expected a JSON object with variables of the chat template');
   const options = {
     escapeSpecialTokens,
+    ...(truncate !== 'off' && { truncate }),
     ...(reasoning && { reasoning }),
     ...(promptTemplate !== undefined && { promptTemplate }),
     ...(system !== undefined && { system }),
