@@ -1,4 +1,7 @@
 import { readFileSync } from 'node:fs';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { from, lastValueFrom, toArray } from 'rxjs';
@@ -14,11 +17,14 @@ import {
   type EmbedOptions,
   type EmbedResult,
   type EngineOptions,
+  type GenerateOptions,
   type Row,
   type RowInput,
+  type RowResult,
   type RunStats,
   type ScoreResult,
 } from '../../src/index.js';
+import { runJob } from '../../src/jobs/runJob.js';
 import { schedules } from '../support/arbitraryRuns.js';
 import { promptTrees } from '../support/promptTrees.js';
 import { tinyChatModel } from '../support/tinyChatModel.js';
@@ -471,4 +477,38 @@ test('rows that are too long are cut where that is asked for, told, counted, and
   expect(stats?.rows.truncated).toBe(1);
   expect(await all(engine.embed([{ prompt: long }]))).toMatchObject([{ error: { code: 'too-long' } }]);
   expect(() => engine.embed([], { truncate: 'begin' as never })).toThrow(UsageError);
+});
+
+test('a job writes how much was cut of its rows, in lines and in a column, and goes on with the same cut alone', async () => {
+  await using chat = await tinyChatModel();
+  await using engine = await Engine.open({ model: chat.path, batchSize: 3, tokensPerSquare: 256 });
+  const folder = await mkdtemp(join(tmpdir(), 'spillway-truncate-'));
+  try {
+    const input = join(folder, 'in.jsonl');
+    const lines = [{ text: 'x'.repeat(5 * 2 ** 20) }, { text: 'short' }, { text: 'y'.repeat(2000) }];
+    await writeFile(input, lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+    const generate = { promptTemplate: 'Say {{text}}!', maxNewTokens: 64, truncate: 'middle' } as const;
+    const job = async (name: string, more: GenerateOptions = {}, resume = false): Promise<string> => {
+      const output = join(folder, name);
+      await runJob({ engine, input, output, resume, generate: { ...generate, ...more } });
+      return readFile(output, 'utf8');
+    };
+    const results = (await job('out.jsonl'))
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as RowResult);
+    expect(results.map(({ truncated, usage, error }) => [error, truncated, usage.promptTokens])).toEqual([
+      [undefined, 5 * 2 ** 20 + 5 - 1985, 1985],
+      [undefined, undefined, 10],
+      [undefined, undefined, 2005],
+    ]);
+    const table = await job('out.csv');
+    expect(table.slice(0, table.indexOf('\n'))).toMatch(/,completion_tokens,truncated\r?$/);
+    expect(table).toMatch(/,1985,\d+,5240900\r?\n/);
+    expect(await job('off.csv', { truncate: 'off' })).not.toContain('truncated');
+    await job('out.jsonl', {}, true);
+    await expect(job('out.jsonl', { truncate: 'tail' }, true)).rejects.toThrow(/truncate \(was/);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
 });
