@@ -133,11 +133,17 @@ export class JobInput {
     const { columns } = this.options;
     if (this.special === undefined && !this.again) return false;
     if (this.format.carries !== true) return this.format === jsonl && this.#templated;
-    return !this.again || likeParameters(this.table?.columns ?? [], columns).length > 0;
+    return !this.again || likeParameters(this.table?.columns ?? [], columns, this.#ownTexts).length > 0;
   }
 
   get #templated(): boolean {
     return commonOptions(this.options).promptTemplate !== undefined;
+  }
+
+  /** Whether rows may have labels and completions in columns that nobody named: not where the run has them. */
+  get #ownTexts(): boolean {
+    const { classify, score } = this.options;
+    return classify?.labels === undefined && score?.completions === undefined;
   }
 
   /**
@@ -209,6 +215,7 @@ export class JobInput {
       exact,
       ...(joined && { joined }),
       templated,
+      ownTexts: this.#ownTexts,
       maxLineBytes: ROW_LIMITS.lineBytes,
       ...(columns && { columns }),
       ...(delimiter !== undefined && { delimiter }),
