@@ -232,6 +232,7 @@ export class Job implements AsyncDisposable {
         this.#sink = await this.#begin(first);
       },
       this.#digest,
+      this.input.rowReader(this.options.carryFields === true || this.#writesTables),
     );
     const counts = { done: 0, failed: 0, stopped: false };
     const earlier = this.file?.earlier;
@@ -374,6 +375,10 @@ export class Job implements AsyncDisposable {
     );
   }
 
+  get #writesTables(): boolean {
+    return [this.formats.output, this.formats.errors].some((file) => file?.format.carries === true);
+  }
+
   /** Whether what goes with a result is read from the input again, when the output is written. */
   get #joins(): boolean {
     return this.file !== undefined && this.input.again;
@@ -385,8 +390,8 @@ export class Job implements AsyncDisposable {
    * @throws UsageError for names of result columns that a table has already
    */
   #checked(first?: RowInput): this {
-    const tables = [this.formats.output, this.formats.errors].some((file) => file?.format.carries === true);
-    if (tables) resultColumns(this.input.table?.columns ?? Object.keys(first?.carry ?? {}), this.#writeOptions());
+    if (this.#writesTables)
+      resultColumns(this.input.table?.columns ?? Object.keys(first?.carry ?? {}), this.#writeOptions());
     return this;
   }
 

@@ -9,6 +9,7 @@ import type { RowInput } from '../../Row.js';
 import { checkColumns } from '../formats/checkColumns.js';
 import { checkPromptColumn, fieldsOfTable, takenColumns, tableRow } from '../formats/tableRow.js';
 import type { ReadRowsOptions } from '../input/readRows.js';
+import { noteRead } from '../input/tableOfRows.js';
 import type { ArrowBatch, ArrowVector } from './ArrowBatch.js';
 import { arrowValue } from './arrowValue.js';
 
@@ -30,8 +31,8 @@ const CHECKS: Readonly<Record<keyof ReadRecordBatchesOptions, Check>> = {
  * The rows of record batches of Apache Arrow (`RecordBatch` of `apache-arrow`): of a `RecordBatchReader`, a table's
  * `batches`, or whatever makes them. One batch is held at a time. Values are as JSON holds them, as those of Parquet:
  * decimals, dates, moments and whole numbers beyond 2^53 are text, bytes base64.
- * @param options `columns`, `ownTexts`, `carryFields` and `templated` as `readRows` has them; `name` is what errors call the
- * source, default `record batches`
+ * @param options `columns`, `ownTexts`, `carryFields` and `templated` as `readRows` has them; `name` is what errors call
+ * the source, default `record batches`
  * @throws UsageError at once for a wrong argument; while it is iterated JobFileError for batches without prompts, of
  * different columns, or that cannot be read, and whatever the source throws
  * @example
@@ -45,7 +46,7 @@ export function readRecordBatches(
   if (!isIterable(batches))
     throw new UsageError(`batches: found ${found(batches)}, expected an iterable of record batches`);
   checkMembers('options', options, CHECKS);
-  return rowsOf(batches, options);
+  return noteRead(rowsOf(batches, options));
 }
 
 async function* rowsOf(

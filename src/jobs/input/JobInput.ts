@@ -5,7 +5,8 @@ import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { RowInput } from '../../Row.js';
 import { bytesOf, readable } from '../../files/fileBytes.js';
 import { CountedInput } from './CountedInput.js';
-import { tableOfRows } from './tableOfRows.js';
+import { plainRows } from './plainRows.js';
+import { isRead, tableOfRows } from './tableOfRows.js';
 import { filesOf, fingerprintFiles, type InputFingerprint } from '../record/fingerprint.js';
 import { decompressed } from '../formats/compression.js';
 import { jsonl } from '../formats/jsonl.js';
@@ -13,6 +14,7 @@ import { likeParameters } from '../formats/parseRow.js';
 import type { ReadOptions, RowFormat, RowSource } from '../formats/RowFormat.js';
 import type { Table } from '../formats/Table.js';
 import { checkPromptColumn, fieldsOfTable } from '../formats/tableRow.js';
+import { readableRow } from '../../rows/readableRow.js';
 import { checkTemplateFields } from '../../rows/promptTemplate.js';
 import { isAbsent } from '../../rows/rowFields.js';
 import type { JobFileState } from '../jobFiles.js';
@@ -186,6 +188,14 @@ export class JobInput {
       );
     }
     return this.again ? this.#rowsOfAll(carryFields, exact, joined) : (this.options.input as Iterable<RowInput>);
+  }
+
+  /** How a row is read that a program gives, and is none of our readers'. */
+  rowReader(carried: boolean): (given: unknown) => RowInput {
+    const { input, columns, carryFields = false, onColumns } = this.options;
+    if (this.special !== undefined || this.again || isRead(input)) return readableRow;
+    const [templated, ownTexts] = [this.#templated, this.#ownTexts];
+    return plainRows({ columns, ownTexts, templated, carried, carryFields, onColumns });
   }
 
   /** @throws JobFileError if a file is not what was counted any more; InterruptedError */

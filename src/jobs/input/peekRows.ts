@@ -1,6 +1,6 @@
 import type { RowInput } from '../../Row.js';
 import { checkTemplateFields } from '../../rows/promptTemplate.js';
-import { noteTable, tableOfRows } from './tableOfRows.js';
+import { noteRead, noteTable, tableOfRows } from './tableOfRows.js';
 
 /**
  * Rows that come once, with the first one read already: what is wrong with where they come from (a query that cannot be
@@ -25,7 +25,7 @@ export async function peekRows(
     if (first.done !== true) yield first.value;
     yield* rows;
   }
-  const again = all();
+  const again = noteRead(all());
   const table = tableOfRows(rows);
   if (table !== undefined) noteTable(again, table);
   return again;

@@ -17,7 +17,7 @@ import { checkFormat, type FormatChoice } from '../formats/rowFormats.js';
 import { JOB_TASKS, type JobTaskName } from '../../Results.js';
 import { readLines } from '../formats/readLines.js';
 import type { Table } from '../formats/Table.js';
-import { noteTable } from './tableOfRows.js';
+import { noteRead, noteTable } from './tableOfRows.js';
 
 /** A path, or bytes: a Node Readable, a web ReadableStream, any async iterable of chunks. */
 export type ByteSource = string | AsyncIterable<Uint8Array | string>;
@@ -118,7 +118,7 @@ export function readRows(source: ByteSource, options: ReadRowsOptions = {}): Asy
       : cancellable({
           [Symbol.asyncIterator]: () => madeOf(source, (chunks) => rowsOf(source, chunks, name, format, read)),
         });
-  return rows;
+  return noteRead(rows);
 }
 
 /** @param chunks the source's, or its path */
