@@ -46,7 +46,8 @@ export interface JobOptions {
   /** Of an input file. Default `auto`: what its name says, then what it begins with. */
   readonly inputFormat?: FormatChoice;
   /**
-   * Of an input file, or of objects whose keys are columns: fields of a row by the columns that hold them. Default: `id`, `prompt`, `messages`, `tokens`,
+   * Of an input file, or of objects whose keys are columns: fields of a row by the columns that hold them. Default:
+   * `id`, `prompt`, `messages`, `tokens`,
    * `labels` and `completions` by those of the same name; parameters (`temperature`, `seed`, …) of tables, and of lines
    * of JSON beside a `promptTemplate`, are in no column that is not named; those of other lines of JSON by their names.
    */

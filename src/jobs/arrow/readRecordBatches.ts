@@ -31,8 +31,8 @@ const CHECKS: Readonly<Record<keyof ReadRecordBatchesOptions, Check>> = {
  * The rows of record batches of Apache Arrow (`RecordBatch` of `apache-arrow`): of a `RecordBatchReader`, a table's
  * `batches`, or whatever makes them. One batch is held at a time. Values are as JSON holds them, as those of Parquet:
  * decimals, dates, moments and whole numbers beyond 2^53 are text, bytes base64.
- * @param options `columns`, `ownTexts`, `carryFields` and `templated` as `readRows` has them; `name` is what errors call
- * the source, default `record batches`
+ * @param options `columns`, `ownTexts`, `carryFields` and `templated` as `readRows` has them; `name` is what errors
+ * call the source, default `record batches`
  * @throws UsageError at once for a wrong argument; while it is iterated JobFileError for batches without prompts, of
  * different columns, or that cannot be read, and whatever the source throws
  * @example

@@ -39,7 +39,7 @@ async function sent(
 }
 
 /** As a cursor gives them. */
-async function* cursor(): AsyncGenerator<unknown> {
+async function* cursor(): AsyncGenerator {
   const moment = new Date('2026-01-02T03:04:05.678Z');
   yield {
     nr: 7n,
