@@ -79,8 +79,8 @@ function isMisspelt(name: string, names: readonly string[]): boolean {
  * The template with the row's values: texts as they are, numbers and truth values as they are written, lists and
  * objects as JSON.
  * @param mostUnits of the text, which is not made if it would have more
- * @throws RowError for a field that the row does not have, or that is null, where the template has nothing in its stead;
- * for values that are too long together
+ * @throws RowError for a field that the row does not have, or that is null, where the template has nothing in its
+ * stead; for values that are too long together
  */
 export function filledTemplate(
   template: string,
