@@ -60,7 +60,7 @@ export interface EmbedOptions extends AnswerOptions {
 }
 
 /** What each result says, whatever was asked. Of a row that is an error there is no more. */
-export interface ResultBase extends Pick<RowResult, 'id' | 'index' | 'carry'> {
+export interface ResultBase extends Pick<RowResult, 'id' | 'index' | 'truncated' | 'carry'> {
   /** `completionTokens`: those of all labels or completions; 0 of an embedding. */
   readonly usage: RowResult['usage'];
   readonly error?: RowFailure;

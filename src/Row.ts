@@ -49,6 +49,10 @@ export interface SamplingOptions {
   readonly samples?: number;
 }
 
+export const TRUNCATIONS = ['off', 'head', 'tail', 'middle'] as const;
+/** What is cut of a prompt that is too long: nothing, its beginning, its end, or its middle. */
+export type Truncation = (typeof TRUNCATIONS)[number];
+
 /** How prompts are made of rows. */
 export interface PromptOptions extends TemplateInput {
   /**
@@ -57,8 +61,9 @@ export interface PromptOptions extends TemplateInput {
    */
   readonly escapeSpecialTokens?: boolean;
   /**
-   * The prompt of each row is this text, with `{{field}}` for a value of the row's `fields`. A row that lacks one is an
-   * error. Default: rows have prompts.
+   * The prompt of each row is this text, with `{{field}}` for a value of the row's `fields`. A row that lacks one, or
+   * has null there, is an error; with `{{field?}}` it is empty text, with `{{field:default}}` that default. `{{{{` is
+   * the text `{{`. Default: rows have prompts.
    */
   readonly promptTemplate?: string;
   /**
@@ -72,6 +77,14 @@ export interface PromptOptions extends TemplateInput {
    * format `text`): for them true where the model has a template.
    */
   readonly chat?: boolean;
+  /**
+   * What is cut of a prompt with more tokens than the model's context holds: the beginning (`head`), the end (`tail`)
+   * or the middle, both ends staying, of the row's own text: its `tokens`, its `prompt`, the longest field of the
+   * template (then the next), or the last user message; never the template's text, or other messages. Room is left for
+   * the row's `maxNewTokens`, at most half of the context. The result says how many tokens were cut. Default `off`:
+   * such a row is an error.
+   */
+  readonly truncate?: Truncation;
 }
 
 /** Exactly one of `prompt`, `messages` and `tokens`, or the `fields` that a `promptTemplate` asks for. */
@@ -185,6 +198,8 @@ export interface RowResult<Value = unknown> extends Omit<GeneratedAnswer, 'finis
   readonly value?: Value;
   readonly finishReason: FinishReason;
   readonly usage: { readonly promptTokens: number; readonly completionTokens: number };
+  /** Tokens that were cut of its prompt (`truncate`); of text far beyond the context, as counted in pieces. */
+  readonly truncated?: number;
   readonly error?: RowFailure;
   /** The row's own. */
   readonly carry?: Readonly<Record<string, unknown>>;

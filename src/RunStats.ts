@@ -33,8 +33,16 @@ export interface RunStats {
   readonly model: string;
   /** A policy for `parsePolicy` and `--policy`, unless its `schedule` is one of one's own. */
   readonly policy: Readonly<Record<string, unknown>>;
-  /** Of `done`, `cut` are answers that ended at their limit of new tokens, and not where the model would have. */
-  readonly rows: { readonly done: number; readonly failed: number; readonly cut: number };
+  /**
+   * Of `done`, `cut` are answers that ended at their limit of new tokens, and not where the model would have.
+   * `truncated`: rows of the input of whose prompt some was cut (`truncate`).
+   */
+  readonly rows: {
+    readonly done: number;
+    readonly failed: number;
+    readonly cut: number;
+    readonly truncated: number;
+  };
   readonly tokens: { readonly prompt: number; readonly generated: number };
   /**
    * What was not computed because other rows had. Rows that are equal to others, or to earlier ones, count in `rows`,

@@ -71,6 +71,7 @@ export type {
   GenerateOptions,
   PromptOptions,
   Reasoning,
+  Truncation,
   Row,
   RowFailure,
   RowInput,

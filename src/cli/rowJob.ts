@@ -35,6 +35,7 @@ import {
   type JobTaskName,
   type JobSummary,
   type PromptOptions,
+  type ReadRowsOptions,
   type RowGenerator,
   type RowLookAhead,
   type RunOptions,
@@ -122,7 +123,9 @@ export async function runRowJob(
   });
 
   const say: OnColumns = (columns) => context.say(describeColumns(columns));
-  const query = rowsOfQuery(flags, formats, prompts, asked.name, say);
+  const { classify, score } = asked.task({ order: flags.order, ...prompts });
+  const told = { task: asked.name, ownTexts: classify?.labels === undefined && score?.completions === undefined };
+  const query = rowsOfQuery(flags, formats, prompts, told, say);
   let job: Job | undefined;
   let engine: Engine | undefined;
   let reuse: ReuseFile | undefined;
@@ -130,9 +133,7 @@ export async function runRowJob(
   let trace: TraceFile | undefined;
   let stats: RunStats | undefined;
   const run = async (): Promise<void> => {
-    const input = query
-      ? await peekRows(query, prompts.promptTemplate)
-      : inputOf(flags, formats, prompts, asked.name, say);
+    const input = query ? await peekRows(query, prompts.promptTemplate) : inputOf(flags, formats, prompts, told, say);
     const common = { ...jobOptions(flags, formats, prompts, say), input };
     await checkJobInput({ ...common, ...asked.task({ order: flags.order, ...prompts }) }, formats);
     if (flags.reuse !== undefined)
@@ -167,7 +168,7 @@ export async function runRowJob(
         ...settings,
         expectedRows: async (tokenizer: Tokenizer) => {
           const expected = await estimateRows(inputs, tokenizer, {
-            read: readOptions(flags, prompts, asked.name),
+            read: readOptions(flags, prompts, told),
             generate: { ...asked.expected, ...options },
             ...(rows !== undefined && { rows }),
           });
@@ -344,16 +345,17 @@ function rowsOfQuery(
   { input, database, carryFields, ...flags }: RowJobFlags,
   { output }: JobFormats,
   prompts: GenerateOptions,
-  task: JobTaskName,
+  told: Pick<ReadRowsOptions, 'task' | 'ownTexts'>,
   onColumns: OnColumns,
 ): ReturnType<typeof readSql> | undefined {
   const query = queryOf(input);
   if (query !== undefined) {
-    const { columns, templated = false } = readOptions({ input, ...flags }, prompts, task);
+    const { columns, templated = false, ownTexts = true } = readOptions({ input, ...flags }, prompts, told);
     return readSql(query, {
       ...(database !== undefined && { database }),
       ...(columns && { columns }),
       templated,
+      ownTexts,
       onColumns,
       carryFields: carryFields || output.format.carries === true,
     });
@@ -366,7 +368,7 @@ function inputOf(
   { input, carryFields, ...flags }: RowJobFlags,
   { input: read, inputs, output }: JobFormats,
   prompts: GenerateOptions,
-  task: JobTaskName,
+  told: Pick<ReadRowsOptions, 'task' | 'ownTexts'>,
   onColumns: OnColumns,
 ): JobOptions['input'] {
   if (input !== '-') return inputs.map((file) => file.path);
@@ -374,7 +376,7 @@ function inputOf(
   const { carries = false } = read.format;
   const carried = carries === 'exact' ? output.format === read.format : carries && output.format.carries === true;
   return readRows(process.stdin, {
-    ...readOptions({ input, ...flags }, prompts, task),
+    ...readOptions({ input, ...flags }, prompts, told),
     carryFields: carryFields || carried,
     onColumns,
     name: 'standard input',

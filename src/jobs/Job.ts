@@ -241,6 +241,7 @@ export class Job implements AsyncDisposable {
         this.#sink = await this.#begin(first);
       },
       this.#digest,
+      this.input.rowReader(this.options.carryFields === true || this.#writesTables),
     );
     const counts = { done: 0, failed: 0, stopped: false };
     const earlier = this.file?.earlier;
@@ -364,6 +365,10 @@ export class Job implements AsyncDisposable {
     );
   }
 
+  get #writesTables(): boolean {
+    return [this.formats.output, this.formats.errors].some((file) => file?.format.carries === true);
+  }
+
   /** Whether what goes with a result is read from the input again, when the output is written. */
   get #joins(): boolean {
     return this.file !== undefined && this.input.again;
@@ -375,8 +380,8 @@ export class Job implements AsyncDisposable {
    * @throws UsageError for names of result columns that a table has already
    */
   #checked(first?: RowInput): this {
-    const tables = [this.formats.output, this.formats.errors].some((file) => file?.format.carries === true);
-    if (tables) resultColumns(this.input.table?.columns ?? Object.keys(first?.carry ?? {}), this.#writeOptions());
+    if (this.#writesTables)
+      resultColumns(this.input.table?.columns ?? Object.keys(first?.carry ?? {}), this.#writeOptions());
     return this;
   }
 
@@ -439,12 +444,13 @@ export class Job implements AsyncDisposable {
   #writeOptions(): WriteOptions {
     const { resultColumns = {}, resultPrefix, delimiter, output } = this.options;
     const { name: task, options } = this.task;
-    const { samples, reasoning, logprobs } = options;
+    const { samples, reasoning, truncate = 'off', logprobs } = options;
     const there = {
       id: !this.#carriesColumns,
       sample: samples !== undefined,
       value: runFormat(options)?.type === 'json_schema',
       reasoning: reasoning === 'separate',
+      truncated: truncate !== 'off',
       logprobs: logprobs !== undefined,
     };
     const name = typeof output === 'string' ? output : 'output';

@@ -36,13 +36,18 @@ export interface RowGenerator {
 export interface JobOptions {
   /**
    * A file of rows, or several of one format, by their paths or by patterns such as `data/*.parquet` (then in the order
-   * of their names); or the rows, e.g. of `readRows(process.stdin)` or of a database's cursor.
+   * of their names); or the rows, e.g. of `readRows(process.stdin)` or of a database's cursor. Objects that are no
+   * rows of a reader's and have other keys than a row's (no `fields`, no `carry`) are read by their keys: beside
+   * `columns` they are a table's rows, of which the first one has all columns; else their fields are those of a row.
+   * Other keys are carried into tables, or with `carryFields`, and all are values for a `promptTemplate`; moments and
+   * large numbers are text then, bytes base64.
    */
   readonly input: InputPaths | AsyncIterable<RowInput> | Iterable<RowInput>;
   /** Of an input file. Default `auto`: what its name says, then what it begins with. */
   readonly inputFormat?: FormatChoice;
   /**
-   * Of an input file: fields of a row by the columns that hold them. Default: `id`, `prompt`, `messages`, `tokens`,
+   * Of an input file, or of objects whose keys are columns: fields of a row by the columns that hold them. Default:
+   * `id`, `prompt`, `messages`, `tokens`,
    * `labels` and `completions` by those of the same name; parameters (`temperature`, `seed`, …) of tables, and of lines
    * of JSON beside a `promptTemplate`, are in no column that is not named; those of other lines of JSON by their names.
    */

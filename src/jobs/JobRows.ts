@@ -42,6 +42,8 @@ export class JobRows {
     private readonly onFirst: (row: RowInput | undefined) => Promise<void>,
     /** Of an input that comes once. */
     private readonly digest: RowsDigest | undefined,
+    /** A row as it was given. Never throws, but for what is wrong with all of them. */
+    private readonly read: (given: unknown) => RowInput = readableRow,
   ) {}
 
   /** Rows of the input that were read. */
@@ -92,7 +94,7 @@ export class JobRows {
       for (;;) {
         const step = await input.next();
         this.#ended = step.done === true;
-        const given = step.done === true ? undefined : readableRow(step.value);
+        const given = step.done === true ? undefined : this.read(step.value);
         if (this.#rows === 0) await this.onFirst(given);
         if (given === undefined) break;
         const row = this.#next(given);

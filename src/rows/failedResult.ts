@@ -3,7 +3,7 @@ import { found } from '../arguments/found.js';
 
 /** The result of a row that could not be done. */
 export function failedResult(
-  { id, index, sample }: Pick<RowResult, 'id' | 'index' | 'sample'>,
+  { id, index, sample, truncated }: Pick<RowResult, 'id' | 'index' | 'sample' | 'truncated'>,
   error: RowFailure,
   carry?: RowResult['carry'],
 ): RowResult {
@@ -15,6 +15,7 @@ export function failedResult(
     tokens: [],
     finishReason: 'error',
     usage: { promptTokens: 0, completionTokens: 0 },
+    ...(truncated !== undefined && { truncated }),
     error,
     ...(carry && { carry }),
   };

@@ -18,6 +18,11 @@ const KNOWN: ReadonlySet<string> = new Set([
   ...TEXT_LISTS,
 ]);
 
+/** Whether a row may have a field of that name, in files or in programs. */
+export function isRowField(name: string): boolean {
+  return KNOWN.has(name) || name === 'dimensions';
+}
+
 /** Names of other tools' that are data as often: only what they hold tells. */
 const BY_VALUE: Readonly<Record<string, (value: unknown) => boolean>> = {
   n: (value) => Number.isInteger(value) && (value as number) > 1,

@@ -1,47 +1,86 @@
 import { checkText } from '../arguments/checks.js';
 import { found } from '../arguments/found.js';
-import { didYouMean } from '../arguments/nearest.js';
+import { didYouMean, nearest } from '../arguments/nearest.js';
 import { isObject } from '../arguments/isObject.js';
 import { RowError } from '../errors/RowError.js';
 import { UsageError } from '../errors/UsageError.js';
 
-/** `{{field}}`, blanks inside allowed; a name is whatever holds no brace. */
-const FIELD = /\{\{([^{}]*)\}\}/g;
+/**
+ * `{{field}}`, `{{field?}}`, `{{field:default}}`, blanks inside allowed; a name is whatever holds no brace. Four braces
+ * are two of text.
+ */
+const FIELD = /\{\{\{\{|\{\{([^{}]*)\}\}/g;
 const EXPECTED = 'a text with {{field}} where a value of the row goes';
+
+/** A field that a template asks for. */
+interface Asked {
+  /** All that stands in the braces: a field that is called just so goes first (`Why?`). */
+  readonly whole: string;
+  readonly name: string;
+  /** What stands for a value that is missing or null; undefined where that is an error. */
+  readonly otherwise: string | undefined;
+}
 
 /** @throws UsageError for a text without a field, or with braces that name none */
 export function checkPromptTemplate(name: string, template: unknown): asserts template is string {
   checkText(name, template, EXPECTED);
   const names = fieldsOfTemplate(template);
-  if (names.length === 0) throw new UsageError(`${name}: found ${found(template)}, expected ${EXPECTED}`);
-  if (names.includes('') || template.replace(FIELD, '\0').includes('{{'))
-    throw new UsageError(`${name}: found braces that name no field in ${found(template)}, expected ${EXPECTED}`);
+  const rest = template.replace(FIELD, '\0');
+  if (names.length === 0 && !rest.includes('{{'))
+    throw new UsageError(`${name}: found ${found(template)}, expected ${EXPECTED}`);
+  if (names.includes('') || rest.includes('{{'))
+    throw new UsageError(
+      `${name}: found braces that name no field in ${found(template)}, expected ${EXPECTED} ({{{{ is the text {{)`,
+    );
 }
 
 /** The names of the fields that a template asks for. */
 export function fieldsOfTemplate(template: string): readonly string[] {
-  return [...template.matchAll(FIELD)].map(([, field = '']) => field.trim());
+  return askedOf(template).map(({ name }) => name);
+}
+
+function askedOf(template: string): readonly Asked[] {
+  return [...template.matchAll(FIELD)].flatMap(([, inside]) => (inside === undefined ? [] : [askedIn(inside)]));
+}
+
+function askedIn(inside: string): Asked {
+  const whole = inside.trim();
+  const colon = whole.indexOf(':');
+  if (colon >= 0) return { whole, name: whole.slice(0, colon).trim(), otherwise: whole.slice(colon + 1).trim() };
+  if (whole.endsWith('?')) return { whole, name: whole.slice(0, -1).trim(), otherwise: '' };
+  return { whole, name: whole, otherwise: undefined };
 }
 
 /**
  * @param known names that rows have
  * @param where they are found, in words
+ * @param all whether rows have no others: then a field that may be missing is refused where it is a known one misspelt
  * @throws UsageError for a field that no row has
  */
-export function checkTemplateFields(template: string, known: ReadonlySet<string>, where: string): void {
-  const missing = fieldsOfTemplate(template).find((name) => !known.has(name));
-  if (missing === undefined) return;
+export function checkTemplateFields(template: string, known: ReadonlySet<string>, where: string, all: boolean): void {
   const names = [...known];
+  const missing = askedOf(template).find(({ whole, name, otherwise }) => {
+    if (known.has(whole) || known.has(name)) return false;
+    return otherwise === undefined || (all && isMisspelt(name, names));
+  });
+  if (missing === undefined) return;
   throw new UsageError(
-    `promptTemplate: found the field ${found(missing)}, which ${where} not have, expected any of ${listed(names)}${didYouMean(missing, names)}`,
+    `promptTemplate: found the field ${found(missing.name)}, which ${where} not have, expected any of ${listed(names)}${didYouMean(missing.name, names)}`,
   );
+}
+
+/** A column that another begins with (`title`, `title_en`) is no slip of the pen. */
+function isMisspelt(name: string, names: readonly string[]): boolean {
+  const meant = nearest(name, names);
+  return meant !== undefined && Math.abs(meant.length - name.length) <= 2;
 }
 
 /**
  * The template with the row's values: texts as they are, numbers and truth values as they are written, lists and
  * objects as JSON.
  * @param mostUnits of the text, which is not made if it would have more
- * @throws RowError for a field that the row does not have, or that is null; for values that are too long together
+ * @throws RowError for a field that the row does not have, or that is null, where the template has nothing in its
+ * stead; for values that are too long together
  */
 export function filledTemplate(
   template: string,
@@ -49,38 +88,65 @@ export function filledTemplate(
   mostUnits = Infinity,
 ): string {
   const pieces: string[] = [];
-  /** A field may be asked for many times. */
-  const texts = new Map<string, string>();
   let units = 0;
-  const add = (piece: string): void => {
-    units += piece.length;
+  for (const { text } of templatePieces(template, fields)) {
+    units += text.length;
     if (units > mostUnits)
       throw new RowError(
         'too-long',
         `the prompt's template with the row's values has more than ${mostUnits} UTF-16 units, expected at most so many, as the model's context takes no more`,
       );
-    pieces.push(piece);
-  };
-  let end = 0;
-  for (const { 0: whole, 1: inside = '', index } of template.matchAll(FIELD)) {
-    add(template.slice(end, index));
-    const name = inside.trim();
-    const text = texts.get(name) ?? fieldText(fields, name);
-    texts.set(name, text);
-    add(text);
-    end = index + whole.length;
+    pieces.push(text);
   }
-  add(template.slice(end));
   return pieces.join('');
 }
 
-function fieldText(fields: Readonly<Record<string, unknown>>, name: string): string {
-  const text = textOf(Object.hasOwn(fields, name) ? fields[name] : undefined, name);
-  if (text !== undefined) return text;
-  const there = Object.keys(fields).filter((field) => (fields[field] ?? undefined) !== undefined);
+/** A text of a filled template, and the field that it is of: undefined for the template's own text. */
+export interface TemplatePiece {
+  readonly text: string;
+  readonly field?: string;
+}
+
+/** The same in its pieces, one after the other. @throws RowError */
+export function* templatePieces(
+  template: string,
+  fields: Readonly<Record<string, unknown>>,
+): Generator<TemplatePiece, void, undefined> {
+  /** A field may be asked for many times. */
+  const texts = new Map<string, TemplatePiece>();
+  let end = 0;
+  for (const { 0: braces, 1: inside, index } of template.matchAll(FIELD)) {
+    yield { text: template.slice(end, index) };
+    end = index + braces.length;
+    if (inside === undefined) {
+      yield { text: '{{' };
+      continue;
+    }
+    const piece = texts.get(inside) ?? fieldPiece(fields, askedIn(inside));
+    texts.set(inside, piece);
+    yield piece;
+  }
+  yield { text: template.slice(end) };
+}
+
+function fieldPiece(fields: Readonly<Record<string, unknown>>, { whole, name, otherwise }: Asked): TemplatePiece {
+  // A column that is called with the mark (`Why?`) is one that has to have a value.
+  const exact = Object.hasOwn(fields, whole);
+  const field = exact ? whole : name;
+  const there = exact || Object.hasOwn(fields, name);
+  const text = textOf(there ? fields[field] : undefined, field);
+  if (text !== undefined) return { text, field };
+  if (otherwise !== undefined && field === name) return { text: otherwise };
+  const remedy = `{{${field}?}} makes that empty text, {{${field}:TEXT}} TEXT`;
+  if (there && fields[field] === null)
+    throw new RowError(
+      'missing-field',
+      `found null in the field ${found(field)}, which the prompt's template asks for: ${remedy}`,
+    );
+  const names = Object.keys(fields).filter((known) => (fields[known] ?? undefined) !== undefined);
   throw new RowError(
     'missing-field',
-    `found no field ${found(name)}, which the prompt's template asks for: the row has ${there.length === 0 ? 'none' : listed(there)}`,
+    `found no field ${found(field)}, which the prompt's template asks for (${remedy}): the row has ${names.length === 0 ? 'none' : listed(names)}`,
   );
 }
 

@@ -1,4 +1,7 @@
 import { readFileSync } from 'node:fs';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { from, lastValueFrom, toArray } from 'rxjs';
@@ -14,11 +17,14 @@ import {
   type EmbedOptions,
   type EmbedResult,
   type EngineOptions,
+  type GenerateOptions,
   type Row,
   type RowInput,
+  type RowResult,
   type RunStats,
   type ScoreResult,
 } from '../../src/index.js';
+import { runJob } from '../../src/jobs/runJob.js';
 import { schedules } from '../support/arbitraryRuns.js';
 import { promptTrees } from '../support/promptTrees.js';
 import { tinyChatModel } from '../support/tinyChatModel.js';
@@ -441,4 +447,68 @@ describe('labels', () => {
       /pooling: found "max", expected one of auto, last, mean, cls/,
     );
   });
+});
+
+test('rows that are too long are cut where that is asked for, told, counted, and equal to those that were short', async () => {
+  await using chat = await tinyChatModel();
+  await using engine = await Engine.open({ model: chat.path, batchSize: 3, tokensPerSquare: 256 });
+  const long = 'x'.repeat(3000);
+  const kept = 'x'.repeat(2041);
+  let stats: RunStats | undefined;
+  const run = { onStats: (told: RunStats) => (stats = told), truncate: 'tail' } as const;
+  const rows = [{ prompt: long }, { prompt: kept }, { prompt: 'short' }];
+  const generated = await all(engine.generate(rows, { ...run, maxNewTokens: 8 }));
+  expect(generated.map(({ usage, truncated }) => [usage.promptTokens, truncated])).toEqual([
+    [2041, 959],
+    [2041, undefined],
+    [5, undefined],
+  ]);
+  expect(generated[1]?.tokens).toEqual(generated[0]?.tokens);
+  expect(generated[2]).not.toHaveProperty('truncated');
+  expect(stats?.rows).toMatchObject({ done: 3, failed: 0, truncated: 1 });
+  expect(stats?.sharing.rowsEqual).toBe(1);
+
+  const cut = (results: readonly { readonly truncated?: number; readonly error?: unknown }[]): unknown =>
+    results.map(({ truncated, error }) => error ?? truncated);
+  const labels = ['yes', 'no!!'];
+  expect(cut(await all(engine.classify(rows, { ...run, labels })))).toEqual([955, undefined, undefined]);
+  expect(cut(await all(engine.score(rows, { ...run, completions: labels })))).toEqual([955, undefined, undefined]);
+  expect(cut(await all(engine.embed(rows, run)))).toEqual([952, undefined, undefined]);
+  expect(stats?.rows.truncated).toBe(1);
+  expect(await all(engine.embed([{ prompt: long }]))).toMatchObject([{ error: { code: 'too-long' } }]);
+  expect(() => engine.embed([], { truncate: 'begin' as never })).toThrow(UsageError);
+});
+
+test('a job writes how much was cut of its rows, in lines and in a column, and goes on with the same cut alone', async () => {
+  await using chat = await tinyChatModel();
+  await using engine = await Engine.open({ model: chat.path, batchSize: 3, tokensPerSquare: 256 });
+  const folder = await mkdtemp(join(tmpdir(), 'spillway-truncate-'));
+  try {
+    const input = join(folder, 'in.jsonl');
+    const lines = [{ text: 'x'.repeat(5 * 2 ** 20) }, { text: 'short' }, { text: 'y'.repeat(2000) }];
+    await writeFile(input, lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+    const generate = { promptTemplate: 'Say {{text}}!', maxNewTokens: 64, truncate: 'middle' } as const;
+    const job = async (name: string, more: GenerateOptions = {}, resume = false): Promise<string> => {
+      const output = join(folder, name);
+      await runJob({ engine, input, output, resume, generate: { ...generate, ...more } });
+      return readFile(output, 'utf8');
+    };
+    const results = (await job('out.jsonl'))
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as RowResult);
+    expect(results.map(({ truncated, usage, error }) => [error, truncated, usage.promptTokens])).toEqual([
+      [undefined, 5 * 2 ** 20 + 5 - 1985, 1985],
+      [undefined, undefined, 10],
+      [undefined, undefined, 2005],
+    ]);
+    const table = await job('out.csv');
+    expect(table.slice(0, table.indexOf('\n'))).toMatch(/,completion_tokens,truncated\r?$/);
+    expect(table).toMatch(/,1985,\d+,5240900\r?\n/);
+    expect(await job('off.csv', { truncate: 'off' })).not.toContain('truncated');
+    await job('out.jsonl', {}, true);
+    await expect(job('out.jsonl', { truncate: 'tail' }, true)).rejects.toThrow(/truncate \(was/);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
 });

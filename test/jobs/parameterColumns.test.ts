@@ -25,6 +25,7 @@ const LIKE = ['temperature', 'seed', 'samples', 'stop', 'topK', 'maxNewTokens'];
 interface Reading {
   readonly columns?: Readonly<Record<string, string>>;
   readonly templated?: boolean;
+  readonly ownTexts?: boolean;
   readonly carryFields?: boolean;
   readonly onColumns?: (columns: TakenColumns) => void;
 }
@@ -72,6 +73,18 @@ const TABLES: readonly (readonly [string, (options: Reading) => AsyncIterable<Ro
         options,
       ),
   ],
+];
+
+const TEXT_TABLES: readonly (readonly [string, (options: Reading) => AsyncIterable<RowInput>])[] = [
+  [
+    'csv',
+    (options) =>
+      readRows(Readable.from(['prompt,labels,completions\np,"[""a"",""b""]","[""c""]"\n']), {
+        format: 'csv',
+        ...options,
+      }),
+  ],
+  ['sql', (options) => readSql(`select 'p' as prompt, ['a', 'b'] as labels, ['c'] as completions`, options)],
 ];
 
 describe.each(TABLES)('a column of a table (%s) that is called as a parameter', (_, read) => {
@@ -170,4 +183,70 @@ describe('a job of such a table', () => {
     await run(out, { input: plain, resume: true });
     expect(readResults(out)).toHaveLength(1);
   });
+});
+
+describe.each(TEXT_TABLES)('columns called labels and completions (%s)', (_, read) => {
+  test("are a row's own, unless the run says them: then they are data, and told", async () => {
+    const told: TakenColumns[] = [];
+    const onColumns = (columns: TakenColumns) => told.push(columns);
+    expect(await collect(read({ onColumns }))).toMatchObject([{ prompt: 'p', labels: ['a', 'b'], completions: ['c'] }]);
+    const [row] = await collect(read({ ownTexts: false, carryFields: true, onColumns }));
+    for (const name of ['labels', 'completions']) {
+      expect(row).not.toHaveProperty(name);
+      expect(row?.carry).toHaveProperty(name);
+    }
+    expect(told.map(({ likeParameters }) => likeParameters)).toEqual([[], ['labels', 'completions']]);
+    const [named] = await collect(read({ ownTexts: false, columns: { labels: 'labels' } }));
+    expect(named).toMatchObject({ labels: ['a', 'b'] });
+    expect(named).not.toHaveProperty('completions');
+  });
+
+  test('are values for a template', async () => {
+    const [row] = await collect(read({ ownTexts: false, templated: true }));
+    expect(row).not.toHaveProperty('labels');
+    expect(row).toHaveProperty('fields.labels');
+  });
+});
+
+test('of lines of JSON for a template, likewise; of other lines they are fields', async () => {
+  const lines = (options: Reading) =>
+    collect(readRows(Readable.from(['{"prompt":"p","labels":["a","b"],"q":1}\n']), { format: 'jsonl', ...options }));
+  expect(await lines({ templated: true })).toMatchObject([{ labels: ['a', 'b'] }]);
+  for (const columns of [undefined, { prompt: 'q' }]) {
+    const [row] = await lines({ templated: true, ownTexts: false, ...(columns && { columns }) });
+    expect(row).not.toHaveProperty('labels');
+    expect(row).toHaveProperty('fields.labels');
+  }
+  expect(await lines({ ownTexts: false })).toMatchObject([{ labels: ['a', 'b'] }]);
+});
+
+test.each([
+  ['classify', 'labels', ['yes', 'no']],
+  ['score', 'completions', ['c1']],
+] as const)('a job that says what to %s by takes none of a column', async (kind, name, run) => {
+  const input = path(`truth-${kind}.csv`);
+  writeFileSync(input, `prompt,${name}\np,"[""spam"",""ham""]"\nq,spam\n`);
+  const seen: RowInput[] = [];
+  const engine = {
+    async *generate() {
+      yield* [] as never[];
+    },
+    async *[kind](rows: AsyncIterable<RowInput>) {
+      for await (const row of rows) {
+        seen.push(row);
+        yield { id: row.id ?? 0, index: row.index ?? 0, usage: { promptTokens: 1, completionTokens: 1 }, scores: [] };
+      }
+    },
+  } as unknown as RunJobOptions['engine'];
+  const told: TakenColumns[] = [];
+  const job = (options: object) => {
+    const output = path(`truth-${kind}-${seen.length}.jsonl`);
+    return runJob({ engine, input, output, onColumns: (columns) => told.push(columns), [kind]: options });
+  };
+  await job({ [name]: run });
+  expect(seen.map((row) => name in row)).toEqual([false, false]);
+  expect(told[0]?.likeParameters).toEqual([name]);
+  await job({});
+  expect(seen[2]).toMatchObject({ [name]: ['spam', 'ham'] });
+  expect(told[1]).toMatchObject({ fields: { [name]: name }, likeParameters: [] });
 });

@@ -7,6 +7,7 @@ import {
   UsageError,
   type GenerateOptions,
   type Reasoning,
+  type Truncation,
 } from '../library.js';
 import { addSwitch } from './commandFlags.js';
 import { jsonOf, textOf } from './textFiles.js';
@@ -18,6 +19,7 @@ export interface PromptFlags {
   readonly tools?: string;
   readonly templateArgs?: string;
   readonly now?: string;
+  readonly truncate: Truncation;
   /** Only where something is generated. */
   readonly reasoning?: Reasoning;
   readonly escapeSpecialTokens: boolean;
@@ -28,7 +30,7 @@ export function addPromptFlags(command: Command, generates = true): void {
   command.optionsGroup('Prompts:');
   command.option(
     '--prompt-template <file|text>',
-    'the prompt of each row, with {{field}} where a value of the row goes; a row that lacks one is an error (default: rows have prompts)',
+    'the prompt of each row, with {{field}} where a value of the row goes; a row that lacks one is an error, unless it is {{field?}} (empty text) or {{field:default}}; {{{{ is the text {{ (default: rows have prompts)',
   );
   command.option(
     '--system <text>',
@@ -51,6 +53,14 @@ export function addPromptFlags(command: Command, generates = true): void {
   command.option(
     '--tools <file|json>',
     "descriptions of tools for the model's chat template, as OpenAI writes them; or a row's own `tools` (default: none)",
+  );
+  command.addOption(
+    new Option(
+      '--truncate <what>',
+      "of a prompt that is longer than the model's context cut the beginning (head), the end (tail) or the middle of the row's own text; off: it is an error",
+    )
+      .choices(RUN_OPTIONS.truncate.among)
+      .default(RUN_OPTIONS.truncate.fallback),
   );
   if (generates)
     command.addOption(
@@ -80,7 +90,7 @@ export function promptFiles({ promptTemplate, tools }: PromptFlags): {
  * @throws UsageError for what is no template, no JSON or no description; JobFileError for a file that cannot be read
  */
 export async function promptOptions(flags: PromptFlags, signal: AbortSignal): Promise<GenerateOptions> {
-  const { system, chat, reasoning, escapeSpecialTokens } = flags;
+  const { system, chat, truncate, reasoning, escapeSpecialTokens } = flags;
   const files = promptFiles(flags);
   const promptTemplate = await textOf(
     ['--prompt-template', 'a file, or a text with {{field}}'],
@@ -99,6 +109,7 @@ export async function promptOptions(flags: PromptFlags, signal: AbortSignal): Pr
     throw new UsageError('--template-args: expected a JSON object with variables of the chat template');
   const options = {
     escapeSpecialTokens,
+    ...(truncate !== 'off' && { truncate }),
     ...(reasoning && { reasoning }),
     ...(promptTemplate !== undefined && { promptTemplate }),
     ...(system !== undefined && { system }),

@@ -6,7 +6,6 @@ import {
   type GenerateOptions,
   type JobFormats,
   type JobOptions,
-  type JobTaskName,
   type MaxErrors,
   type ReadRowsOptions,
 } from '../library.js';
@@ -164,11 +163,11 @@ export function jobFormatsOf(flags: TableFlags): Promise<JobFormats> {
 export function readOptions(
   { inputFormat, columns, delimiter }: TableFlags,
   { promptTemplate }: GenerateOptions,
-  task: JobTaskName,
+  told: Pick<ReadRowsOptions, 'task' | 'ownTexts'>,
 ): ReadRowsOptions {
   return {
     format: inputFormat,
-    task,
+    ...told,
     templated: promptTemplate !== undefined,
     ...(columns && { columns }),
     ...(delimiter !== undefined && { delimiter }),

@@ -68,6 +68,7 @@ export class RunRecorder {
   private done = 0;
   private failed = 0;
   private cut = 0;
+  private truncatedRows = 0;
   private active = 0;
   private ownSeconds = 0;
   private depth = 0;
@@ -191,6 +192,11 @@ export class RunRecorder {
     this.tellProgress();
   }
 
+  /** A row came in of whose prompt some was cut. */
+  truncated(): void {
+    this.truncatedRows++;
+  }
+
   /** A row ended with the answer of an equal one. */
   equal({ error, finishReason }: Partial<Pick<RowResult, 'error' | 'finishReason'>>): void {
     this.rowsEqual++;
@@ -256,7 +262,7 @@ export class RunRecorder {
     return {
       model: this.setup.model,
       policy: this.setup.policy,
-      rows: { done: this.done, failed: this.failed, cut: this.cut },
+      rows: { done: this.done, failed: this.failed, cut: this.cut, truncated: this.truncatedRows },
       tokens: { prompt: this.promptTokens, generated: this.generatedTokens },
       sharing: this.sharing,
       seconds: {

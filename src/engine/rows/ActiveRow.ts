@@ -20,6 +20,8 @@ export interface RowIdentity {
   readonly id: string | number;
   readonly index: number;
   readonly sample?: number;
+  /** Tokens that were cut of its prompt. */
+  readonly truncated?: number;
   /** Order of arrival within the run. */
   readonly sequence: number;
   readonly carry?: Readonly<Record<string, unknown>>;
@@ -266,7 +268,7 @@ export class ActiveRow implements RunRow<OrderedResult> {
   /** @param reason `error` where another error is to be added */
   private result(reason: FinishReason): RowResult {
     const parts = this.parts();
-    const { id, index, sample, carry } = this.identity;
+    const { id, index, sample, truncated, carry } = this.identity;
     return {
       id,
       index,
@@ -275,6 +277,7 @@ export class ActiveRow implements RunRow<OrderedResult> {
       tokens: this.tokens,
       finishReason: reason,
       usage: { promptTokens: this.prepared.tokens.length, completionTokens: this.tokens.length },
+      ...(truncated !== undefined && { truncated }),
       ...(this.rules.logprobs !== undefined && { logprobs: this.logprobs }),
       ...(carry && { carry }),
     };

@@ -25,6 +25,8 @@ export interface AnswerEnd<Kind extends AnswerKind> {
 export interface PreparedAnswer<Kind extends AnswerKind> {
   /** Of its prompt. */
   readonly tokens: readonly number[];
+  /** Tokens that were cut of it. */
+  readonly truncated?: number | undefined;
   /** All that decides its answer beside the prompt: see `answerKey`. */
   readonly parameters: readonly unknown[];
   readonly usage: ResultBase['usage'];
@@ -60,13 +62,17 @@ export async function* answerIntake<Kind extends AnswerKind>(
   const { task, recorder, answers, resultIdentity } = setup;
   let sequence = 0;
   for await (const { input, identity, duplicate, hold } of acceptedRows(rows, setup)) {
-    const row = { ...identity, sequence: sequence++ };
+    let row: RowIdentity = { ...identity, sequence: sequence++ };
     setup.inFlight.expect(row.sequence, hold);
     try {
       if ('error' in input) throw new RowError(input.error.code, input.error.message);
       const prepared = await recorder.timed(() => task.prepare(input));
       if (duplicate) throw new RowError('duplicate-id', duplicateId(identity.id).message);
-      const { parameters, tokens, usage } = prepared;
+      const { parameters, tokens, usage, truncated } = prepared;
+      if (truncated !== undefined) {
+        row = { ...row, truncated };
+        recorder.truncated();
+      }
       // Their completions go on behind them, and the tokens of these are as many as they say.
       setup.inFlight.settle(hold, tokenBytes(tokens) + usage.completionTokens * tokenBytes([0]));
       const key = answers.needsKeys
@@ -98,10 +104,19 @@ export async function* answerIntake<Kind extends AnswerKind>(
 }
 
 /** As results are written: what was asked for, then what it took. */
-function resultOf<Kind extends AnswerKind>({ id, index, carry }: RowIdentity, outcome: Outcome<Kind>): ResultOf<Kind> {
+function resultOf<Kind extends AnswerKind>(
+  { id, index, truncated, carry }: RowIdentity,
+  outcome: Outcome<Kind>,
+): ResultOf<Kind> {
   const { usage } = outcome;
   const told = 'answer' in outcome ? { ...outcome.answer, usage } : { usage, error: outcome.error };
-  return { id, index, ...told, ...(carry && { carry }) } as ResultOf<Kind>;
+  return {
+    id,
+    index,
+    ...told,
+    ...(truncated !== undefined && { truncated }),
+    ...(carry && { carry }),
+  } as ResultOf<Kind>;
 }
 
 function failure({ rowCode, message }: RowError): { readonly usage: ResultBase['usage']; readonly error: RowFailure } {

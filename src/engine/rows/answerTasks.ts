@@ -2,7 +2,7 @@ import { found } from '../../arguments/found.js';
 import { isWithin, wholeRange } from '../../arguments/NumberRange.js';
 import { RowError } from '../../errors/RowError.js';
 import type { ClassifiedAnswer, CompletionScore } from '../../KeptAnswer.js';
-import type { ClassifyOptions, EmbedOptions, ResultBase, ScoreOptions } from '../../Results.js';
+import type { AnswerOptions, ClassifyOptions, EmbedOptions, ResultBase, ScoreOptions } from '../../Results.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { Row } from '../../Row.js';
 import { encodedEmbedding } from '../../rows/embeddings.js';
@@ -14,7 +14,7 @@ import { checkedCompletions, checkedLabels, forTheRun } from '../../rows/complet
 import { completionTokens, type CompletionRules } from './completionTokens.js';
 import { EmbeddedRow } from './EmbeddedRow.js';
 import { LabelPriors, type PromptWay } from './labelPrior.js';
-import { promptTokens } from './promptTokens.js';
+import { fittedPrompt, type FittedPrompt } from './truncate.js';
 import { whatHolds } from './whatHolds.js';
 
 /** What rows are prepared with. */
@@ -53,10 +53,11 @@ export function classifyTask(
           'invalid-parameter',
           'labels: found some of the row, expected those of the run, to which labelPrior belongs',
         );
-      const prompt = promptTokens(row, options, setup.tokenizer, setup.limits);
+      const { tokens: prompt, truncated } = prompted(row, options, tokens, setup);
       checkLengths(prompt, tokens, setup);
       const prepared = (prior: readonly number[] | undefined): PreparedAnswer<'classify'> => ({
         tokens: prompt,
+        truncated,
         parameters: [names, tokens, prior ?? null],
         usage: usageOf(prompt, tokens),
         computed: (end) =>
@@ -92,7 +93,7 @@ export function scoreTask(options: ScoreOptions, setup: AnswerSetup): AnswerTask
     kind: 'score',
     prepare: (row) => {
       const { tokens } = completions.of(row);
-      const prompt = promptTokens(row, options, setup.tokenizer, setup.limits);
+      const { tokens: prompt, truncated } = prompted(row, options, tokens, setup);
       checkLengths(prompt, tokens, setup);
       const many = each ? sum(tokens.map(({ length }) => length)) : 0;
       if (many > ROW_LIMITS.logprobs)
@@ -102,6 +103,7 @@ export function scoreTask(options: ScoreOptions, setup: AnswerSetup): AnswerTask
         );
       return {
         tokens: prompt,
+        truncated,
         parameters: [tokens, each],
         usage: usageOf(prompt, tokens),
         computed: (end) =>
@@ -141,10 +143,11 @@ export function embedTask(
           'invalid-parameter',
           `dimensions: found ${found(dimensions)}, expected a whole number from 1 to ${most}, those that the model has`,
         );
-      const tokens = promptTokens(row, options, setup.tokenizer, setup.limits);
+      const { tokens, truncated } = prompted(row, options, [], setup);
       checkLengths(tokens, [], setup);
       return {
         tokens,
+        truncated,
         parameters: [pooling, dimensions, normalize, encoding],
         usage: usageOf(tokens, []),
         computed: (end) =>
@@ -168,13 +171,28 @@ function scoredTexts<Scored>(
   return { run, of: (row) => ((row[name] ?? undefined) === undefined && run ? run : read(row[name])) };
 }
 
+/** A row's prompt, of which as much is cut as has to be for what is to stand behind it. @throws RowError */
+function prompted(
+  row: Row,
+  options: AnswerOptions,
+  completions: readonly (readonly number[])[],
+  { tokenizer, limits }: AnswerSetup,
+): FittedPrompt {
+  const most = limits.contextTokens - longestOf(completions) + 1;
+  return fittedPrompt(row, options, tokenizer, limits, { most, room: most });
+}
+
+function longestOf(completions: readonly (readonly number[])[]): number {
+  return Math.max(1, ...completions.map((tokens) => tokens.length));
+}
+
 /** A completion's last token is never computed. @throws RowError */
 function checkLengths(
   prompt: readonly number[],
   completions: readonly (readonly number[])[],
   { limits: { contextTokens }, rowLimit }: AnswerSetup,
 ): void {
-  const longest = Math.max(1, ...completions.map((tokens) => tokens.length));
+  const longest = longestOf(completions);
   const held = prompt.length + longest - 1;
   const what = `the prompt has ${prompt.length} tokens${longest > 1 ? `, and what is to stand behind it ${longest}` : ''}`;
   if (held > contextTokens) throw new RowError('too-long', `${what}, the model's context holds ${contextTokens}`);

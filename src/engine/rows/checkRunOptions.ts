@@ -5,7 +5,7 @@ import { number, oneOf, size, text, whole } from '../../arguments/memberChecks.j
 import { isIterable, membersOf } from '../../arguments/isObject.js';
 import { RowError } from '../../errors/RowError.js';
 import { UsageError } from '../../errors/UsageError.js';
-import { REASONING, type SamplingOptions } from '../../Row.js';
+import { REASONING, TRUNCATIONS, type SamplingOptions } from '../../Row.js';
 import { checkPromptTemplate } from '../../rows/promptTemplate.js';
 import { checkResponseFormat } from '../../rows/responseFormat.js';
 import { ROW_SECONDS } from '../../rows/rowFields.js';
@@ -69,6 +69,7 @@ export const RUN_CHECKS: Readonly<Record<keyof RunOptions, Check>> = {
   promptTemplate: checkPromptTemplate,
   system: text(),
   chat: checkBoolean,
+  truncate: oneOf(...TRUNCATIONS),
   tools: (_name, tools) => {
     checkTemplateInput({ tools: tools as readonly unknown[] });
   },

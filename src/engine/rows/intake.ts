@@ -80,12 +80,18 @@ export async function* intake(
       if (duplicate) throw new RowError('duplicate-id', duplicateId(identity.id).message);
       inFlight.settle(hold, tokenBytes(prepared.tokens));
       const aside = logprobBytes(mostLogprobs(prepared.maxNewTokens, rules.logprobs));
-      const { samples, ...whole } = prepared;
+      const { samples, truncated, ...whole } = prepared;
+      if (truncated !== undefined) recorder.truncated();
       const stops = whole.stop.length > 0 ? stopLists.of(whole.stop) : undefined;
       for (const [nth, sample] of (samples ?? [undefined]).entries()) {
         if (nth > 0) await inFlight.enterAgain(aside);
         inFlight.expect(sequence, hold, aside);
-        const row = { ...identity, sequence: sequence++, ...(sample !== undefined && { sample }) };
+        const row = {
+          ...identity,
+          sequence: sequence++,
+          ...(sample !== undefined && { sample }),
+          ...(truncated !== undefined && { truncated }),
+        };
         const one = { ...whole, seed: generatorSeed(whole.seed + (sample ?? 0)) };
         const key = answers.needsKeys ? recorder.timed(() => rowKey(one, rules, setup.resultIdentity)) : undefined;
         if (key === undefined) yield new ActiveRow(row, one, tokenizer, rules, recorder, undefined, format, stops);
@@ -145,7 +151,7 @@ function refined(format: AnswerFormat, refine: IntakeSetup['refine']): AnswerFor
 }
 
 function heldRow(
-  { id, index, sample, sequence, carry }: RowIdentity,
+  { id, index, sample, truncated, sequence, carry }: RowIdentity,
   { tokens: { length: promptTokens } }: Pick<PreparedRow, 'tokens'>,
   format: AnswerFormat | undefined,
 ): HeldRow<'generate', RowResult> {
@@ -159,6 +165,7 @@ function heldRow(
           index,
           ...(sample !== undefined && { sample }),
           ...membersOfResult(outcome),
+          ...(truncated !== undefined && { truncated }),
           ...(carry && { carry }),
         },
         format,

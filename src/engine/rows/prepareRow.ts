@@ -10,11 +10,14 @@ import type { LogitAdjustments } from '../grid/Device.js';
 import { checkKnown, logitAdjustments, tokenLists } from './logitAdjustments.js';
 import { type NUMBERS, SAMPLES } from '../../rows/rowFields.js';
 import { readable } from '../../rows/readableRow.js';
-import { promptTokens, tooManyTokens, type RowLimits } from './promptTokens.js';
+import { tooManyTokens, type RowLimits } from './promptTokens.js';
+import { fittedPrompt } from './truncate.js';
 
 /** A row that has been checked and turned into tokens, with every parameter settled. */
 export interface PreparedRow {
   readonly tokens: readonly number[];
+  /** Tokens that were cut of the prompt. */
+  readonly truncated?: number | undefined;
   /** Most new tokens: what was asked for, or what the model's context leaves. */
   readonly maxNewTokens: number;
   readonly temperature: number;
@@ -142,11 +145,16 @@ export function prepareRow(row: Row, options: GenerateOptions, tokenizer: Tokeni
     responseFormat,
     samples: samples === undefined ? undefined : wantedSamples(row.wantedSamples, setting('samples', row, options)),
   };
-  const tokens = promptTokens(row, options, tokenizer, limits);
+  const { contextTokens } = limits;
   // The last sampled token is never computed, so it needs no position.
-  const room = limits.contextTokens - tokens.length + 1;
-  if (room < 1) throw tooManyTokens(tokens.length, limits.contextTokens);
-  return { ...settled, tokens, maxNewTokens: Math.min(asked, room) };
+  const behind = Math.min(asked, Math.max(1, Math.floor(contextTokens / 2))) - 1;
+  const { tokens, truncated } = fittedPrompt(row, options, tokenizer, limits, {
+    most: contextTokens,
+    room: contextTokens - behind,
+  });
+  const room = contextTokens - tokens.length + 1;
+  if (room < 1) throw tooManyTokens(tokens.length, contextTokens);
+  return { ...settled, tokens, truncated, maxNewTokens: Math.min(asked, room) };
 }
 
 /** Distinct numbers below the count, in order. @throws RowError */

@@ -18,6 +18,9 @@ export interface RowLimits {
   readonly vocabularySize: number;
 }
 
+/** What decides how a prompt is made. */
+export type MadeOptions = Pick<GenerateOptions, keyof PromptOptions | 'responseFormat' | 'schemaInPrompt'>;
+
 /** The tokens of a row's prompt, whichever way it is given. @throws RowError */
 export function promptTokens(
   row: Row,
@@ -120,7 +123,7 @@ function isChat(
 }
 
 /** What a template may ask for: the row's `fields`; where it has none, its id and prompt. */
-function fieldsOf({ fields, id, prompt }: Row): Readonly<Record<string, unknown>> {
+export function fieldsOf({ fields, id, prompt }: Row): Readonly<Record<string, unknown>> {
   if (fields === undefined || fields === null) return { id, prompt };
   if (isObject(fields)) return fields;
   throw new RowError('invalid-row', `fields: found ${found(fields)}, expected an object`);

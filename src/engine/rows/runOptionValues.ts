@@ -1,5 +1,5 @@
 import { EMBEDDING_ENCODINGS, POOLINGS } from '../../Results.js';
-import { REASONING } from '../../Row.js';
+import { REASONING, TRUNCATIONS } from '../../Row.js';
 import { ROW_SECONDS } from '../../rows/rowFields.js';
 import { SAMPLING_RANGES } from './prepareRow.js';
 import { ROWS_AHEAD } from './rowLookAhead.js';
@@ -12,6 +12,7 @@ export const RUN_OPTIONS = {
   ...SAMPLING_RANGES,
   rowTimeout: ROW_SECONDS,
   lookAhead: { rows: ROWS_AHEAD },
+  truncate: { among: TRUNCATIONS, fallback: 'off' },
   reasoning: { among: REASONING, fallback: 'keep' },
   pooling: { among: POOLINGS, fallback: 'auto' },
   encoding: { among: EMBEDDING_ENCODINGS, fallback: 'float' },

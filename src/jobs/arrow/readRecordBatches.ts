@@ -9,16 +9,18 @@ import type { RowInput } from '../../Row.js';
 import { checkColumns } from '../formats/checkColumns.js';
 import { checkPromptColumn, fieldsOfTable, takenColumns, tableRow } from '../formats/tableRow.js';
 import type { ReadRowsOptions } from '../input/readRows.js';
+import { noteRead } from '../input/tableOfRows.js';
 import type { ArrowBatch, ArrowVector } from './ArrowBatch.js';
 import { arrowValue } from './arrowValue.js';
 
 export type ReadRecordBatchesOptions = Pick<
   ReadRowsOptions,
-  'columns' | 'carryFields' | 'templated' | 'name' | 'onColumns'
+  'columns' | 'ownTexts' | 'carryFields' | 'templated' | 'name' | 'onColumns'
 >;
 
 const CHECKS: Readonly<Record<keyof ReadRecordBatchesOptions, Check>> = {
   columns: checkColumns,
+  ownTexts: checkBoolean,
   carryFields: checkBoolean,
   templated: checkBoolean,
   name: text(),
@@ -29,8 +31,8 @@ const CHECKS: Readonly<Record<keyof ReadRecordBatchesOptions, Check>> = {
  * The rows of record batches of Apache Arrow (`RecordBatch` of `apache-arrow`): of a `RecordBatchReader`, a table's
  * `batches`, or whatever makes them. One batch is held at a time. Values are as JSON holds them, as those of Parquet:
  * decimals, dates, moments and whole numbers beyond 2^53 are text, bytes base64.
- * @param options `columns`, `carryFields` and `templated` as `readRows` has them; `name` is what errors call the
- * source, default `record batches`
+ * @param options `columns`, `ownTexts`, `carryFields` and `templated` as `readRows` has them; `name` is what errors
+ * call the source, default `record batches`
  * @throws UsageError at once for a wrong argument; while it is iterated JobFileError for batches without prompts, of
  * different columns, or that cannot be read, and whatever the source throws
  * @example
@@ -44,12 +46,19 @@ export function readRecordBatches(
   if (!isIterable(batches))
     throw new UsageError(`batches: found ${found(batches)}, expected an iterable of record batches`);
   checkMembers('options', options, CHECKS);
-  return rowsOf(batches, options);
+  return noteRead(rowsOf(batches, options));
 }
 
 async function* rowsOf(
   batches: AsyncIterable<ArrowBatch> | Iterable<ArrowBatch>,
-  { columns, carryFields = false, templated = false, name = 'record batches', onColumns }: ReadRecordBatchesOptions,
+  {
+    columns,
+    ownTexts,
+    carryFields = false,
+    templated = false,
+    name = 'record batches',
+    onColumns,
+  }: ReadRecordBatchesOptions,
 ): AsyncGenerator<RowInput, void, undefined> {
   let header: readonly string[] | undefined;
   let number = 0;
@@ -58,7 +67,7 @@ async function* rowsOf(
     const names = vectors.map(([column]) => column);
     if (header === undefined) {
       if (!templated) checkPromptColumn(name, names, columns);
-      onColumns?.(takenColumns(fieldsOfTable(name, names, columns), names, columns));
+      onColumns?.(takenColumns(fieldsOfTable(name, names, columns, ownTexts), names, columns, ownTexts));
     }
     header ??= names;
     if (header.length !== names.length || header.some((column, at) => column !== names[at])) {
@@ -67,7 +76,7 @@ async function* rowsOf(
         `found a batch with the columns ${listed(names)}, expected those of the first one, ${listed(header)}`,
       );
     }
-    const fields = fieldsOfTable(name, header, columns);
+    const fields = fieldsOfTable(name, header, columns, ownTexts);
     for (let row = 0; row < batch.numRows; row += 1) {
       number += 1;
       const { carry, ...given } = tableRow(

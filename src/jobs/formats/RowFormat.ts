@@ -28,6 +28,11 @@ export interface ReadOptions {
   readonly task?: JobTaskName;
   /** Fields of a row by the columns that hold them, where they are called otherwise. */
   readonly columns?: Readonly<Record<string, string>>;
+  /**
+   * Whether `labels` and `completions` of rows that are data are theirs where nobody names them: not where the run says
+   * them. Default true.
+   */
+  readonly ownTexts?: boolean;
   /** Keep what is not ours (of a table: all columns) as the row's `carry`. */
   readonly carryFields: boolean;
   /**

@@ -44,12 +44,12 @@ async function* rowsOf(source: RowSource, options: ReadOptions): AsyncGenerator<
     if (header === undefined) {
       if (problem !== undefined) throw new JobFileError(source.name, problem.message);
       header = record;
-      fields = fieldsOfTable(source.name, header, options.columns);
+      fields = fieldsOfTable(source.name, header, options.columns, options.ownTexts);
       options.onTable?.({ columns: header, dialect });
       const wanted = new Set(fields.map(([, column]) => column));
       const whole = options.carryFields || options.templated === true;
       kept = header.map((column, at) => [column, at] as const).filter(([column]) => whole || wanted.has(column));
-      options.onColumns?.(takenColumns(fields, header, options.columns));
+      options.onColumns?.(takenColumns(fields, header, options.columns, options.ownTexts));
     } else {
       number += 1;
       const values = withRest(record, header.length, dialect.delimiter);

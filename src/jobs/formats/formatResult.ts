@@ -63,6 +63,7 @@ export function formatResult(result: AnyResult): FormattedResult<string> {
     ...who,
     ...answerOf(result),
     usage: { promptTokens, completionTokens },
+    ...(result.truncated === undefined ? {} : { truncated: result.truncated }),
     ...(result.logprobs === undefined ? {} : { logprobs: result.logprobs }),
     ...(error === undefined ? {} : { error: { code: error.code, message: error.message } }),
   };

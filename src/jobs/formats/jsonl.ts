@@ -68,10 +68,11 @@ function likelyFormat(line: string): string {
 function rowOf(
   { read, written, json }: Exclude<JsonLine, { readonly bad: unknown }>,
   number: number,
-  { carryFields, templated = false }: Pick<ReadOptions, 'carryFields' | 'templated'>,
+  { carryFields, templated = false, ownTexts }: Pick<ReadOptions, 'carryFields' | 'templated' | 'ownTexts'>,
   columns: Readonly<Record<string, string>> | undefined,
 ): RowInput {
-  const mapped = (value: unknown): unknown => (columns === undefined ? value : mappedFields(value, columns, templated));
+  const mapped = (value: unknown): unknown =>
+    columns === undefined ? value : mappedFields(value, columns, templated, ownTexts);
   let value = read !== written && (carryFields || templated) ? withExact(read, written, columns, templated) : read;
   if (SPELLED.some((name) => json.includes(`"${name}"`)))
     value = withSpelling(value, readWithSpelling(json, read), read, columns);
@@ -90,7 +91,7 @@ function rowOf(
           // As in a table, what a field of the line is called means that field.
           templated && { ...fields, ...value },
         )
-      : parseRow(value, number, carryFields, templated);
+      : parseRow(value, number, carryFields, templated, ownTexts);
   return format === undefined || 'error' in row ? row : lostFormat(row, format);
 }
 

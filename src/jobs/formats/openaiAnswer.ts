@@ -51,6 +51,8 @@ function bodyOf(carry: FinishedRow['carry'], choices: readonly AnyResult[], name
   const text = url === '/v1/completions';
   const [first] = choices;
   const prompt = first?.usage.promptTokens ?? 0;
+  // OpenAI refuses what is too long, and has no place for it.
+  const cut = first?.truncated === undefined ? {} : { truncated: first.truncated };
   if (first?.embedding !== undefined) {
     // As the request wants it, whatever the run was told.
     const embedding = embeddingAs(
@@ -62,6 +64,7 @@ function bodyOf(carry: FinishedRow['carry'], choices: readonly AnyResult[], name
       data: [{ object: 'embedding', index: 0, embedding }],
       model: typeof model === 'string' ? model : '',
       usage: { prompt_tokens: prompt, total_tokens: prompt },
+      ...cut,
     };
   }
   const completion = choices.reduce((sum, { usage }) => sum + usage.completionTokens, 0);
@@ -79,5 +82,6 @@ function bodyOf(carry: FinishedRow['carry'], choices: readonly AnyResult[], name
       return { index: sample ?? 0, ...answer, logprobs: null, finish_reason: finishReason };
     }),
     usage: { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion },
+    ...cut,
   };
 }

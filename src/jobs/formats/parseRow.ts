@@ -27,6 +27,12 @@ export const ROW_FIELDS: ReadonlySet<string> = new Set([
  * (tables, lines of JSON under a `promptTemplate`), all other fields are in the columns that are named for them alone.
  */
 const CONTENTS: ReadonlySet<string> = new Set(['id', ...PROMPTS, ...TEXT_LISTS]);
+/** The same where the run says what all rows are classified or scored by. */
+const PROMPTS_ALONE: ReadonlySet<string> = new Set(['id', ...PROMPTS]);
+
+function contents(ownTexts: boolean): ReadonlySet<string> {
+  return ownTexts ? CONTENTS : PROMPTS_ALONE;
+}
 
 /**
  * Reads a row out of a parsed line. Checks types only; the engine checks ranges. A field that is null counts as absent,
@@ -37,12 +43,14 @@ const CONTENTS: ReadonlySet<string> = new Set(['id', ...PROMPTS, ...TEXT_LISTS])
  * @param carried whether fields that are not ours, or these, are carried
  * @param templated whether all fields, or these, are values for a `promptTemplate`: they go into `fields`, and no
  * prompt is looked for. True: the line is data, and nothing in it but an id, labels and completions is a field of ours
+ * @param ownTexts whether labels and completions of such a line are
  */
 export function parseRow(
   value: unknown,
   line: number,
   carried: boolean | Readonly<Record<string, unknown>>,
   templated: boolean | Readonly<Record<string, unknown>> = false,
+  ownTexts = true,
 ): RowInput {
   if (!isObject(value)) {
     return lineWithoutRow(
@@ -53,7 +61,7 @@ export function parseRow(
   }
   const others = carried === true ? otherFields(value, {}, templated === true) : carried === false ? {} : carried;
   const carry = Object.keys(others).length > 0 ? { carry: others } : {};
-  const own = templated === true ? contentsOf(value) : value;
+  const own = templated === true ? contentsOf(value, ownTexts) : value;
   let identity: Pick<BadRow, 'id' | 'duplicate'> = { id: line, duplicate: false };
   try {
     const id = readId(value['id']);
@@ -76,8 +84,9 @@ export function parseRow(
   }
 }
 
-function contentsOf(value: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-  return Object.fromEntries(Object.entries(value).filter(([name]) => CONTENTS.has(name)));
+function contentsOf(value: Readonly<Record<string, unknown>>, ownTexts: boolean): Readonly<Record<string, unknown>> {
+  const ours = contents(ownTexts);
+  return Object.fromEntries(Object.entries(value).filter(([name]) => ours.has(name)));
 }
 
 /** A line that is no row: nobody gave it an id. */
@@ -183,11 +192,12 @@ type Columns = Readonly<Record<string, string>>;
  * The column of each field of a row: the one that it is said to be in, else the one of its own name. Where a prompt is
  * said to be in a column, the other ways to give one are not looked for.
  * @param data whether columns are data, so that one is a parameter only where it is said to be
+ * @param ownTexts whether labels and completions need not be
  */
-export function columnOf(field: string, columns: Columns, data: boolean): string | undefined {
+export function columnOf(field: string, columns: Columns, data: boolean, ownTexts = true): string | undefined {
   const named = Object.hasOwn(columns, field) ? columns[field] : undefined;
   if (named !== undefined) return named;
-  if (data && !CONTENTS.has(field)) return undefined;
+  if (data && !contents(ownTexts).has(field)) return undefined;
   const prompts: readonly string[] = PROMPTS;
   return prompts.includes(field) && prompts.some((prompt) => Object.hasOwn(columns, prompt)) ? undefined : field;
 }
@@ -196,11 +206,12 @@ export function columnOf(field: string, columns: Columns, data: boolean): string
  * An object with the fields of a row taken from the columns that hold them; of others what is not called as a field.
  * What is no object stays as it is.
  */
-export function mappedFields(value: unknown, columns: Columns, data = false): unknown {
+export function mappedFields(value: unknown, columns: Columns, data = false, ownTexts = true): unknown {
   if (!isObject(value)) return value;
   const entries = new Map(Object.entries(value).filter(([name]) => !ROW_FIELDS.has(name)));
   for (const field of [...ROW_FIELDS, ...TEXT_LISTS]) {
-    const column = columnOf(field, columns, data);
+    const column = columnOf(field, columns, data, ownTexts);
+    if (column === undefined && data && !ownTexts) entries.delete(field);
     if (column !== undefined && Object.hasOwn(value, column)) entries.set(field, value[column]);
   }
   return Object.fromEntries(entries);
@@ -225,6 +236,11 @@ export function otherFields(
 }
 
 /** Columns that are called as parameters of a row and are none, as nobody said that they are. */
-export function likeParameters(names: readonly string[], columns: Columns = {}): readonly string[] {
-  return names.filter((name) => ROW_FIELDS.has(name) && !CONTENTS.has(name) && !Object.values(columns).includes(name));
+export function likeParameters(names: readonly string[], columns: Columns = {}, ownTexts = true): readonly string[] {
+  const texts: readonly string[] = TEXT_LISTS;
+  const ours = contents(ownTexts);
+  return names.filter(
+    (name) =>
+      (ROW_FIELDS.has(name) || texts.includes(name)) && !ours.has(name) && !Object.values(columns).includes(name),
+  );
 }

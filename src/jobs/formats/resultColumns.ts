@@ -65,6 +65,7 @@ const COLUMNS: readonly KnownColumn[] = [
   { name: 'error_message', type: 'text', value: ({ error }) => error?.message },
   { name: 'prompt_tokens', type: 'count', value: ({ usage }) => usage.promptTokens },
   { name: 'completion_tokens', type: 'count', value: ({ usage }) => usage.completionTokens },
+  { name: 'truncated', part: 'truncated', type: 'count', value: ({ truncated }) => truncated },
   { name: 'logprobs', part: 'logprobs', type: 'text', value: ({ logprobs }) => logprobs && JSON.stringify(logprobs) },
 ];
 

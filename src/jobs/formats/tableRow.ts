@@ -24,6 +24,7 @@ const LISTS: ReadonlySet<string> = new Set([
 /**
  * Which columns of a table hold fields of a row: what a row is by the columns called so, its parameters by those alone
  * that `columns` names, as a column `temperature` or `seed` is data in many a table.
+ * @param ownTexts whether columns called `labels` and `completions` are a row's own; else they are like parameters
  * @throws JobFileError for more columns than may be, for a name that two of them have, and for one that is named and
  * not there
  */
@@ -31,6 +32,7 @@ export function fieldsOfTable(
   name: string,
   header: readonly string[],
   columns: Columns = {},
+  ownTexts = true,
 ): readonly (readonly [field: string, column: string])[] {
   checkColumnCount(name, header.length, 'columns');
   const there = new Set<string>();
@@ -43,7 +45,7 @@ export function fieldsOfTable(
       `found no column ${found(missing)}, which \`columns\` names, expected one of ${listed(header)}`,
     );
   return [...ROW_FIELDS, ...TEXT_LISTS].flatMap((field) => {
-    const column = columnOf(field, columns, true);
+    const column = columnOf(field, columns, true, ownTexts);
     return column !== undefined && there.has(column) ? [[field, column] as const] : [];
   });
 }
@@ -59,8 +61,9 @@ export function takenColumns(
   fields: ReturnType<typeof fieldsOfTable>,
   header: readonly string[],
   columns: Columns | undefined,
+  ownTexts = true,
 ): TakenColumns {
-  return { fields: Object.fromEntries(fields), likeParameters: likeParameters(header, columns) };
+  return { fields: Object.fromEntries(fields), likeParameters: likeParameters(header, columns, ownTexts) };
 }
 
 /** @throws JobFileError where no column holds prompts */

@@ -5,7 +5,8 @@ import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { RowInput } from '../../Row.js';
 import { bytesOf, readable } from '../../files/fileBytes.js';
 import { CountedInput } from './CountedInput.js';
-import { tableOfRows } from './tableOfRows.js';
+import { plainRows } from './plainRows.js';
+import { isRead, tableOfRows } from './tableOfRows.js';
 import { filesOf, fingerprintFiles, type InputFingerprint } from '../record/fingerprint.js';
 import { decompressed } from '../formats/compression.js';
 import { jsonl } from '../formats/jsonl.js';
@@ -13,6 +14,7 @@ import { likeParameters } from '../formats/parseRow.js';
 import type { ReadOptions, RowFormat, RowSource } from '../formats/RowFormat.js';
 import type { Table } from '../formats/Table.js';
 import { checkPromptColumn, fieldsOfTable } from '../formats/tableRow.js';
+import { readableRow } from '../../rows/readableRow.js';
 import { checkTemplateFields } from '../../rows/promptTemplate.js';
 import { isAbsent } from '../../rows/rowFields.js';
 import type { JobFileState } from '../jobFiles.js';
@@ -98,6 +100,7 @@ export class JobInput {
       template,
       known,
       `${rows === 1 ? 'the first row' : `the first ${rows} rows`} of ${source.name} do`,
+      false,
     );
   }
 
@@ -132,11 +135,17 @@ export class JobInput {
     const { columns } = this.options;
     if (this.special === undefined && !this.again) return false;
     if (this.format.carries !== true) return this.format === jsonl && this.#templated;
-    return !this.again || likeParameters(this.table?.columns ?? [], columns).length > 0;
+    return !this.again || likeParameters(this.table?.columns ?? [], columns, this.#ownTexts).length > 0;
   }
 
   get #templated(): boolean {
     return commonOptions(this.options).promptTemplate !== undefined;
+  }
+
+  /** Whether rows may have labels and completions in columns that nobody named: not where the run has them. */
+  get #ownTexts(): boolean {
+    const { classify, score } = this.options;
+    return classify?.labels === undefined && score?.completions === undefined;
   }
 
   /**
@@ -181,6 +190,14 @@ export class JobInput {
     return this.again ? this.#rowsOfAll(carryFields, exact, joined) : (this.options.input as Iterable<RowInput>);
   }
 
+  /** How a row is read that a program gives, and is none of our readers'. */
+  rowReader(carried: boolean): (given: unknown) => RowInput {
+    const { input, columns, carryFields = false, onColumns } = this.options;
+    if (this.special !== undefined || this.again || isRead(input)) return readableRow;
+    const [templated, ownTexts] = [this.#templated, this.#ownTexts];
+    return plainRows({ columns, ownTexts, templated, carried, carryFields, onColumns });
+  }
+
   /** @throws JobFileError if a file is not what was counted any more; InterruptedError */
   async checkUnchanged(): Promise<void> {
     for (const file of this.counted) await file.checkUnchanged();
@@ -208,6 +225,7 @@ export class JobInput {
       exact,
       ...(joined && { joined }),
       templated,
+      ownTexts: this.#ownTexts,
       maxLineBytes: ROW_LIMITS.lineBytes,
       ...(columns && { columns }),
       ...(delimiter !== undefined && { delimiter }),
@@ -222,6 +240,7 @@ export class JobInput {
             commonOptions(this.options).promptTemplate ?? '',
             new Set([...table.columns, ...fieldsOfTable(source.name, table.columns, columns).map(([field]) => field)]),
             `the columns of ${source.name} do`,
+            true,
           );
         if (!carryFields && !this.again) return;
         if (this.#table === undefined) this.#table = table;

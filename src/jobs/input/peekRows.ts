@@ -1,6 +1,6 @@
 import type { RowInput } from '../../Row.js';
 import { checkTemplateFields } from '../../rows/promptTemplate.js';
-import { noteTable, tableOfRows } from './tableOfRows.js';
+import { noteRead, noteTable, tableOfRows } from './tableOfRows.js';
 
 /**
  * Rows that come once, with the first one read already: what is wrong with where they come from (a query that cannot be
@@ -15,12 +15,17 @@ export async function peekRows(
 ): Promise<AsyncGenerator<RowInput, void, undefined>> {
   const first = await rows.next();
   if (promptTemplate !== undefined && first.done !== true && 'fields' in first.value)
-    checkTemplateFields(promptTemplate, new Set(Object.keys(first.value.fields ?? {})), 'the columns of the query do');
+    checkTemplateFields(
+      promptTemplate,
+      new Set(Object.keys(first.value.fields ?? {})),
+      'the columns of the query do',
+      true,
+    );
   async function* all(): AsyncGenerator<RowInput, void, undefined> {
     if (first.done !== true) yield first.value;
     yield* rows;
   }
-  const again = all();
+  const again = noteRead(all());
   const table = tableOfRows(rows);
   if (table !== undefined) noteTable(again, table);
   return again;

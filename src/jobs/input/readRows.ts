@@ -17,7 +17,7 @@ import { checkFormat, type FormatChoice } from '../formats/rowFormats.js';
 import { JOB_TASKS, type JobTaskName } from '../../Results.js';
 import { readLines } from '../formats/readLines.js';
 import type { Table } from '../formats/Table.js';
-import { noteTable } from './tableOfRows.js';
+import { noteRead, noteTable } from './tableOfRows.js';
 
 /** A path, or bytes: a Node Readable, a web ReadableStream, any async iterable of chunks. */
 export type ByteSource = string | AsyncIterable<Uint8Array | string>;
@@ -40,6 +40,11 @@ export interface ReadRowsOptions {
    * that are `templated`, are in no column that is not named; those of other lines of JSON by their names.
    */
   readonly columns?: Readonly<Record<string, string>>;
+  /**
+   * Whether columns called `labels` and `completions` are a row's own where `columns` does not name them. Default true;
+   * false is for a run that says them itself, whose rows may have columns called so that are data.
+   */
+  readonly ownTexts?: boolean;
   /** What parts the values of `csv`. Default: what the header says. */
   readonly delimiter?: string;
   /** Keep the fields that are not ours (of a table: all columns) as the row's `carry`. Default false. */
@@ -64,6 +69,7 @@ const CHECKS: Readonly<Record<keyof ReadRowsOptions, Check>> = {
   format: checkFormat,
   task: oneOf(...JOB_TASKS),
   columns: checkColumns,
+  ownTexts: checkBoolean,
   delimiter: checkDelimiter,
   carryFields: checkBoolean,
   templated: checkBoolean,
@@ -88,6 +94,7 @@ export function readRows(source: ByteSource, options: ReadRowsOptions = {}): Asy
     templated = false,
     maxLineBytes = ROW_LIMITS.lineBytes,
     columns,
+    ownTexts = true,
     delimiter,
     name,
     onColumns,
@@ -98,6 +105,7 @@ export function readRows(source: ByteSource, options: ReadRowsOptions = {}): Asy
     carryFields,
     templated,
     maxLineBytes,
+    ownTexts,
     ...(columns && { columns }),
     ...(delimiter !== undefined && { delimiter }),
     ...(onColumns && { onColumns }),
@@ -110,7 +118,7 @@ export function readRows(source: ByteSource, options: ReadRowsOptions = {}): Asy
       : cancellable({
           [Symbol.asyncIterator]: () => madeOf(source, (chunks) => rowsOf(source, chunks, name, format, read)),
         });
-  return rows;
+  return noteRead(rows);
 }
 
 /** @param chunks the source's, or its path */

@@ -10,7 +10,7 @@ import type { TakenColumns } from '../formats/RowFormat.js';
 import { checkPromptColumn, fieldsOfTable, takenColumns, tableRow } from '../formats/tableRow.js';
 import { loadPeers } from '../loadPeers.js';
 import { withoutSecrets } from './sqlSecrets.js';
-import { noteTable } from './tableOfRows.js';
+import { noteRead, noteTable } from './tableOfRows.js';
 import { type DuckDbType, wholeNumbers } from './wholeNumbers.js';
 
 /** The peer that does the work; it is the user's to install. */
@@ -55,6 +55,11 @@ export interface ReadSqlOptions {
    * `completions` by those of the same name; parameters (`temperature`, `seed`, …) are in no column that is not named.
    */
   readonly columns?: Readonly<Record<string, string>>;
+  /**
+   * Whether columns called `labels` and `completions` are a row's own where `columns` does not name them. Default true;
+   * false is for a run that says them itself, whose rows may have columns called so that are data.
+   */
+  readonly ownTexts?: boolean;
   /** Keep all columns as the row's `carry`. Default false. */
   readonly carryFields?: boolean;
   /**
@@ -69,6 +74,7 @@ export interface ReadSqlOptions {
 const CHECKS: Readonly<Record<keyof ReadSqlOptions, Check>> = {
   database: text("a file's path"),
   columns: checkColumns,
+  ownTexts: checkBoolean,
   carryFields: checkBoolean,
   templated: checkBoolean,
   onColumns: checkFunction,
@@ -94,12 +100,12 @@ export function readSql(sql: string, options: ReadSqlOptions = {}): AsyncGenerat
   const rows = rowsOf(sql, options, (columns) => {
     if (options.carryFields === true) noteTable(rows, { columns });
   });
-  return rows;
+  return noteRead(rows);
 }
 
 async function* rowsOf(
   sql: string,
-  { database = ':memory:', columns, carryFields = false, templated = false, onColumns }: ReadSqlOptions,
+  { database = ':memory:', columns, ownTexts, carryFields = false, templated = false, onColumns }: ReadSqlOptions,
   onHeader: (columns: readonly string[]) => void,
 ): AsyncGenerator<RowInput, void, undefined> {
   const [duckDb] = await loadPeers('SQL', PACKAGE);
@@ -115,9 +121,9 @@ async function* rowsOf(
     connection = opened;
     const { rows, header, types, hasEnd } = await failing(() => answerOf(opened, sql));
     if (!templated) checkPromptColumn(name, header, columns);
-    const fields = fieldsOfTable(name, header, columns);
+    const fields = fieldsOfTable(name, header, columns, ownTexts);
     onHeader(header);
-    onColumns?.(takenColumns(fields, header, columns));
+    onColumns?.(takenColumns(fields, header, columns, ownTexts));
     const readers = types.map(wholeNumbers);
     let ended = !hasEnd;
     let number = 0;

@@ -11,3 +11,15 @@ export function noteTable(rows: object, { columns, dialect }: Table): void {
 export function tableOfRows(rows: object): Table | undefined {
   return TABLES.get(rows);
 }
+
+const READ = new WeakSet<object>();
+
+/** Notes rows that a reader of ours has made: their columns have been read. */
+export function noteRead<Rows extends object>(rows: Rows): Rows {
+  READ.add(rows);
+  return rows;
+}
+
+export function isRead(rows: unknown): boolean {
+  return typeof rows === 'object' && rows !== null && READ.has(rows);
+}

@@ -30,6 +30,8 @@ export interface ResultTableOptions extends FormatOptions {
   readonly values?: boolean;
   /** Whether tables have a column for reasoning that was separated. Default false. */
   readonly reasoning?: boolean;
+  /** Whether tables have a column for the tokens that were cut of prompts (`truncate`). Default false. */
+  readonly truncated?: boolean;
   /** Whether tables have a column for log-probabilities. Default false. */
   readonly logprobs?: boolean;
   /** What errors call the output. Default `output`. */
@@ -51,13 +53,14 @@ export function resultsAlone(
     samples = false,
     values = false,
     reasoning = false,
+    truncated = false,
     logprobs = false,
     name = 'output',
     resultColumns = {},
     resultPrefix,
     delimiter,
   } = options;
-  return writeOptions({ id: true, sample: samples, value: values, reasoning, logprobs }, options, {
+  return writeOptions({ id: true, sample: samples, value: values, reasoning, truncated, logprobs }, options, {
     task,
     table: () => undefined,
     name,

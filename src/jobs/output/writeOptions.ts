@@ -33,7 +33,7 @@ export function answerProperties(options: FormatOptions): readonly DeclaredPrope
 }
 
 /** What results may have beside the usual, and whether these do. */
-export type ResultParts = Readonly<Record<'id' | 'sample' | 'value' | 'reasoning' | 'logprobs', boolean>>;
+export type ResultParts = Readonly<Record<'id' | 'sample' | 'value' | 'reasoning' | 'truncated' | 'logprobs', boolean>>;
 
 /**
  * How results are written.

@@ -30,7 +30,7 @@ describe('checkRunOptions', () => {
   test.each<[unknown, string]>([
     [null, 'options: found null, expected an object'],
     [{ maxTokens: 3 }, 'options: found the unknown "maxTokens", expected any of maxNewTokens,'],
-    [{ temperature: '1' }, 'temperature: found "1", expected a number from 0 to 1000000'],
+    [{ temperature: '1' }, 'temperature: found "1", expected a number from 0 to 10'],
     [{ stop: [''] }, 'stop[0]: found "", expected a string that is not empty'],
     [{ ignoreEos: 'false' }, 'ignoreEos: found "false", expected true or false'],
     [{ escapeSpecialTokens: 1 }, 'escapeSpecialTokens: found 1, expected true or false'],

@@ -81,6 +81,15 @@ describe("a template's misspelt field is told before anything slow is done", () 
     expect(error.message).toContain('(did you mean body?)');
   });
 
+  test('one that may be missing, of a table', async () => {
+    const table = file('rows.csv', 'title,body\na,b\n');
+    for (const mark of ['?', ':none']) {
+      await check(table, `{{title}} {{region${mark}}}`);
+      expect((await failureOf(check(table, `{{bdy${mark}}}`))).message).toContain('(did you mean body?)');
+      await check(file('rows.jsonl', '{"title":"a","body":"b"}\n'), `{{bdy${mark}}}`);
+    }
+  });
+
   test('names that columns give are known; a file without a row says nothing', async () => {
     await check(file('rows.csv', 'title,body\na,b\n'), '{{prompt}}', { columns: { prompt: 'body' } });
     await check(file('rows.jsonl', ''), '{{anything}}');
@@ -90,6 +99,8 @@ describe("a template's misspelt field is told before anything slow is done", () 
   test('of a query, too, as is one that cannot be parsed; all rows come', async () => {
     const rows = readSql('select range as nr, 1 as body from range(3)', { templated: true });
     expect(await collect(await peekRows(rows, '{{body}}'))).toHaveLength(3);
+    const rest = await peekRows(readSql('select 1 as body', { templated: true }), '{{body}} {{region?}}');
+    expect(await collect(rest)).toHaveLength(1);
     const wrong = readSql('select 1 as body', { templated: true });
     expect((await failureOf(peekRows(wrong, '{{bdy}}'))).message).toContain('(did you mean body?)');
     await wrong.return();

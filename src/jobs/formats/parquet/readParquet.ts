@@ -24,9 +24,9 @@ export async function countParquet(source: RowSource): Promise<number> {
 export async function* readParquet(source: RowSource, options: ReadOptions): AsyncGenerator<RowInput, void, undefined> {
   await using file = await opened(source);
   const names = file.columns.map(({ name }) => name);
-  const fields = fieldsOfTable(source.name, names, options.columns);
+  const fields = fieldsOfTable(source.name, names, options.columns, options.ownTexts);
   options.onTable?.({ columns: names, typed: file.columns });
-  options.onColumns?.(takenColumns(fields, names, options.columns));
+  options.onColumns?.(takenColumns(fields, names, options.columns, options.ownTexts));
   const wanted = new Set(fields.map(([, column]) => column));
   const read = file.columns.filter(
     ({ name }) => options.carryFields || options.joined !== undefined || options.templated === true || wanted.has(name),

@@ -1,0 +1,280 @@
+import { RowError } from '../../errors/RowError.js';
+import { ROW_LIMITS } from '../../model/files/limits.js';
+import type { ChatMessage, Tokenizer } from '../../model/Tokenizer.js';
+import type { Row, Truncation } from '../../Row.js';
+import { readMessages } from '../../rows/messages.js';
+import { templatePieces } from '../../rows/promptTemplate.js';
+import { readable } from '../../rows/readableRow.js';
+import { promptField } from '../../rows/rowFields.js';
+import { checkedTokens, fieldsOf, promptTokens, type MadeOptions, type RowLimits } from './promptTokens.js';
+
+type End = Exclude<Truncation, 'off'>;
+
+/** The tokens of a prompt, and how many were cut away for it to fit; undefined for none. */
+export interface FittedPrompt {
+  readonly tokens: readonly number[];
+  readonly truncated?: number | undefined;
+}
+
+/** A text of a row that may be cut. */
+interface Part {
+  readonly text: string;
+  /** How often the prompt has it. */
+  readonly times: number;
+  /** The row with another text in its place. */
+  with(row: Row, text: string): Row;
+}
+
+/** Units of a long text beside those that the context may hold: so many of each end are looked at token by token. */
+const NEAR_UNITS = 2 ** 16;
+/** Of what lies beyond, as many at a time become tokens, which are counted. */
+const COUNTED_UNITS = 2 ** 16;
+/** Attempts to come as near to the room as can be, before halves are tried. */
+const GUESSES = 8;
+
+/**
+ * The tokens of a row's prompt, of which the row's own text is cut where they are too many, as `truncate` says.
+ * @param most tokens of a prompt that is not too long
+ * @param room for the tokens of one that is cut
+ * @throws RowError, also for a prompt that is too long without what may be cut: that is the caller's to say of others
+ */
+export function fittedPrompt(
+  row: Row,
+  options: MadeOptions,
+  tokenizer: Tokenizer,
+  limits: RowLimits,
+  { most, room }: { readonly most: number; readonly room: number },
+): FittedPrompt {
+  const { truncate = 'off' } = options;
+  const made = (of: Row): readonly number[] => promptTokens(of, options, tokenizer, limits);
+  if (truncate === 'off' || room < 1) return { tokens: made(row) };
+  if (options.promptTemplate === undefined && promptField(row) === 'tokens') {
+    const ids: unknown = row.tokens;
+    const length = readable(() => (Array.isArray(ids) ? ids.length : 0));
+    if (length <= most) return { tokens: made(row) };
+    const kept = readable(() => keptOf(ids as readonly unknown[], room, truncate));
+    return { tokens: checkedTokens(kept, limits.vocabularySize), truncated: length - kept.length };
+  }
+  const whole = unlessTooLong(() => made(row));
+  if (whole && whole.length <= most) return { tokens: whole };
+  const parts = partsOf(row, options);
+  const cutter = new Cutter(tokenizer, truncate, options.escapeSpecialTokens !== true);
+  let far = 0;
+  let current = row;
+  const near = parts.map((part) => {
+    const [text, rest] = cutter.near(
+      part.text,
+      (ROW_LIMITS.textUnitsPerContextToken * limits.contextTokens + NEAR_UNITS) / part.times,
+    );
+    current = part.with(current, text);
+    if (!whole) far += part.times * rest();
+    return { ...part, text };
+  });
+  // Of a prompt that is too long as a text it is said so here.
+  let tokens = made(current);
+  const all = whole?.length ?? tokens.length + far;
+  for (const part of near) {
+    if (tokens.length <= room) break;
+    const own = current;
+    tokens = cutter.cut(part, room, tokens, (text) => made((current = part.with(own, text))));
+  }
+  if (tokens.length > room)
+    throw new RowError(
+      'too-long',
+      `the prompt has ${tokens.length} tokens without what may be cut of it, expected at most ${room}, with room for what is to stand behind it: the row's own text alone is cut, and never what the template, instructions or other messages say`,
+    );
+  return { tokens, truncated: all - tokens.length };
+}
+
+/** What may be cut, and in this order: what is long is cut first. */
+function partsOf(row: Row, options: MadeOptions): readonly Part[] {
+  const { promptTemplate } = options;
+  if (promptTemplate !== undefined) {
+    const fields = fieldsOf(row);
+    const parts = new Map<string, Part>();
+    for (const { text, field } of templatePieces(promptTemplate, fields)) {
+      if (field === undefined) continue;
+      const times = (parts.get(field)?.times ?? 0) + 1;
+      parts.set(field, {
+        text,
+        times,
+        with: (of, cut) => ({ ...of, prompt: undefined, fields: { ...fieldsOf(of), [field]: cut } }) as Row,
+      });
+    }
+    return [...parts.values()].sort((a, b) => b.text.length - a.text.length);
+  }
+  if (promptField(row) === 'prompt')
+    return typeof row.prompt === 'string'
+      ? [{ text: row.prompt, times: 1, with: (of, prompt) => ({ ...of, prompt }) as Row }]
+      : [];
+  const messages = readable(() => readMessages(row.messages));
+  const last = messages.findLastIndex(({ role }) => role === 'user');
+  const message = messages[last];
+  return message === undefined ? [] : partsOfMessage(messages, last, message);
+}
+
+interface TextPart {
+  readonly text: string;
+}
+
+/** The texts of a message, one or those of its parts: what is long comes first. */
+function partsOfMessage(messages: readonly ChatMessage[], at: number, message: ChatMessage): readonly Part[] {
+  const { content } = message;
+  if (content === null) return [];
+  // `readMessages` lets parts of text through alone.
+  const texts = typeof content === 'string' ? [content] : (content as readonly TextPart[]).map(({ text }) => text);
+  return texts
+    .map((text, place) => ({
+      text,
+      times: 1,
+      with: (of: Row, cut: string): Row => {
+        const now = readMessages(of.messages)[at]?.content ?? content;
+        const parts = typeof now === 'string' || now === null ? cut : now.with(place, { type: 'text', text: cut });
+        return { ...of, messages: messages.with(at, { ...message, content: parts }) } as Row;
+      },
+    }))
+    .sort((a, b) => b.text.length - a.text.length);
+}
+
+function unlessTooLong(make: () => readonly number[]): readonly number[] | undefined {
+  try {
+    return make();
+  } catch (error) {
+    if (error instanceof RowError && error.rowCode === 'too-long') return undefined;
+    throw error;
+  }
+}
+
+/** What is left of a list: so many, without its beginning, its end or its middle. */
+function keptOf<T>(list: readonly T[], count: number, truncate: End): readonly T[] {
+  if (truncate === 'tail') return list.slice(0, count);
+  if (truncate === 'head') return list.slice(list.length - count);
+  return [...list.slice(0, Math.ceil(count / 2)), ...list.slice(list.length - Math.floor(count / 2))];
+}
+
+/** Cuts texts between their tokens, and never a character in two. */
+class Cutter {
+  constructor(
+    private readonly tokenizer: Tokenizer,
+    private readonly truncate: End,
+    private readonly parseSpecial: boolean,
+  ) {}
+
+  /** What of a text can matter where so many units do, and how many tokens the rest has, counted in pieces. */
+  near(text: string, units: number): readonly [near: string, rest: () => number] {
+    if (text.length <= units) return [text, () => 0];
+    const [from, to] = this.gap(text, Math.floor(units / 2), Math.floor(units / 2), Math.floor(units));
+    return [
+      text.slice(0, from) + text.slice(to),
+      () => {
+        let count = 0;
+        for (let at = from; at < to;) {
+          const end = at + COUNTED_UNITS < to ? characterAt(text, at + COUNTED_UNITS).from : to;
+          const next = end > at ? end : to;
+          count += this.encoded(text.slice(at, next)).length;
+          at = next;
+        }
+        return count;
+      },
+    ];
+  }
+
+  /**
+   * The tokens of a prompt with as much of the part as there is room for.
+   * @param whole those with all of it, which are too many
+   * @param made those with so much of it, which are also made last where they are the result
+   */
+  cut(
+    { text, times }: Part,
+    room: number,
+    whole: readonly number[],
+    made: (text: string) => readonly number[],
+  ): readonly number[] {
+    const places = this.places(text);
+    const count = places.length - 1;
+    let [fits, tooMany] = [0, count];
+    let best: string | undefined;
+    let guess = count - Math.ceil((whole.length - room) / times);
+    for (let step = 0; tooMany - fits > 1; step++) {
+      const kept = Math.min(Math.max(guess, fits + 1), tooMany - 1);
+      const cut = this.kept(text, places, kept);
+      const tokens = unlessEmpty(() => made(cut)) ?? [];
+      if (tokens.length <= room) {
+        fits = kept;
+        if (tokens.length > 0) best = cut;
+        if (tokens.length === room) return tokens;
+      } else tooMany = kept;
+      const off = room - tokens.length;
+      guess = step < GUESSES ? kept + (off > 0 ? Math.floor : Math.ceil)(off / times) : (fits + tooMany) >> 1;
+    }
+    return best !== undefined ? made(best) : (unlessEmpty(() => made('')) ?? whole);
+  }
+
+  private kept(text: string, places: readonly number[], count: number): string {
+    const total = places.length - 1;
+    const place = (token: number): number => places[token] ?? text.length;
+    const [from, to] = this.gap(
+      text,
+      place(Math.ceil(count / 2)),
+      text.length - place(total - Math.floor(count / 2)),
+      this.truncate === 'tail' ? place(count) : text.length - place(total - count),
+    );
+    return text.slice(0, from) + text.slice(to);
+  }
+
+  /**
+   * From where to where a text is cut.
+   * @param before units that stay at its beginning, and `behind` at its end, where the middle is cut
+   * @param one those that stay where an end is
+   */
+  private gap(text: string, before: number, behind: number, one: number): readonly [from: number, to: number] {
+    const { truncate } = this;
+    const [first, last] = truncate === 'tail' ? [one, 0] : truncate === 'head' ? [0, one] : [before, behind];
+    return [characterAt(text, first).from, characterAt(text, text.length - last).to];
+  }
+
+  /** Where each of a text's tokens begins, and where the last one ends. */
+  private places(text: string): readonly number[] {
+    const ids = this.encoded(text);
+    const stream = this.tokenizer.stream();
+    const places = [0];
+    let decoded = '';
+    for (const id of ids) {
+      decoded += stream.push(id);
+      places.push(decoded.length);
+    }
+    if (decoded + stream.end() === text) return places;
+    // Tokens that do not say what they were made of: as if all had as many units.
+    return Array.from({ length: ids.length + 1 }, (_, at) => Math.round((at * text.length) / Math.max(1, ids.length)));
+  }
+
+  private encoded(text: string): readonly number[] {
+    return this.tokenizer.encode(text, { specialTokens: false, parseSpecial: this.parseSpecial, continues: true });
+  }
+}
+
+function unlessEmpty(make: () => readonly number[]): readonly number[] | undefined {
+  try {
+    return make();
+  } catch (error) {
+    if (error instanceof RowError && error.rowCode === 'empty-prompt') return undefined;
+    throw error;
+  }
+}
+
+const CHARACTERS = new Intl.Segmenter('en', { granularity: 'grapheme' });
+/** Longer ones are no characters that anybody writes: of them a code point stays whole. */
+const CHARACTER_UNITS = 64;
+
+/** The ends of the character within which a place is; the place twice where it is between two. */
+function characterAt(text: string, place: number): { readonly from: number; readonly to: number } {
+  if (place <= 0 || place >= text.length) return { from: place, to: place };
+  const isPair = (at: number): boolean => (text.codePointAt(at - 1) ?? 0) > 0xff_ff;
+  let start = Math.max(0, place - CHARACTER_UNITS);
+  if (start > 0 && isPair(start)) start -= 1;
+  const window = text.slice(start, place + CHARACTER_UNITS);
+  const { index = 0, segment = '' } = CHARACTERS.segment(window).containing(place - start) ?? {};
+  if (segment.length < CHARACTER_UNITS)
+    return { from: start + index, to: index + start === place ? place : start + index + segment.length };
+  return isPair(place) ? { from: place - 1, to: place + 1 } : { from: place, to: place };
+}
