@@ -1,3 +1,5 @@
+import { inTurns } from '../../collections/inTurns.js';
+import type { Work } from '../../regex/drained.js';
 import { RowError } from '../../errors/RowError.js';
 import type { KeptAnswers } from '../../KeptAnswer.js';
 import type { ResultBase } from '../../Results.js';
@@ -36,7 +38,7 @@ export interface PreparedAnswer<Kind extends AnswerKind> {
 export interface AnswerTask<Kind extends AnswerKind> {
   readonly kind: Kind;
   /** @throws RowError for a row that cannot be done; anything else ends the run */
-  prepare(row: Row): PreparedAnswer<Kind> | Promise<PreparedAnswer<Kind>>;
+  prepare(row: Row): Work<PreparedAnswer<Kind> | Promise<PreparedAnswer<Kind>>>;
 }
 
 export interface AnswerIntakeSetup<Kind extends AnswerKind> {
@@ -47,6 +49,8 @@ export interface AnswerIntakeSetup<Kind extends AnswerKind> {
   readonly answers: SharedAnswers<Kind, ResultOf<Kind>>;
   /** The engine's, as one word: answers are kept under it. */
   readonly resultIdentity: string;
+  /** Nobody waits for rows any more. */
+  readonly ended?: AbortSignal | undefined;
 }
 
 /**
@@ -58,13 +62,14 @@ export async function* answerIntake<Kind extends AnswerKind>(
   setup: AnswerIntakeSetup<Kind>,
 ): AsyncGenerator<RunRow<Ordered<ResultOf<Kind>>>, void, undefined> {
   const { task, recorder, answers, resultIdentity } = setup;
+  const parts = { signal: setup.ended, part: <T>(run: () => T): T => recorder.timed(run) };
   let sequence = 0;
   for await (const { input, identity, duplicate, hold } of acceptedRows(rows, setup)) {
     const row = { ...identity, sequence: sequence++ };
     setup.inFlight.expect(row.sequence, hold);
     try {
       if ('error' in input) throw new RowError(input.error.code, input.error.message);
-      const prepared = await recorder.timed(() => task.prepare(input));
+      const prepared = await await inTurns(task.prepare(input), parts);
       if (duplicate) throw new RowError('duplicate-id', duplicateId(identity.id).message);
       const { parameters, tokens, usage } = prepared;
       // Their completions go on behind them, and the tokens of these are as many as they say.

@@ -1,3 +1,4 @@
+import type { Work } from '../../regex/drained.js';
 import { found } from '../../arguments/found.js';
 import { isWithin, rangeWords, wholeRange, type NumberRange } from '../../arguments/NumberRange.js';
 import { RowError } from '../../errors/RowError.js';
@@ -98,8 +99,13 @@ export function heldFormat(
   return format?.type === 'text' ? undefined : format;
 }
 
-/** Checks a row and encodes its prompt. @throws RowError */
-export function prepareRow(row: Row, options: GenerateOptions, tokenizer: Tokenizer, limits: RowLimits): PreparedRow {
+/** Checks a row and encodes its prompt; stops on the way through a long text. @throws RowError */
+export function* prepareRow(
+  row: Row,
+  options: GenerateOptions,
+  tokenizer: Tokenizer,
+  limits: RowLimits,
+): Work<PreparedRow> {
   const asked = setting('maxNewTokens', row, options);
   const samples = row.samples ?? options.samples;
   const responseFormat = heldFormat(row, options);
@@ -142,7 +148,7 @@ export function prepareRow(row: Row, options: GenerateOptions, tokenizer: Tokeni
     responseFormat,
     samples: samples === undefined ? undefined : wantedSamples(row.wantedSamples, setting('samples', row, options)),
   };
-  const tokens = promptTokens(row, options, tokenizer, limits);
+  const tokens = yield* promptTokens(row, options, tokenizer, limits);
   // The last sampled token is never computed, so it needs no position.
   const room = limits.contextTokens - tokens.length + 1;
   if (room < 1) throw tooManyTokens(tokens.length, limits.contextTokens);
