@@ -69,7 +69,7 @@ export async function* answerIntake<Kind extends AnswerKind>(
     setup.inFlight.expect(row.sequence, hold);
     try {
       if ('error' in input) throw new RowError(input.error.code, input.error.message);
-      const prepared = await await inTurns(task.prepare(input), parts);
+      const prepared = await inTurns(task.prepare(input), parts);
       if (duplicate) throw new RowError('duplicate-id', duplicateId(identity.id).message);
       const { parameters, tokens, usage } = prepared;
       // Their completions go on behind them, and the tokens of these are as many as they say.

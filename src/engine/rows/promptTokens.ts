@@ -19,7 +19,9 @@ export interface RowLimits {
   readonly vocabularySize: number;
 }
 
-/** The tokens of a row's prompt, whichever way it is given; stops on the way to those of a long text. @throws RowError */
+/**
+ * The tokens of a row's prompt, whichever way it is given; stops on the way to those of a long text. @throws RowError
+ */
 export function* promptTokens(
   row: Row,
   options: Pick<GenerateOptions, keyof PromptOptions | 'responseFormat' | 'schemaInPrompt'>,

@@ -26,7 +26,7 @@ export class MergeQueue {
   mergeAll(count: number, merger: Merger): Int32Array {
     this.#begin(count);
     this.#offerAll(0, count - 1, merger);
-    this.#merge(Infinity, merger);
+    this.#merge(POSITIONS, merger);
     return this.#left(count);
   }
 

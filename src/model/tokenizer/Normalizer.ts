@@ -10,7 +10,10 @@ import { composed, PART_UNITS, rewritten } from './parts.js';
 type Step = (text: string, continues: boolean) => string | Work<string>;
 
 export interface Normalizer {
-  /** Stops on its way through a long text. @param continues whether `text` goes on where another ended, and is not a text's beginning. Default false */
+  /**
+   * At once for a short text, stopping on its way through a long one.
+   * @param continues whether `text` goes on where another ended, and is not a text's beginning. Default false
+   */
   normalize(text: string, continues?: boolean): string | Work<string>;
 }
 

@@ -107,7 +107,8 @@ export class PartsTokenizer implements Tokenizer {
       return this.#guard.rowInParts(text.length, this.#encodeLong(wellFormed(text), encoding, end));
     return this.#guard.row(text.length, () => {
       this.#guard.field = 'added_tokens';
-      drained(this.#encodeSections(this.#verbatim.split(wellFormed(text), encoding.accept), encoding));
+      for (const section of this.#verbatim.split(wellFormed(text), encoding.accept))
+        this.#encodeSection(section, encoding);
       for (const id of end) encoding.out.push(id);
       return encoding.out;
     });
@@ -121,46 +122,68 @@ export class PartsTokenizer implements Tokenizer {
   }
 
   *#encodeSections(sections: readonly Section[], encoding: Encoding): Work<void> {
-    const { normalizer, preTokenizer } = this.#parts;
-    const { accept, out } = encoding;
     let worked = 0;
     for (const section of sections) {
       // A section has its own price, however short it is.
       worked += SECTION_UNITS;
-      if ('token' in section) out.push(section.token.id);
-      else {
-        const place = section.start === 0 ? encoding.begins : 'within';
-        const made = normalizer.normalize(section.text, place === 'continues');
-        const normalized = typeof made === 'string' ? made : yield* made;
-        // Each text between two tokens may grow like a row of its own, and there may be very many of them.
-        encoding.normalized += normalized.length;
-        checkGrowth('normalizer', encoding.units, encoding.normalized);
-        const parts =
-          this.#normalized.size === 0
-            ? [{ text: normalized, start: 0 }]
-            : normalized.length > PART_UNITS
-              ? yield* this.#normalized.splitInParts(normalized, accept)
-              : this.#normalized.split(normalized, accept);
-        for (const part of parts) {
-          if ('token' in part) out.push(part.token.id);
-          else if (part.text !== '') {
-            const cut = preTokenizer.split(part.text, part.start === 0 ? place : 'within');
-            const pieces = 'next' in cut ? yield* cut : cut;
-            this.#guard.field = 'model';
-            for (let at = 0; at < pieces.length;) {
-              at = this.#encodePieces(pieces, at, out);
-              const long = pieces[at];
-              if (long !== undefined && long.length > PART_UNITS)
-                yield* this.#parts.model.encodeInParts(pieces[at++] ?? '', out);
-              if (at < pieces.length) yield;
-            }
-          }
-          worked += 'token' in part ? SECTION_UNITS : part.text.length;
-        }
-      }
+      if ('text' in section && section.text.length > PART_UNITS) yield* this.#encodeLongText(section, encoding);
+      else worked += this.#encodeSection(section, encoding);
       if (worked < PART_UNITS) continue;
       worked = 0;
       yield;
+    }
+  }
+
+  /** @returns its units */
+  #encodeSection(section: Section, encoding: Encoding): number {
+    if ('token' in section) {
+      encoding.out.push(section.token.id);
+      return 0;
+    }
+    const { normalizer, preTokenizer, model } = this.#parts;
+    const { accept, out } = encoding;
+    const place = section.start === 0 ? encoding.begins : 'within';
+    const normalized = valueOf(normalizer.normalize(section.text, place === 'continues'));
+    countNormalized(encoding, normalized);
+    for (const part of this.#normalized.size === 0
+      ? [{ text: normalized, start: 0 }]
+      : this.#normalized.split(normalized, accept)) {
+      if ('token' in part) out.push(part.token.id);
+      else if (part.text !== '') {
+        const pieces = valueOf(preTokenizer.split(part.text, part.start === 0 ? place : 'within'));
+        this.#guard.field = 'model';
+        for (const piece of pieces) model.encode(piece, out);
+      }
+    }
+    return normalized.length;
+  }
+
+  *#encodeLongText({ text, start }: { readonly text: string; readonly start: number }, encoding: Encoding): Work<void> {
+    const { normalizer, preTokenizer } = this.#parts;
+    const { accept, out } = encoding;
+    const place = start === 0 ? encoding.begins : 'within';
+    const made = normalizer.normalize(text, place === 'continues');
+    const normalized = typeof made === 'string' ? made : yield* made;
+    countNormalized(encoding, normalized);
+    const parts =
+      this.#normalized.size === 0
+        ? [{ text: normalized, start: 0 }]
+        : yield* this.#normalized.splitInParts(normalized, accept);
+    for (const part of parts) {
+      yield;
+      if ('token' in part) out.push(part.token.id);
+      else if (part.text !== '') {
+        const cut = preTokenizer.split(part.text, part.start === 0 ? place : 'within');
+        const pieces = 'next' in cut ? yield* cut : cut;
+        this.#guard.field = 'model';
+        for (let at = 0; at < pieces.length; yield) {
+          at = this.#encodePieces(pieces, at, out);
+          const long = pieces[at];
+          if (long === undefined || long.length <= PART_UNITS) continue;
+          yield* this.#parts.model.encodeInParts(long, out);
+          at += 1;
+        }
+      }
     }
   }
 
@@ -283,6 +306,12 @@ interface Encoding {
   /** UTF-16 units of the row as given, and of what has been normalized of it so far. */
   readonly units: number;
   normalized: number;
+}
+
+/** Each text between two tokens may grow like a row of its own, and there may be very many of them. */
+function countNormalized(encoding: Encoding, { length }: string): void {
+  encoding.normalized += length;
+  checkGrowth('normalizer', encoding.units, encoding.normalized);
 }
 
 /**

@@ -21,7 +21,10 @@ type Pieces = readonly string[];
 type Step = (piece: string, place: Place) => Pieces | Work<Pieces>;
 
 export interface PreTokenizer {
-  /** Stops on its way through a long text. @param place of `text`: what stands behind a special token is not the first */
+  /**
+   * At once for a short text, stopping on its way through a long one.
+   * @param place of `text`: what stands behind a special token is not the first
+   */
   split(text: string, place: Place): Pieces | Work<Pieces>;
   /** Pieces have yet to be written in GPT-2's alphabet: left to the model, so that a cached piece need not be. */
   readonly byteLevelLast: boolean;
@@ -76,6 +79,14 @@ export function createPreTokenizer(guard: Guard, value: unknown): PreTokenizer {
     let units = text.length;
     for (const step of steps) {
       guard.steps.take(units);
+      const [only] = pieces;
+      if (pieces.length === 1 && only !== undefined) {
+        const made = step(only, place);
+        const cut = 'next' in made ? yield* made : made;
+        place = goesOn(step, place, pieces, cut);
+        pieces = cut;
+        continue;
+      }
       const cut: string[] = [];
       let worked = 0;
       for (const [i, piece] of pieces.entries()) {
@@ -86,7 +97,7 @@ export function createPreTokenizer(guard: Guard, value: unknown): PreTokenizer {
         worked = 0;
         yield;
       }
-      if (pieces.length > 1) units = unitsOf(text, cut, units);
+      units = unitsOf(text, cut, units);
       place = goesOn(step, place, pieces, cut);
       pieces = cut;
     }

@@ -53,7 +53,7 @@ export class UnigramModel implements TokenModel {
 
   encode(piece: string, out: number[]): void {
     const ways = newWays(piece);
-    this.#walk(ways, Infinity);
+    this.#walk(ways, 2 ** 30);
     this.#emit(ways, out, 0, ways.path.length);
   }
 

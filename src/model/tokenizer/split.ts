@@ -20,7 +20,7 @@ export function split(
   steps: Steps,
 ): string[] {
   const result: string[] = [];
-  if (behavior === 'Isolated' && pattern.matcher === undefined) isolate(text, pattern.regex, Infinity, [0, 0], result);
+  if (behavior === 'Isolated' && pattern.matcher === undefined) isolate(text, pattern.regex, 2 ** 30, START, result);
   else drained(cut(text, pattern, behavior, invert, steps, result));
   return result;
 }
@@ -35,13 +35,15 @@ export function* splitInParts(
 ): Work<string[]> {
   const result: string[] = [];
   if (behavior === 'Isolated' && pattern.matcher === undefined) {
-    for (let at: Place | undefined = [0, 0]; at;) {
+    for (let at: Place | undefined = START; at;) {
       at = isolate(text, pattern.regex, PART_UNITS, at, result);
       yield;
     }
   } else yield* cut(text, pattern, behavior, invert, steps, result);
   return result;
 }
+
+const START: Place = [0, 0];
 
 /** Where looking for matches goes on, and where the last one ended. */
 type Place = readonly [from: number, done: number];
