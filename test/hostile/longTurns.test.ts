@@ -17,9 +17,11 @@ const MOST_MILLISECONDS = 150;
 const WORDS = ['the ', 'museum ', 'closed ', 'Monday ', 'because ', 'heating ', 'déjà ', '漢字 '];
 const honest = Array.from({ length: 150_000 }, (_, at) => WORDS[(at * at + 3 * at) % 7] ?? '').join('');
 
+let models = 0;
+
 /** The tiny model with parts of its tokenizer replaced. */
-function modelWith(name: string, parts: Readonly<Record<string, unknown>>): string {
-  const model = tinyModelWithTokenizer(path(name));
+function modelWith(parts: Readonly<Record<string, unknown>>): string {
+  const model = tinyModelWithTokenizer(path(`model-${(models += 1)}`));
   const file = join(model, 'tokenizer.json');
   const tokenizer = JSON.parse(readFileSync(file, 'utf8')) as Record<string, unknown>;
   writeFileSync(file, JSON.stringify({ ...tokenizer, ...parts }));
@@ -59,14 +61,14 @@ const CASES: readonly (readonly [string, Readonly<Record<string, unknown>>, stri
 ];
 
 test.each(CASES)('%s: the event loop has its turn', async (_, parts, text) => {
-  const model = modelWith('model', parts);
+  const model = modelWith(parts);
   writeFileSync(
     path('rows.jsonl'),
     `${JSON.stringify({ prompt: text, maxNewTokens: 1 })}\n{"prompt":"a","maxNewTokens":1}\n`,
   );
   const run = start([
     ...['generate', '--model', model, '--input', path('rows.jsonl'), '--output', path('out.jsonl')],
-    ...['--policy', 'default', '--cpu-memory', '512MiB', '--learn', 'off', '--threads', '1'],
+    ...['--policy', 'default', '--cpu-memory', '512MiB', '--learn', 'off', '--threads', '1', '--overwrite'],
   ]);
   const [code] = await run.ended;
   // The first row is beyond the model's context, or a limit; the second one is answered.
@@ -81,11 +83,11 @@ test.each(['SIGINT', 'SIGTERM'] as const)(
   '%s is heard within a second during the work on long rows',
   async (signal) => {
     const [, parts, text] = CASES[1] ?? ['', {}, ''];
-    const model = modelWith('model', parts);
+    const model = modelWith(parts);
     writeFileSync(path('rows.jsonl'), `${JSON.stringify({ prompt: text, maxNewTokens: 1 })}\n`.repeat(50));
     const { child, ended } = start([
       ...['generate', '--model', model, '--input', path('rows.jsonl'), '--output', path('out.jsonl')],
-      ...['--policy', 'default', '--cpu-memory', '512MiB', '--learn', 'off', '--threads', '1'],
+      ...['--policy', 'default', '--cpu-memory', '512MiB', '--learn', 'off', '--threads', '1', '--overwrite'],
     ]);
     await sleep(4000);
     const before = performance.now();
