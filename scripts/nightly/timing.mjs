@@ -10,7 +10,7 @@ import { ending, start } from './lib/commandLine.mjs';
 import { needBuild, tinyTextModel } from './lib/models.mjs';
 
 const USAGE = `Draws rows (schemas, patterns, choices, long prompts, conversations, texts that a model's own pattern is slow on), runs \`generate\` over them left alone, and again under
-SIGSTOP and SIGCONT at drawn moments, in a cgroup with a tenth of a processor (root, Linux; left out, and said, where there can be none), and beside busy neighbours.
+SIGSTOP and SIGCONT at drawn moments, in a cgroup with a quarter of a processor (root, Linux; left out, and said, where there can be none), and beside busy neighbours.
 The outputs have to be equal byte for byte, errors included.
   --runs N      disturbed ones (default 500)
   --only KIND   stopped, throttled or beside`;
@@ -84,13 +84,13 @@ async function stopped(random, { child, ended }) {
   }
 }
 
-/** A cgroup with a tenth of a processor. @throws Error where there can be none */
+/** A cgroup with a quarter of a processor. @throws Error where there can be none */
 function throttledGroup() {
   const { version, root } = cgroupController('cpu', 'cpu.cfs_quota_us');
   const folder = join(root, `spillway-timing-${process.pid}`);
   mkdirSync(folder, { recursive: true });
   try {
-    const quota = PERIOD_MICROSECONDS / 10;
+    const quota = PERIOD_MICROSECONDS / 4;
     if (version === 1) writeFileSync(join(folder, 'cpu.cfs_quota_us'), String(quota));
     else writeFileSync(join(folder, 'cpu.max'), `${quota} ${PERIOD_MICROSECONDS}`);
   } catch (error) {

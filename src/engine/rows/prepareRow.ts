@@ -139,7 +139,7 @@ export function* prepareRow(
     seed: samples === undefined ? setting('seed', row, options) : seedOfSamples(row, options),
     stop,
     stopTokens,
-    adjustments: logitAdjustments(
+    adjustments: yield* logitAdjustments(
       adjusting,
       new Set([...tokenizer.endTokens, ...stopTokens]),
       tokenizer,
