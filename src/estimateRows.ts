@@ -2,7 +2,8 @@ import { stat } from 'node:fs/promises';
 import { checkMembers, type Check } from './arguments/checkMembers.js';
 import { found } from './arguments/found.js';
 import { whole, object } from './arguments/memberChecks.js';
-import { prepareRow } from './engine/rows/prepareRow.js';
+import { prepareRow, type PreparedRow } from './engine/rows/prepareRow.js';
+import { inTurns } from './collections/inTurns.js';
 import { Turns } from './collections/Turns.js';
 import { UsageError } from './errors/UsageError.js';
 import type { ExpectedRows } from './ExpectedRows.js';
@@ -89,7 +90,7 @@ export async function estimateRows(
       whole = false;
       break;
     }
-    const prepared = own > MOST_ROW_BYTES ? undefined : preparedRow(row, generate, tokenizer);
+    const prepared = own > MOST_ROW_BYTES ? undefined : await preparedRow(row, generate, tokenizer);
     if (!prepared) continue;
     const { tokens, maxNewTokens, temperature, samples } = prepared;
     beginnings.push(tokens.slice(0, COMPARED));
@@ -165,14 +166,14 @@ function longOf(asked: readonly Asked[], answers: number): number | undefined {
   return byLength.find((each) => (counted += each.answers) >= answers)?.tokens;
 }
 
-function preparedRow(
+async function preparedRow(
   row: RowInput,
   options: GenerateOptions,
   tokenizer: Tokenizer,
-): ReturnType<typeof prepareRow> | undefined {
+): Promise<PreparedRow | undefined> {
   if ('error' in row) return undefined;
   try {
-    return prepareRow(row, options, tokenizer, NO_LIMITS);
+    return await inTurns(prepareRow(row, options, tokenizer, NO_LIMITS));
   } catch {
     // A bad row; the run will say so in its result.
     return undefined;

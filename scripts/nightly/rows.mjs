@@ -29,7 +29,6 @@ end with 0 or 4, below its cap, with one result a row, and with no turn of the e
   --cap SIZE       MiB of --cpu-memory (default 400)
   --formats A,B    (default ${FORMATS.join(',')})
   --kinds A,B      of large rows (default all)
-  --all-texts      also texts that are tokenized for longer than a turn may be
   --replay N       the process of that number alone, its files kept`;
 
 const MIB = 2 ** 20;
@@ -67,8 +66,7 @@ async function runOne(campaign, model, number) {
   const format = random.pick(campaign.values.formats.split(','));
   const count = campaign.number('per-process');
   const kinds = campaign.values.kinds?.split(',');
-  const allTexts = campaign.values['all-texts'];
-  const rows = Array.from({ length: count }, (_, at) => drawnRow(random, { at, format, kinds, allTexts }));
+  const rows = Array.from({ length: count }, (_, at) => drawnRow(random, { at, format, kinds }));
   const input = join(folder, `in.${format === 'openai-batch' ? 'jsonl' : format === 'text' ? 'txt' : format}`);
   const [output, turns] = [join(folder, 'out.jsonl'), join(folder, 'turns.json')];
   const expected = await writeInput(input, format, rows);
@@ -147,7 +145,6 @@ const options = {
   cap: { type: 'string', default: '400' },
   formats: { type: 'string', default: FORMATS.join(',') },
   kinds: { type: 'string' },
-  'all-texts': { type: 'boolean', default: false },
   replay: { type: 'string' },
 };
 await runCampaign({ usage: USAGE, options, minutes: 60, done: 'rows' }, async (campaign) => {

@@ -16,6 +16,7 @@ export { isObject } from '../arguments/isObject.js';
 export { exceedsMemory } from '../arguments/jsonMemory.js';
 export { LOST_CHOICES, losesChoices, readWithDigits, readWithSpelling } from '../arguments/jsonNumbers.js';
 export { didYouMean, nearest } from '../arguments/nearest.js';
+export { inTurns } from '../collections/inTurns.js';
 export { Turns } from '../collections/Turns.js';
 export { probeFile, writeFileAtomic } from '../files/atomicFile.js';
 export { bytesOf } from '../files/fileBytes.js';

@@ -19,6 +19,7 @@ import {
   JOB_OPTIONS,
   readModel,
   UsageError,
+  inTurns,
 } from './library.js';
 import { pulledModel, showOpening } from './openModel.js';
 import { ProgressMeter } from './ProgressMeter.js';
@@ -79,10 +80,11 @@ async function perplexity(flags: PerplexityFlags, context: CommandContext): Prom
         `--prompt-tokens: found ${flags.promptTokens}, expected a whole number from 1 to ${flags.window - 1}, one less than the window`,
       );
     }
-    const tokens = createTokenizer(tokenizerSource, decoder.vocabularySize).encode(text, {
+    const made = createTokenizer(tokenizerSource, decoder.vocabularySize).encodeInParts(text, {
       specialTokens: false,
       parseSpecial: !flags.escapeSpecialTokens,
     });
+    const tokens = Array.isArray(made) ? made : await inTurns(made, { signal });
     const least = flags.promptTokens + 1;
     if (tokens.length < least) {
       throw new JobFileError(

@@ -16,6 +16,7 @@ import {
   StreamWriter,
   Turns,
   type Tokenizer,
+  inTurns,
 } from './library.js';
 import { pulledModel } from './openModel.js';
 import { ProgressMeter } from './ProgressMeter.js';
@@ -63,7 +64,7 @@ async function tokenize(flags: TokenizeFlags, context: CommandContext): Promise<
       if (turns.due) await turns.give();
       // The rest of what was read already is many rows.
       context.signal.throwIfAborted();
-      const result = tokenizeLine(line.bytes, line.number, tokenizer, flags);
+      const result = await tokenizeLine(line.bytes, line.number, tokenizer, flags, context.signal);
       if (result === undefined) continue;
       if (result.error !== undefined) context.exitCode = EXIT.rowErrors;
       await out.write(`${JSON.stringify(result)}\n`);
@@ -83,12 +84,13 @@ interface TokenizedLine {
 }
 
 /** @returns undefined for a blank line */
-function tokenizeLine(
+async function tokenizeLine(
   bytes: Buffer | undefined,
   number: number,
   tokenizer: Tokenizer,
   flags: TokenizeFlags,
-): TokenizedLine | undefined {
+  signal: AbortSignal,
+): Promise<TokenizedLine | undefined> {
   const bad = (id: string | number, code: string, message: string): TokenizedLine => ({ id, error: { code, message } });
   if (bytes === undefined)
     return bad(number, 'too-long', `line ${number}: found more than ${JOB_OPTIONS.lineBytes} bytes`);
@@ -112,10 +114,9 @@ function tokenizeLine(
   if ('error' in row) return bad(id, row.error.code, row.error.message);
   if (typeof text !== 'string') return bad(id, 'invalid-row', 'text: expected a string');
   try {
-    return {
-      id,
-      tokens: tokenizer.encode(text, { specialTokens: flags.specialTokens, parseSpecial: !flags.escapeSpecialTokens }),
-    };
+    const { specialTokens, escapeSpecialTokens } = flags;
+    const tokens = tokenizer.encodeInParts(text, { specialTokens, parseSpecial: !escapeSpecialTokens });
+    return { id, tokens: Array.isArray(tokens) ? tokens : await inTurns(tokens, { signal }) };
   } catch (error) {
     // Other refusals are no row's fault: a model without a tokenizer has none for any of them.
     if (error instanceof RowError && error.rowCode === 'limit') return bad(id, error.rowCode, error.message);

@@ -51,16 +51,19 @@ export function cancellable<T>(input: AsyncIterable<T> | Iterable<T>): Channel<T
 /**
  * What is made of an input by reading it to its end, such that `return` ends the input at once: the makers of iterators
  * (async generators) would wait for the value that they await.
+ * @param make makes it; the signal fires when it is ended before its time
  */
 export function madeOf<Input, Output>(
   input: AsyncIterable<Input> | Iterable<Input>,
-  make: (input: AsyncIterable<Input>) => AsyncGenerator<Output, void, undefined>,
+  make: (input: AsyncIterable<Input>, ended: AbortSignal) => AsyncGenerator<Output, void, undefined>,
 ): AsyncIterator<Output, void, undefined> {
   const reader = cancellable(input);
-  const made = make(reader);
+  const ended = new AbortController();
+  const made = make(reader, ended.signal);
   return {
     next: () => made.next(),
     return: () => {
+      ended.abort();
       reader.abort();
       return made.return();
     },

@@ -1,3 +1,5 @@
+import type { Work } from '../regex/drained.js';
+
 /** Text to token ids and back, for one model. Built by `createTokenizer`. */
 export interface Tokenizer {
   readonly vocabularySize: number;
@@ -11,14 +13,10 @@ export interface Tokenizer {
   /** What the chat template puts round a model's reasoning; undefined where it marks none. */
   readonly reasoningMarks?: ReasoningMarks | undefined;
 
-  /**
-   * @param options.specialTokens add the begin token (and whatever the model's post-processor adds). Default true.
-   * @param options.parseSpecial text such as `<|im_start|>` becomes the control token, as transformers does. Default
-   * true; false makes it data.
-   * @param options.continues the text goes on where another one ended: nothing that marks a text's beginning, such as
-   * SentencePiece's blank, is put before it. Default false.
-   */
-  encode(text: string, options?: { specialTokens?: boolean; parseSpecial?: boolean; continues?: boolean }): number[];
+  encode(text: string, options?: EncodeOptions): number[];
+
+  /** `encode`: at once for a short text, stopping on its way through a long one. */
+  encodeInParts(text: string, options?: EncodeOptions): number[] | Work<number[]>;
 
   /** Text of ids; special tokens are left out unless asked for. `decode([])` is ''. */
   decode(tokens: readonly number[], options?: { skipSpecial?: boolean }): string;
@@ -51,6 +49,26 @@ export interface Tokenizer {
    * work.
    */
   encodeChat(messages: readonly ChatMessage[], options?: TemplateInput & { parseSpecial?: boolean }): number[];
+
+  /** `encodeChat`, stopping on its way through a long conversation. */
+  encodeChatInParts(
+    messages: readonly ChatMessage[],
+    options?: TemplateInput & { parseSpecial?: boolean },
+  ): Work<number[]>;
+}
+
+export interface EncodeOptions {
+  /** Add the begin token (and whatever the model's post-processor adds). Default true. */
+  readonly specialTokens?: boolean;
+  /**
+   * Text such as `<|im_start|>` becomes the control token, as transformers does. Default true; false makes it data.
+   */
+  readonly parseSpecial?: boolean;
+  /**
+   * The text goes on where another one ended: nothing that marks a text's beginning, such as SentencePiece's blank, is
+   * put before it. Default false.
+   */
+  readonly continues?: boolean;
 }
 
 /** A message as chat templates know it: beside role and text what OpenAI's calls of tools have, under their names. */

@@ -48,6 +48,10 @@ class MissingTokenizer implements Tokenizer {
     return this.#refuse('invalid-row');
   }
 
+  encodeInParts(): never {
+    return this.#refuse('invalid-row');
+  }
+
   decode(): string {
     return '';
   }
@@ -65,6 +69,10 @@ class MissingTokenizer implements Tokenizer {
   }
 
   encodeChat(): never {
+    return this.#refuse('chat-template');
+  }
+
+  encodeChatInParts(): never {
     return this.#refuse('chat-template');
   }
 

@@ -6,12 +6,15 @@ import { createProgram } from '../../src/cli/program.js';
 import { checkEngineOptions } from '../../src/engine/open/validateOptions.js';
 import { checkProfileOptions } from '../../src/profile/profileMachine.js';
 import { checkRunOptions } from '../../src/engine/rows/checkRunOptions.js';
-import { prepareRow } from '../../src/engine/rows/prepareRow.js';
+import { prepareRow as prepareRowInParts } from '../../src/engine/rows/prepareRow.js';
+import { drained } from '../../src/regex/drained.js';
 import { parsePolicy } from '../../src/plan/Policy.js';
 import { NUMBERS } from '../../src/rows/rowFields.js';
 import { activationLink } from '../../src/index.js';
 import { statedRange } from '../support/statedRange.js';
 import { letterTokenizer } from '../support/wordTokenizer.js';
+
+const prepareRow = (...given: Parameters<typeof prepareRowInParts>) => drained(prepareRowInParts(...given));
 
 /** From far below every bound to far above, next to the usual ones, and what is no number. */
 const PROBES = [

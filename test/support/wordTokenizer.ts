@@ -13,6 +13,10 @@ export function letterTokenizer(): Tokenizer {
     hasChatTemplate: true,
     controlToken: () => undefined,
     encode,
+    *encodeInParts(text, options) {
+      yield;
+      return this.encode(text, options);
+    },
     decode,
     stream: () => ({ push: (token) => decode([token]), end: () => '' }),
     text: (token) => decode([token]),
@@ -20,6 +24,10 @@ export function letterTokenizer(): Tokenizer {
     encodeChat: (messages) => {
       if (messages.some(({ role }) => role === 'nobody')) throw new RowError('chat-template', 'no such role');
       return messages.flatMap(({ content }) => encode(typeof content === 'string' ? content : ''));
+    },
+    *encodeChatInParts(messages, options) {
+      yield;
+      return this.encodeChat(messages, options);
     },
   };
 }

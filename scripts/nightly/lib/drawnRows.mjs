@@ -7,11 +7,6 @@ export const FORMATS = ['jsonl', 'text', 'csv', 'tsv', 'parquet', 'openai-batch'
 /** Share of rows that are large, and what they may have: beyond what a line may, too. */
 const LARGE = 0.04;
 const MOST_BYTES = 12 * 2 ** 20;
-/**
- * Texts between these are tokenized at once, within the tokenizer's own limits of time: they are drawn only where all
- * are. Beyond, a text is refused by its length, whatever it takes a letter.
- */
-const [SHORT_TEXT, LONG_TEXT] = [2 ** 13, 2 ** 22];
 
 const filled = (item, bytes) => {
   const pieces = [];
@@ -65,13 +60,11 @@ const PLACES = {
   broken: (json) => `{"prompt":${json}`,
 };
 
-const isText = (kind) => ['letters', 'signs', 'escapes', 'backslashes'].includes(kind);
-
 /** @returns {at, kind, bytes, json, text}: the row as a line of JSON, and a text of that size for other formats */
-export function drawnRow(random, { at, format, kinds, allTexts }) {
+export function drawnRow(random, { at, format, kinds }) {
   const large = random.chance(LARGE);
   const kind = large ? random.pick(kinds ?? Object.keys(VALUES)) : 'small';
-  let bytes = large ? Math.floor(2 ** (10 + random.next() * Math.log2(MOST_BYTES / 1024))) : random.whole(1, 60);
+  const bytes = large ? Math.floor(2 ** (10 + random.next() * Math.log2(MOST_BYTES / 1024))) : random.whole(1, 60);
   if (!large) {
     const small = random.pick([
       `{"id":${at},"tokens":[1,${3 + (at % 250)},9],"maxNewTokens":${random.whole(0, 6)}}`,
@@ -89,14 +82,6 @@ export function drawnRow(random, { at, format, kinds, allTexts }) {
     };
   }
   const place = random.pick(Object.keys(PLACES));
-  if (
-    !allTexts &&
-    (isText(kind) || format !== 'jsonl') &&
-    bytes > SHORT_TEXT &&
-    bytes < LONG_TEXT &&
-    (place !== 'note' || format !== 'jsonl')
-  )
-    bytes = random.chance(0.5) ? SHORT_TEXT : LONG_TEXT + bytes;
   const json = VALUES[kind](bytes);
   const line = format === 'openai-batch' ? request(at, json, random.chance(0.5)) : PLACES[place](json, { at });
   return { at, kind: `${kind} as ${place}`, bytes, json: line, text: json.replace(/[\r\n]/g, ' ') };

@@ -88,7 +88,9 @@ export class AnswerRuns {
       this.host.composed(options, (inFlight, recorder) => {
         const answers = SharedAnswers.of<Kind, Answers[Kind]['result']>(task.kind, recorder, options);
         return {
-          source: madeOf(rows, (input) => answerIntake(input, { task, inFlight, recorder, answers, resultIdentity })),
+          source: madeOf(rows, (input, ended) =>
+            answerIntake(input, { task, inFlight, recorder, answers, resultIdentity, ended }),
+          ),
           answered$: answers.results$,
         };
       });

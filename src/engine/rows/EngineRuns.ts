@@ -138,8 +138,9 @@ export class EngineRuns {
         host: { tokenizer, source },
         resultIdentityKey: identity,
       } = this;
-      const rowsOfRun = madeOf(rows, (input) =>
+      const rowsOfRun = madeOf(rows, (input, ended) =>
         intake(input, {
+          ended,
           options,
           tokenizer,
           limits: source.decoder,

@@ -1,3 +1,5 @@
+import { inTurns } from '../../collections/inTurns.js';
+import type { Work } from '../../regex/drained.js';
 import { RowError } from '../../errors/RowError.js';
 import type { KeptAnswers } from '../../KeptAnswer.js';
 import type { ResultBase } from '../../Results.js';
@@ -38,7 +40,7 @@ export interface PreparedAnswer<Kind extends AnswerKind> {
 export interface AnswerTask<Kind extends AnswerKind> {
   readonly kind: Kind;
   /** @throws RowError for a row that cannot be done; anything else ends the run */
-  prepare(row: Row): PreparedAnswer<Kind> | Promise<PreparedAnswer<Kind>>;
+  prepare(row: Row): Work<PreparedAnswer<Kind> | Promise<PreparedAnswer<Kind>>>;
 }
 
 export interface AnswerIntakeSetup<Kind extends AnswerKind> {
@@ -49,6 +51,8 @@ export interface AnswerIntakeSetup<Kind extends AnswerKind> {
   readonly answers: SharedAnswers<Kind, ResultOf<Kind>>;
   /** The engine's, as one word: answers are kept under it. */
   readonly resultIdentity: string;
+  /** Nobody waits for rows any more. */
+  readonly ended?: AbortSignal | undefined;
 }
 
 /**
@@ -60,13 +64,14 @@ export async function* answerIntake<Kind extends AnswerKind>(
   setup: AnswerIntakeSetup<Kind>,
 ): AsyncGenerator<RunRow<Ordered<ResultOf<Kind>>>, void, undefined> {
   const { task, recorder, answers, resultIdentity } = setup;
+  const parts = { signal: setup.ended, part: <T>(run: () => T): T => recorder.timed(run) };
   let sequence = 0;
   for await (const { input, identity, duplicate, hold } of acceptedRows(rows, setup)) {
     let row: RowIdentity = { ...identity, sequence: sequence++ };
     setup.inFlight.expect(row.sequence, hold);
     try {
       if ('error' in input) throw new RowError(input.error.code, input.error.message);
-      const prepared = await recorder.timed(() => task.prepare(input));
+      const prepared = await inTurns(task.prepare(input), parts);
       if (duplicate) throw new RowError('duplicate-id', duplicateId(identity.id).message);
       const { parameters, tokens, usage, truncated } = prepared;
       if (truncated !== undefined) {

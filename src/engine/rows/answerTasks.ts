@@ -1,3 +1,4 @@
+import { drained, type Work } from '../../regex/drained.js';
 import { found } from '../../arguments/found.js';
 import { isWithin, wholeRange } from '../../arguments/NumberRange.js';
 import { RowError } from '../../errors/RowError.js';
@@ -34,9 +35,9 @@ export function classifyTask(
   priorOf: (labels: readonly string[], text: string, way: PromptWay) => Promise<readonly number[]>,
 ): AnswerTask<'classify'> {
   const rules = { ...setup, escapeSpecialTokens: options.escapeSpecialTokens, end: options.labelEnd };
-  const labels = scoredTexts('labels', options.labels, (given) => {
+  const labels = scoredTexts('labels', options.labels, function* (given) {
     const checked = checkedLabels(given);
-    return { ...checked, tokens: completionTokens('labels', checked.texts, rules) };
+    return { ...checked, tokens: yield* completionTokens('labels', checked.texts, rules) };
   });
   const { labelPrior } = options;
   const given = typeof labelPrior === 'object' ? labelPrior.map(Math.log) : undefined;
@@ -46,14 +47,14 @@ export function classifyTask(
       : undefined;
   return {
     kind: 'classify',
-    prepare: (row) => {
-      const { names, texts, tokens } = labels.of(row);
+    *prepare(row) {
+      const { names, texts, tokens } = yield* labels.of(row);
       if (labelPrior !== undefined && texts !== labels.run?.texts)
         throw new RowError(
           'invalid-parameter',
           'labels: found some of the row, expected those of the run, to which labelPrior belongs',
         );
-      const { tokens: prompt, truncated } = prompted(row, options, tokens, setup);
+      const { tokens: prompt, truncated } = yield* prompted(row, options, tokens, setup);
       checkLengths(prompt, tokens, setup);
       const prepared = (prior: readonly number[] | undefined): PreparedAnswer<'classify'> => ({
         tokens: prompt,
@@ -85,15 +86,15 @@ export function classifyTask(
 /** Completions, and how likely each is behind a row's prompt. @throws UsageError */
 export function scoreTask(options: ScoreOptions, setup: AnswerSetup): AnswerTask<'score'> {
   const rules = { ...setup, escapeSpecialTokens: options.escapeSpecialTokens, end: options.completionEnd };
-  const completions = scoredTexts('completions', options.completions, (given) => ({
-    tokens: completionTokens('completions', checkedCompletions('completions', given), rules),
-  }));
+  const completions = scoredTexts('completions', options.completions, function* (given) {
+    return { tokens: yield* completionTokens('completions', checkedCompletions('completions', given), rules) };
+  });
   const each = options.tokenLogprobs === true;
   return {
     kind: 'score',
-    prepare: (row) => {
-      const { tokens } = completions.of(row);
-      const { tokens: prompt, truncated } = prompted(row, options, tokens, setup);
+    *prepare(row) {
+      const { tokens } = yield* completions.of(row);
+      const { tokens: prompt, truncated } = yield* prompted(row, options, tokens, setup);
       checkLengths(prompt, tokens, setup);
       const many = each ? sum(tokens.map(({ length }) => length)) : 0;
       if (many > ROW_LIMITS.logprobs)
@@ -136,14 +137,14 @@ export function embedTask(
   const { normalize = true, encoding = 'float' } = options;
   return {
     kind: 'embed',
-    prepare: (row) => {
+    *prepare(row) {
       const dimensions = row.dimensions ?? options.dimensions;
       if (!isWithin(dimensions, wholeRange(1, most)))
         throw new RowError(
           'invalid-parameter',
           `dimensions: found ${found(dimensions)}, expected a whole number from 1 to ${most}, those that the model has`,
         );
-      const { tokens, truncated } = prompted(row, options, [], setup);
+      const { tokens, truncated } = yield* prompted(row, options, [], setup);
       checkLengths(tokens, [], setup);
       return {
         tokens,
@@ -165,10 +166,15 @@ export function embedTask(
 function scoredTexts<Scored>(
   name: 'labels' | 'completions',
   given: unknown,
-  read: (given: unknown) => Scored,
-): { readonly run: Scored | undefined; of(row: Row): Scored } {
-  const run = given === undefined ? undefined : forTheRun(() => read(given));
-  return { run, of: (row) => ((row[name] ?? undefined) === undefined && run ? run : read(row[name])) };
+  read: (given: unknown) => Work<Scored>,
+): { readonly run: Scored | undefined; of(row: Row): Work<Scored> } {
+  const run = given === undefined ? undefined : forTheRun(() => drained(read(given)));
+  return {
+    run,
+    *of(row) {
+      return (row[name] ?? undefined) === undefined && run ? run : yield* read(row[name]);
+    },
+  };
 }
 
 /** A row's prompt, of which as much is cut as has to be for what is to stand behind it. @throws RowError */
@@ -177,7 +183,7 @@ function prompted(
   options: AnswerOptions,
   completions: readonly (readonly number[])[],
   { tokenizer, limits }: AnswerSetup,
-): FittedPrompt {
+): Work<FittedPrompt> {
   const most = limits.contextTokens - longestOf(completions) + 1;
   return fittedPrompt(row, options, tokenizer, limits, { most, room: most });
 }

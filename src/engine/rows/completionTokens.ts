@@ -1,3 +1,4 @@
+import type { Work } from '../../regex/drained.js';
 import { found } from '../../arguments/found.js';
 import { RowError } from '../../errors/RowError.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
@@ -21,13 +22,14 @@ const MOST_TOKENS = ROW_LIMITS.rowBytes / tokenBytes([0]);
 
 /**
  * The tokens of each as it goes on behind a prompt, by itself: what is appended to the prompt's. @throws RowError, also
- * for labels whose tokens are the same: no probability could tell them apart
+ * for labels whose tokens are the same: no probability could tell them apart. Stops on the way: there may be many, or
+ * long ones.
  */
-export function completionTokens(
+export function* completionTokens(
   name: string,
   completions: readonly Completion[],
   { tokenizer, limits, escapeSpecialTokens, end = false }: CompletionRules,
-): readonly (readonly number[])[] {
+): Work<readonly (readonly number[])[]> {
   const [last] = tokenizer.endTokens;
   if (end && last === undefined)
     throw new RowError(
@@ -35,12 +37,14 @@ export function completionTokens(
       `${name}: the model has no end token, expected one that can stand behind them`,
     );
   let together = 0;
-  const all = completions.map((completion, at) => {
+  const all: (readonly number[])[] = [];
+  for (const [at, completion] of completions.entries()) {
+    yield;
     const which = `${name}[${at}]`;
     if (typeof completion !== 'string' && completion.length > limits.contextTokens)
       throw tooLong(which, completion.length);
     if (typeof completion === 'string') checkUnits(completion.length, limits, `${which}: found`);
-    const tokens = checkedIds(which, tokensOf(completion), limits.vocabularySize);
+    const tokens = checkedIds(which, yield* tokensOf(completion), limits.vocabularySize);
     if (tokens.length === 0)
       throw new RowError(
         'invalid-parameter',
@@ -52,8 +56,8 @@ export function completionTokens(
     together += tokens.length;
     if (together > MOST_TOKENS)
       throw new RowError('limit', `${name}: found more than ${MOST_TOKENS} tokens together, expected at most so many`);
-    return end && last !== undefined ? [...tokens, last] : tokens;
-  });
+    all.push(end && last !== undefined ? [...tokens, last] : tokens);
+  }
   if (name === 'labels') checkDiffer(completions, all);
   return all;
 
@@ -64,14 +68,14 @@ export function completionTokens(
     );
   }
 
-  function tokensOf(completion: Completion): readonly number[] {
-    return typeof completion === 'string'
-      ? tokenizer.encode(completion, {
-          specialTokens: false,
-          parseSpecial: escapeSpecialTokens !== true,
-          continues: true,
-        })
-      : completion;
+  function* tokensOf(completion: Completion): Work<readonly number[]> {
+    if (typeof completion !== 'string') return completion;
+    const made = tokenizer.encodeInParts(completion, {
+      specialTokens: false,
+      parseSpecial: escapeSpecialTokens !== true,
+      continues: true,
+    });
+    return 'next' in made ? yield* made : made;
   }
 }
 

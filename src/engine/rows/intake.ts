@@ -1,3 +1,4 @@
+import { inTurns } from '../../collections/inTurns.js';
 import { ResponseFormatError, RowError } from '../../errors/RowError.js';
 import type { GeneratedAnswer } from '../../KeptAnswer.js';
 import { StopLists } from '../../model/StopStrings.js';
@@ -31,6 +32,8 @@ export interface IntakeSetup {
   readonly answers: SharedAnswers<'generate', RowResult>;
   /** The engine's, as one word: answers are kept under it. */
   readonly resultIdentity: string;
+  /** Nobody waits for rows any more. */
+  readonly ended?: AbortSignal | undefined;
   /** Of what answers are held to. @throws ResponseFormatError */
   readonly answerFormat: (format: HeldFormat) => Promise<AnswerFormat>;
   /** Makes more of the values of rows that bring no format of their own. */
@@ -58,13 +61,15 @@ export async function* intake(
   // What is wrong with the format of all rows is found before one of them is looked at.
   const runs = heldFormat({}, options);
   if (runs) await setup.answerFormat(runs);
+  const parts = { signal: setup.ended, part: <T>(run: () => T): T => recorder.timed(run) };
   const stopLists = new StopLists();
   /** Of the results. */
   let sequence = 0;
   for await (const { input, identity, duplicate, hold } of accepted) {
     try {
       if ('error' in input) throw new RowError(input.error.code, input.error.message);
-      const prepared = recorder.timed(() => prepareRow(input, options, tokenizer, limits));
+      const work = inTurns(prepareRow(input, options, tokenizer, limits), parts);
+      const prepared = work instanceof Promise ? await work : work;
       const held = prepared.tokens.length + prepared.maxNewTokens - 1;
       const limit = setup.rowLimit();
       if (held > limit.tokens) {

@@ -1,3 +1,4 @@
+import type { Work } from '../../regex/drained.js';
 import { found } from '../../arguments/found.js';
 import { isObject } from '../../arguments/isObject.js';
 import { isWithin, rangeWords, wholeRange, type NumberRange } from '../../arguments/NumberRange.js';
@@ -44,21 +45,27 @@ export interface AdjustingOptions extends TokenLists {
 }
 
 /**
- * The changes of a row's logits that its options ask for; undefined where they ask for none.
+ * The changes of a row's logits that its options ask for; undefined where they ask for none. Stops on the way through
+ * many words, or long ones.
  *
  * @param ends the tokens that end the row
  * @throws RowError for an id that the model has not, or a word of which no token is left
  */
-export function logitAdjustments(
+export function* logitAdjustments(
   { presencePenalty, frequencyPenalty, minNewTokens, logitBias, badWords }: AdjustingOptions,
   ends: ReadonlySet<number>,
   tokenizer: Tokenizer,
   vocabularySize: number,
-): LogitAdjustments | undefined {
+): Work<LogitAdjustments | undefined> {
   const biased = [...logitBias].filter(([, bias]) => bias !== 0);
   for (const [id] of biased) checkKnown(`logitBias[${id}]`, id, vocabularySize);
   if (presencePenalty === 0 && frequencyPenalty === 0 && minNewTokens === 0 && biased.length + badWords.length === 0)
     return undefined;
+  const spelt: (readonly number[])[] = [];
+  for (const [at, word] of badWords.entries()) {
+    for (const spelling of yield* spellings(word, `badWords[${at}]`, tokenizer)) spelt.push(spelling);
+    yield;
+  }
   return {
     presencePenalty,
     frequencyPenalty,
@@ -66,7 +73,7 @@ export function logitAdjustments(
     biases: biased.map(([, bias]) => bias),
     minNewTokens,
     endTokens: minNewTokens === 0 ? [] : [...ends].filter((id) => id < vocabularySize),
-    badWords: badWords.flatMap((word, at) => spellings(word, `badWords[${at}]`, tokenizer)),
+    badWords: spelt,
   };
 }
 
@@ -76,10 +83,13 @@ export function checkKnown(name: string, id: number, vocabularySize: number): vo
 }
 
 /** The tokens of a word where it begins a text and where it follows another word, as far as these differ. */
-function spellings(word: string, name: string, tokenizer: Tokenizer): readonly (readonly number[])[] {
-  const all = [word, ` ${word.trimStart()}`]
-    .map((text) => tokenizer.encode(text, { specialTokens: false, continues: true }))
-    .filter((tokens) => tokens.length > 0);
+function* spellings(word: string, name: string, tokenizer: Tokenizer): Work<readonly (readonly number[])[]> {
+  const all: (readonly number[])[] = [];
+  for (const text of [word, ` ${word.trimStart()}`]) {
+    const made = tokenizer.encodeInParts(text, { specialTokens: false, continues: true });
+    const tokens = 'next' in made ? yield* made : made;
+    if (tokens.length > 0) all.push(tokens);
+  }
   if (all.length === 0) throw wrong(name, word, 'a text of which a token is left');
   return [...new Map(all.map((tokens) => [tokens.join(), tokens])).values()];
 }

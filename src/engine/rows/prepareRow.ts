@@ -1,3 +1,4 @@
+import type { Work } from '../../regex/drained.js';
 import { found } from '../../arguments/found.js';
 import { isWithin, rangeWords, wholeRange, type NumberRange } from '../../arguments/NumberRange.js';
 import { RowError } from '../../errors/RowError.js';
@@ -101,8 +102,13 @@ export function heldFormat(
   return format?.type === 'text' ? undefined : format;
 }
 
-/** Checks a row and encodes its prompt. @throws RowError */
-export function prepareRow(row: Row, options: GenerateOptions, tokenizer: Tokenizer, limits: RowLimits): PreparedRow {
+/** Checks a row and encodes its prompt; stops on the way through a long text. @throws RowError */
+export function* prepareRow(
+  row: Row,
+  options: GenerateOptions,
+  tokenizer: Tokenizer,
+  limits: RowLimits,
+): Work<PreparedRow> {
   const asked = setting('maxNewTokens', row, options);
   const samples = row.samples ?? options.samples;
   const responseFormat = heldFormat(row, options);
@@ -136,7 +142,7 @@ export function prepareRow(row: Row, options: GenerateOptions, tokenizer: Tokeni
     seed: samples === undefined ? setting('seed', row, options) : seedOfSamples(row, options),
     stop,
     stopTokens,
-    adjustments: logitAdjustments(
+    adjustments: yield* logitAdjustments(
       adjusting,
       new Set([...tokenizer.endTokens, ...stopTokens]),
       tokenizer,
@@ -148,7 +154,7 @@ export function prepareRow(row: Row, options: GenerateOptions, tokenizer: Tokeni
   const { contextTokens } = limits;
   // The last sampled token is never computed, so it needs no position.
   const behind = Math.min(asked, Math.max(1, Math.floor(contextTokens / 2))) - 1;
-  const { tokens, truncated } = fittedPrompt(row, options, tokenizer, limits, {
+  const { tokens, truncated } = yield* fittedPrompt(row, options, tokenizer, limits, {
     most: contextTokens,
     room: contextTokens - behind,
   });

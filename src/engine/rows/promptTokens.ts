@@ -1,3 +1,4 @@
+import type { Work } from '../../regex/drained.js';
 import { found } from '../../arguments/found.js';
 import { isObject } from '../../arguments/isObject.js';
 import { RowError } from '../../errors/RowError.js';
@@ -21,13 +22,15 @@ export interface RowLimits {
 /** What decides how a prompt is made. */
 export type MadeOptions = Pick<GenerateOptions, keyof PromptOptions | 'responseFormat' | 'schemaInPrompt'>;
 
-/** The tokens of a row's prompt, whichever way it is given. @throws RowError */
-export function promptTokens(
+/**
+ * The tokens of a row's prompt, whichever way it is given; stops on the way to those of a long text. @throws RowError
+ */
+export function* promptTokens(
   row: Row,
   options: Pick<GenerateOptions, keyof PromptOptions | 'responseFormat' | 'schemaInPrompt'>,
   tokenizer: Tokenizer,
   limits: RowLimits,
-): readonly number[] {
+): Work<readonly number[]> {
   const parseSpecial = options.escapeSpecialTokens !== true;
   const prompt = promptOf(row, options, tokenizer, limits);
   if ('tokens' in prompt) {
@@ -38,10 +41,11 @@ export function promptTokens(
   if ('messages' in prompt) {
     const input = templateInput(row, options);
     checkUnits(unitsOfChat(prompt.messages, input), limits);
-    tokens = tokenizer.encodeChat(prompt.messages, { parseSpecial, ...input });
+    tokens = yield* tokenizer.encodeChatInParts(prompt.messages, { parseSpecial, ...input });
   } else {
     checkUnits(prompt.text.length, limits);
-    tokens = tokenizer.encode(prompt.text, { parseSpecial });
+    const made = tokenizer.encodeInParts(prompt.text, { parseSpecial });
+    tokens = 'next' in made ? yield* made : made;
   }
   if (tokens.length === 0)
     throw new RowError('empty-prompt', 'the prompt has no tokens, and the model has no begin token to start from');

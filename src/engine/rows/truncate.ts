@@ -1,6 +1,7 @@
-import { RowError } from '../../errors/RowError.js';
+import { RowError, type RowErrorCode } from '../../errors/RowError.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { ChatMessage, Tokenizer } from '../../model/Tokenizer.js';
+import type { Work } from '../../regex/drained.js';
 import type { Row, Truncation } from '../../Row.js';
 import { readMessages } from '../../rows/messages.js';
 import { templatePieces } from '../../rows/promptTemplate.js';
@@ -29,6 +30,8 @@ interface Part {
 const NEAR_UNITS = 2 ** 16;
 /** Of what lies beyond, as many at a time become tokens, which are counted. */
 const COUNTED_UNITS = 2 ** 16;
+/** Tokens whose places are found between two turns of others. */
+const PLACES = 2 ** 14;
 /** Attempts to come as near to the room as can be, before halves are tried. */
 const GUESSES = 8;
 
@@ -38,45 +41,46 @@ const GUESSES = 8;
  * @param room for the tokens of one that is cut
  * @throws RowError, also for a prompt that is too long without what may be cut: that is the caller's to say of others
  */
-export function fittedPrompt(
+export function* fittedPrompt(
   row: Row,
   options: MadeOptions,
   tokenizer: Tokenizer,
   limits: RowLimits,
   { most, room }: { readonly most: number; readonly room: number },
-): FittedPrompt {
+): Work<FittedPrompt> {
   const { truncate = 'off' } = options;
-  const made = (of: Row): readonly number[] => promptTokens(of, options, tokenizer, limits);
-  if (truncate === 'off' || room < 1) return { tokens: made(row) };
+  const made = (of: Row): Work<readonly number[]> => promptTokens(of, options, tokenizer, limits);
+  if (truncate === 'off' || room < 1) return { tokens: yield* made(row) };
   if (options.promptTemplate === undefined && promptField(row) === 'tokens') {
     const ids: unknown = row.tokens;
     const length = readable(() => (Array.isArray(ids) ? ids.length : 0));
-    if (length <= most) return { tokens: made(row) };
+    if (length <= most) return { tokens: yield* made(row) };
     const kept = readable(() => keptOf(ids as readonly unknown[], room, truncate));
     return { tokens: checkedTokens(kept, limits.vocabularySize), truncated: length - kept.length };
   }
-  const whole = unlessTooLong(() => made(row));
+  const whole = yield* unless('too-long', made(row));
   if (whole && whole.length <= most) return { tokens: whole };
   const parts = partsOf(row, options);
   const cutter = new Cutter(tokenizer, truncate, options.escapeSpecialTokens !== true);
   let far = 0;
   let current = row;
-  const near = parts.map((part) => {
+  const near: Part[] = [];
+  for (const part of parts) {
     const [text, rest] = cutter.near(
       part.text,
       (ROW_LIMITS.textUnitsPerContextToken * limits.contextTokens + NEAR_UNITS) / part.times,
     );
     current = part.with(current, text);
-    if (!whole) far += part.times * rest();
-    return { ...part, text };
-  });
+    if (!whole) far += part.times * (yield* rest());
+    near.push({ ...part, text });
+  }
   // Of a prompt that is too long as a text it is said so here.
-  let tokens = made(current);
+  let tokens = yield* made(current);
   const all = whole?.length ?? tokens.length + far;
   for (const part of near) {
     if (tokens.length <= room) break;
     const own = current;
-    tokens = cutter.cut(part, room, tokens, (text) => made((current = part.with(own, text))));
+    tokens = yield* cutter.cut(part, room, tokens, (text) => made((current = part.with(own, text))));
   }
   if (tokens.length > room)
     throw new RowError(
@@ -136,11 +140,12 @@ function partsOfMessage(messages: readonly ChatMessage[], at: number, message: C
     .sort((a, b) => b.text.length - a.text.length);
 }
 
-function unlessTooLong(make: () => readonly number[]): readonly number[] | undefined {
+/** The tokens, or undefined where there is this error of the row instead. */
+function* unless(code: RowErrorCode, tokens: Work<readonly number[]>): Work<readonly number[] | undefined> {
   try {
-    return make();
+    return yield* tokens;
   } catch (error) {
-    if (error instanceof RowError && error.rowCode === 'too-long') return undefined;
+    if (error instanceof RowError && error.rowCode === code) return undefined;
     throw error;
   }
 }
@@ -161,22 +166,22 @@ class Cutter {
   ) {}
 
   /** What of a text can matter where so many units do, and how many tokens the rest has, counted in pieces. */
-  near(text: string, units: number): readonly [near: string, rest: () => number] {
-    if (text.length <= units) return [text, () => 0];
+  near(text: string, units: number): readonly [near: string, rest: () => Work<number>] {
+    if (text.length <= units) return [text, () => this.counted(text, 0, 0)];
     const [from, to] = this.gap(text, Math.floor(units / 2), Math.floor(units / 2), Math.floor(units));
-    return [
-      text.slice(0, from) + text.slice(to),
-      () => {
-        let count = 0;
-        for (let at = from; at < to;) {
-          const end = at + COUNTED_UNITS < to ? characterAt(text, at + COUNTED_UNITS).from : to;
-          const next = end > at ? end : to;
-          count += this.encoded(text.slice(at, next)).length;
-          at = next;
-        }
-        return count;
-      },
-    ];
+    return [text.slice(0, from) + text.slice(to), () => this.counted(text, from, to)];
+  }
+
+  private *counted(text: string, from: number, to: number): Work<number> {
+    let count = 0;
+    for (let at = from; at < to;) {
+      const end = at + COUNTED_UNITS < to ? characterAt(text, at + COUNTED_UNITS).from : to;
+      const next = end > at ? end : to;
+      count += (yield* this.encoded(text.slice(at, next))).length;
+      at = next;
+      yield;
+    }
+    return count;
   }
 
   /**
@@ -184,13 +189,13 @@ class Cutter {
    * @param whole those with all of it, which are too many
    * @param made those with so much of it, which are also made last where they are the result
    */
-  cut(
+  *cut(
     { text, times }: Part,
     room: number,
     whole: readonly number[],
-    made: (text: string) => readonly number[],
-  ): readonly number[] {
-    const places = this.places(text);
+    made: (text: string) => Work<readonly number[]>,
+  ): Work<readonly number[]> {
+    const places = yield* this.places(text);
     const count = places.length - 1;
     let [fits, tooMany] = [0, count];
     let best: string | undefined;
@@ -198,7 +203,7 @@ class Cutter {
     for (let step = 0; tooMany - fits > 1; step++) {
       const kept = Math.min(Math.max(guess, fits + 1), tooMany - 1);
       const cut = this.kept(text, places, kept);
-      const tokens = unlessEmpty(() => made(cut)) ?? [];
+      const tokens = (yield* unless('empty-prompt', made(cut))) ?? [];
       if (tokens.length <= room) {
         fits = kept;
         if (tokens.length > 0) best = cut;
@@ -207,7 +212,7 @@ class Cutter {
       const off = room - tokens.length;
       guess = step < GUESSES ? kept + (off > 0 ? Math.floor : Math.ceil)(off / times) : (fits + tooMany) >> 1;
     }
-    return best !== undefined ? made(best) : (unlessEmpty(() => made('')) ?? whole);
+    return best !== undefined ? yield* made(best) : ((yield* unless('empty-prompt', made(''))) ?? whole);
   }
 
   private kept(text: string, places: readonly number[], count: number): string {
@@ -234,31 +239,25 @@ class Cutter {
   }
 
   /** Where each of a text's tokens begins, and where the last one ends. */
-  private places(text: string): readonly number[] {
-    const ids = this.encoded(text);
+  private *places(text: string): Work<readonly number[]> {
+    const ids = yield* this.encoded(text);
     const stream = this.tokenizer.stream();
     const places = [0];
     let decoded = '';
-    for (const id of ids) {
+    for (const [at, id] of ids.entries()) {
       decoded += stream.push(id);
       places.push(decoded.length);
+      if (at % PLACES === PLACES - 1) yield;
     }
     if (decoded + stream.end() === text) return places;
     // Tokens that do not say what they were made of: as if all had as many units.
     return Array.from({ length: ids.length + 1 }, (_, at) => Math.round((at * text.length) / Math.max(1, ids.length)));
   }
 
-  private encoded(text: string): readonly number[] {
-    return this.tokenizer.encode(text, { specialTokens: false, parseSpecial: this.parseSpecial, continues: true });
-  }
-}
-
-function unlessEmpty(make: () => readonly number[]): readonly number[] | undefined {
-  try {
-    return make();
-  } catch (error) {
-    if (error instanceof RowError && error.rowCode === 'empty-prompt') return undefined;
-    throw error;
+  private *encoded(text: string): Work<readonly number[]> {
+    const { parseSpecial } = this;
+    const made = this.tokenizer.encodeInParts(text, { specialTokens: false, parseSpecial, continues: true });
+    return 'next' in made ? yield* made : made;
   }
 }
 

@@ -91,6 +91,11 @@ export const ROW_LIMITS = {
   /** Steps more for each unit of the text. Known tokenizers take up to ten. */
   stepsPerUnit: 512,
   /**
+   * Units of combining marks in a row, not in canonical order, in a text that is normalized: the time for them grows
+   * with their number squared.
+   */
+  marks: 1_024,
+  /**
    * Times that a step may make a text longer, and the normalizer a row as a whole. The most of any known, NFKD, is 18.
    */
   growth: 64,

@@ -1,3 +1,5 @@
+import type { Work } from '../../regex/drained.js';
+import { PART_UNITS } from './parts.js';
 import { Trie } from './Trie.js';
 
 /** A token that is matched in the text as it stands, before any pre-tokenizer. */
@@ -104,12 +106,29 @@ export class AddedTokens {
 
   /** @param accept tokens it refuses stay text, and so does what they cover */
   split(text: string, accept: (token: AddedToken) => boolean): Section[] {
-    const [starts, found] = this.#matches(text);
-    const sections: Section[] = [];
-    let done = 0;
-    let at = 0;
-    // From the back of the lists, which is the front of the text.
-    for (let i = starts.length - 1; i >= 0; i--) {
+    const scan = newScan(text, accept);
+    this.#match(scan, 0);
+    this.#cut(scan, 0);
+    return scan.sections;
+  }
+
+  /** The same, stopping on its way. */
+  *splitInParts(text: string, accept: (token: AddedToken) => boolean): Work<Section[]> {
+    const scan = newScan(text, accept);
+    // Most units take a nanosecond.
+    for (let to = text.length; to > 0; yield) this.#match(scan, (to = Math.max(0, to - 8 * PART_UNITS)));
+    for (let to = scan.starts.length; to > 0; yield) this.#cut(scan, (to = Math.max(0, to - PART_UNITS)));
+    if (scan.done === 0 && scan.sections.length === 0) this.#cut(scan, 0);
+    return scan.sections;
+  }
+
+  /** Makes sections of the matches from that one on; the last ones come first in the text. */
+  #cut(scan: Scan, to: number): void {
+    const { text, accept, starts, found, sections } = scan;
+    let { done, at } = scan;
+    let i = scan.cut;
+    if (i < 0) i = starts.length;
+    while (--i >= to) {
       let start = starts[i] ?? 0;
       const entry = this.#entries[found[i] ?? -1];
       if (start < at || entry === undefined) continue;
@@ -124,26 +143,45 @@ export class AddedTokens {
       done = end;
       at = end;
     }
-    if (done < text.length) sections.push({ text: text.slice(done), start: done });
-    return sections;
+    if (to === 0 && done < text.length) sections.push({ text: text.slice(done), start: done });
+    [scan.done, scan.at, scan.cut] = [done, at, to];
   }
 
-  /** Where tokens begin, the last place first, and which is the longest there. */
-  #matches(text: string): [starts: number[], entries: number[]] {
-    const starts: number[] = [];
-    const entries: number[] = [];
-    let node = 0;
-    for (let at = text.length - 1; at >= 0; at--) {
+  /** Finds where tokens begin, down to that place, and which is the longest there. */
+  #match(scan: Scan, to: number): void {
+    const { text, starts, found } = scan;
+    let { node } = scan;
+    for (let at = scan.matched - 1; at >= to; at--) {
       const unit = text.charCodeAt(at);
       if (node === 0 && this.#ends[unit] === 0) continue;
       node = this.#step(node, unit);
       const longest = this.#longest[node] ?? -1;
       if (longest < 0) continue;
       starts.push(at);
-      entries.push(longest);
+      found.push(longest);
     }
-    return [starts, entries];
+    [scan.node, scan.matched] = [node, to];
   }
+}
+
+/** A text in which tokens are looked for, and how far that is. */
+interface Scan {
+  readonly text: string;
+  readonly accept: (token: AddedToken) => boolean;
+  /** Where tokens begin, the last place first, and which is the longest there. */
+  readonly starts: number[];
+  readonly found: number[];
+  readonly sections: Section[];
+  matched: number;
+  node: number;
+  /** Matches from this one on have been cut at; -1 at first. */
+  cut: number;
+  done: number;
+  at: number;
+}
+
+function newScan(text: string, accept: (token: AddedToken) => boolean): Scan {
+  return { text, accept, starts: [], found: [], sections: [], matched: text.length, node: 0, cut: -1, done: 0, at: 0 };
 }
 
 function isBlank(text: string, at: number): boolean {

@@ -1,5 +1,6 @@
 import { isNativeError } from 'node:util/types';
 import { RowError } from '../../errors/RowError.js';
+import type { Work } from '../../regex/drained.js';
 import { StepLimit, Steps } from '../../regex/Steps.js';
 import type { Fields } from '../files/Fields.js';
 import { ROW_LIMITS } from '../files/limits.js';
@@ -25,6 +26,15 @@ export class Guard {
   row<T>(units: number, work: () => T): T {
     try {
       return this.run(units, work);
+    } catch (error) {
+      throw this.rowError(error);
+    }
+  }
+
+  /** The same of work that stops on its way: what is done meanwhile has steps of its own. @throws RowError 'limit' */
+  *rowInParts<T>(units: number, work: Work<T>): Work<T> {
+    try {
+      return yield* this.runInParts(units, work);
     } catch (error) {
       throw this.rowError(error);
     }
@@ -56,6 +66,25 @@ export class Guard {
       return work();
     } finally {
       this.#steps = undefined;
+    }
+  }
+
+  /** `run` for work that stops on its way. @throws StepLimit, LimitError */
+  *runInParts<T>(units: number, work: Work<T>): Work<T> {
+    if (this.#steps) return yield* work;
+    const steps = new Steps(ROW_LIMITS.steps + units * ROW_LIMITS.stepsPerUnit);
+    let { field } = this;
+    for (;;) {
+      [this.#steps, this.field] = [steps, field];
+      let part;
+      try {
+        part = work.next();
+      } finally {
+        this.#steps = undefined;
+      }
+      if (part.done === true) return part.value;
+      ({ field } = this);
+      yield;
     }
   }
 

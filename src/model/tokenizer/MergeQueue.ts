@@ -1,3 +1,6 @@
+import type { Work } from '../../regex/drained.js';
+import { PART_UNITS } from './parts.js';
+
 /** What a model knows about two neighbouring symbols of the text that is being merged. */
 export interface Merger {
   /** Lower merges first; -1: these two never merge. `left` and `right` are positions, as given to `mergeAll`. */
@@ -21,6 +24,24 @@ export class MergeQueue {
 
   /** @returns the positions of the symbols that are left, in order: a view that is valid until the next call */
   mergeAll(count: number, merger: Merger): Int32Array {
+    this.#begin(count);
+    this.#offerAll(0, count - 1, merger);
+    this.#merge(POSITIONS, merger);
+    return this.#left(count);
+  }
+
+  /** The same, stopping on its way; no other call may come between. */
+  *mergeInParts(count: number, merger: Merger): Work<Int32Array> {
+    this.#begin(count);
+    for (let from = 0; from < count - 1; from += PART_UNITS) {
+      this.#offerAll(from, Math.min(from + PART_UNITS, count - 1), merger);
+      yield;
+    }
+    while (this.#merge(PART_UNITS, merger)) yield;
+    return this.#left(count);
+  }
+
+  #begin(count: number): void {
     if (this.#next.length < count) {
       this.#previous = new Int32Array(count * 2);
       this.#next = new Int32Array(count * 2);
@@ -32,8 +53,18 @@ export class MergeQueue {
       previous[i] = i - 1;
       next[i] = i + 1 < count ? i + 1 : -1;
     }
-    for (let i = 0; i + 1 < count; i++) this.#offer(i, merger.rank(i, i + 1));
-    while (this.#size > 0) {
+  }
+
+  #offerAll(from: number, to: number, merger: Merger): void {
+    for (let i = from; i < to; i++) this.#offer(i, merger.rank(i, i + 1));
+  }
+
+  /** Takes up to `most` entries. @returns whether there may be more */
+  #merge(most: number, merger: Merger): boolean {
+    const previous = this.#previous;
+    const next = this.#next;
+    for (let taken = 0; this.#size > 0; taken++) {
+      if (taken >= most) return true;
       const entry = this.#pop();
       const left = entry % POSITIONS;
       const right = next[left] ?? -1;
@@ -50,7 +81,13 @@ export class MergeQueue {
       const before = previous[left] ?? -1;
       if (before >= 0) this.#offer(before, merger.rank(before, left));
     }
-    // Every position that is left is at least its index in the result, so the list can be written over `previous`.
+    return false;
+  }
+
+  /** Every position that is left is at least its index in the result: the list is written over `previous`. */
+  #left(count: number): Int32Array {
+    const previous = this.#previous;
+    const next = this.#next;
     let left = 0;
     for (let i = count > 0 ? 0 : -1; i >= 0; i = next[i] ?? -1) previous[left++] = i;
     return previous.subarray(0, left);

@@ -1,15 +1,20 @@
+import { type Work, valueOf } from '../../regex/drained.js';
 import { compilePattern } from './compilePattern.js';
 import { foundInFile } from '../../arguments/found.js';
-import { checkGrowth, replaceMatches } from './growth.js';
+import { checkGrowth, replaceInParts } from './growth.js';
 import type { Guard } from './Guard.js';
 import { PrecompiledNormalizer } from './huggingFace.js';
+import { composed, PART_UNITS, rewritten } from './parts.js';
 
 /** @param continues whether the text goes on behind another: what marks the beginning of one is left alone then */
-type Step = (text: string, continues: boolean) => string;
+type Step = (text: string, continues: boolean) => string | Work<string>;
 
 export interface Normalizer {
-  /** @param continues whether `text` goes on where another ended, and is not a text's beginning. Default false */
-  normalize(text: string, continues?: boolean): string;
+  /**
+   * At once for a short text, stopping on its way through a long one.
+   * @param continues whether `text` goes on where another ended, and is not a text's beginning. Default false
+   */
+  normalize(text: string, continues?: boolean): string | Work<string>;
 }
 
 const KNOWN =
@@ -19,13 +24,28 @@ const KNOWN =
 export function createNormalizer(guard: Guard, value: unknown): Normalizer {
   const steps: Step[] = [];
   collect(guard, 'normalizer', value, steps);
+  const count = (text: string, made: string): void => {
+    checkGrowth('normalizer', text.length, made.length);
+  };
+  function* inParts(text: string, continues: boolean): Work<string> {
+    let result = text;
+    for (const step of steps) {
+      guard.steps.take(result.length);
+      yield;
+      const made = step(result, continues);
+      result = typeof made === 'string' ? made : yield* made;
+      count(text, result);
+    }
+    return result;
+  }
   return {
     normalize: (text, continues = false) => {
+      if (text.length > PART_UNITS) return inParts(text, continues);
       let result = text;
       for (const step of steps) {
         guard.steps.take(result.length);
-        result = step(result, continues);
-        checkGrowth('normalizer', text.length, result.length);
+        result = valueOf(step(result, continues));
+        count(text, result);
       }
       return result;
     },
@@ -51,7 +71,7 @@ function collect(guard: Guard, field: string, value: unknown, steps: Step[], dep
     case 'NFKC':
     case 'NFKD': {
       const form = config.type;
-      add((text) => text.normalize(form));
+      add((text) => composed(text, form));
       return;
     }
     case 'Lowercase':
@@ -64,7 +84,7 @@ function collect(guard: Guard, field: string, value: unknown, steps: Step[], dep
       return;
     }
     case 'StripAccents':
-      add((text) => text.replace(/\p{Mn}/gu, ''));
+      add((text) => rewritten(text, (part) => part.replace(/\p{Mn}/gu, '')));
       return;
     case 'Prepend': {
       const prefix = fields.replacement(`${field}.prepend`, config.prepend);
@@ -77,7 +97,7 @@ function collect(guard: Guard, field: string, value: unknown, steps: Step[], dep
       const content = fields.replacement(`${field}.content`, config.content);
       add((text) => {
         guard.field = pattern.field;
-        return replaceMatches(text, pattern, content, guard.steps);
+        return replaceInParts(text, pattern, content, guard.steps);
       });
       return;
     }
@@ -91,9 +111,11 @@ function collect(guard: Guard, field: string, value: unknown, steps: Step[], dep
     }
     case 'Nmt':
       add((text) =>
-        text
-          .replace(/[\u0001-\u0008\u000B\u000E-\u001F\u007F\u008F\u009F]/g, '')
-          .replace(/[\u0009\u000A\u000C\u000D\u1680\u200B-\u200F\u2028\u2029\u2581\uFEFF\uFFFD]/g, ' '),
+        rewritten(text, (part) =>
+          part
+            .replace(/[\u0001-\u0008\u000B\u000E-\u001F\u007F\u008F\u009F]/g, '')
+            .replace(/[\u0009\u000A\u000C\u000D\u1680\u200B-\u200F\u2028\u2029\u2581\uFEFF\uFFFD]/g, ' '),
+        ),
       );
       return;
     default:

@@ -1,12 +1,14 @@
+import { drained, type Work, valueOf } from '../../regex/drained.js';
 import { RowError } from '../../errors/RowError.js';
 import { ROW_LIMITS, TOKENIZER_LIMITS } from '../files/limits.js';
-import type { ChatMessage, ReasoningMarks, TemplateInput, Tokenizer } from '../Tokenizer.js';
+import type { ChatMessage, EncodeOptions, ReasoningMarks, TemplateInput, Tokenizer } from '../Tokenizer.js';
 import { type AddedToken, AddedTokens, type Section } from './AddedTokens.js';
 import { type ChatTemplate, unitsOfChat } from './ChatTemplate.js';
 import type { Decoder, DecodeStage } from './decoders.js';
 import { checkGrowth, LimitError } from './growth.js';
 import type { Guard } from './Guard.js';
 import type { Normalizer } from './Normalizer.js';
+import { PART_UNITS } from './parts.js';
 import type { Place, PreTokenizer } from './PreTokenizer.js';
 import { sectionsOfChat } from './sectionsOfChat.js';
 import type { Part } from './TokenBytes.js';
@@ -34,6 +36,8 @@ export interface TokenizerParts {
 const ANY = (): boolean => true;
 /** Steps that real decoders have at most: so many times may an answer as long as it may be go through one. */
 const USUAL_STEPS = 8;
+/** Units that take as long as a token that is found, or a short text between two. */
+const SECTION_UNITS = 32;
 const NOT_SPECIAL = (token: AddedToken): boolean => !token.special;
 
 /**
@@ -84,53 +88,116 @@ export class PartsTokenizer implements Tokenizer {
     return this.#parts.chatTemplate !== undefined;
   }
 
-  encode(
-    text: string,
-    options: { specialTokens?: boolean; parseSpecial?: boolean; continues?: boolean } = {},
-  ): number[] {
-    const { prefix, suffix } = this.#parts;
-    const specialTokens = options.specialTokens ?? true;
-    const accept = (options.parseSpecial ?? true) ? ANY : NOT_SPECIAL;
-    const out = this.#guard.row(text.length, () => {
-      const tokens: number[] = specialTokens ? [...prefix] : [];
-      this.#guard.field = 'added_tokens';
-      this.#encodeSections(this.#verbatim.split(wellFormed(text), accept), {
-        accept,
-        begins: options.continues === true ? 'continues' : 'first',
-        out: tokens,
-        units: text.length,
-        normalized: 0,
-      });
-      return tokens;
-    });
-    if (specialTokens) for (const id of suffix) out.push(id);
-    return out;
+  encode(text: string, options?: EncodeOptions): number[] {
+    return valueOf(this.encodeInParts(text, options));
   }
 
-  #encodeSections(sections: readonly Section[], encoding: Encoding): void {
+  encodeInParts(text: string, options: EncodeOptions = {}): number[] | Work<number[]> {
+    const { prefix, suffix } = this.#parts;
+    const specialTokens = options.specialTokens ?? true;
+    const encoding: Encoding = {
+      accept: (options.parseSpecial ?? true) ? ANY : NOT_SPECIAL,
+      begins: options.continues === true ? 'continues' : 'first',
+      out: specialTokens ? [...prefix] : [],
+      units: text.length,
+      normalized: 0,
+    };
+    const end = specialTokens ? suffix : [];
+    if (text.length > PART_UNITS)
+      return this.#guard.rowInParts(text.length, this.#encodeLong(wellFormed(text), encoding, end));
+    return this.#guard.row(text.length, () => {
+      this.#guard.field = 'added_tokens';
+      for (const section of this.#verbatim.split(wellFormed(text), encoding.accept))
+        this.#encodeSection(section, encoding);
+      for (const id of end) encoding.out.push(id);
+      return encoding.out;
+    });
+  }
+
+  *#encodeLong(text: string, encoding: Encoding, end: readonly number[]): Work<number[]> {
+    this.#guard.field = 'added_tokens';
+    yield* this.#encodeSections(yield* this.#verbatim.splitInParts(text, encoding.accept), encoding);
+    for (const id of end) encoding.out.push(id);
+    return encoding.out;
+  }
+
+  *#encodeSections(sections: readonly Section[], encoding: Encoding): Work<void> {
+    let worked = 0;
     for (const section of sections) {
-      if ('token' in section) encoding.out.push(section.token.id);
-      else this.#encodeText(section.text, section.start === 0 ? encoding.begins : 'within', encoding);
+      // A section has its own price, however short it is.
+      worked += SECTION_UNITS;
+      if ('text' in section && section.text.length > PART_UNITS) yield* this.#encodeLongText(section, encoding);
+      else worked += this.#encodeSection(section, encoding);
+      if (worked < PART_UNITS) continue;
+      worked = 0;
+      yield;
     }
   }
 
-  #encodeText(text: string, place: Place, encoding: Encoding): void {
+  /** @returns its units */
+  #encodeSection(section: Section, encoding: Encoding): number {
+    if ('token' in section) {
+      encoding.out.push(section.token.id);
+      return 0;
+    }
     const { normalizer, preTokenizer, model } = this.#parts;
     const { accept, out } = encoding;
-    const normalized = normalizer.normalize(text, place === 'continues');
-    // Each text between two tokens may grow like a row of its own, and there may be very many of them.
-    encoding.normalized += normalized.length;
-    checkGrowth('normalizer', encoding.units, encoding.normalized);
+    const place = section.start === 0 ? encoding.begins : 'within';
+    const normalized = valueOf(normalizer.normalize(section.text, place === 'continues'));
+    countNormalized(encoding, normalized);
     for (const part of this.#normalized.size === 0
       ? [{ text: normalized, start: 0 }]
       : this.#normalized.split(normalized, accept)) {
       if ('token' in part) out.push(part.token.id);
       else if (part.text !== '') {
-        const pieces = preTokenizer.split(part.text, part.start === 0 ? place : 'within');
+        const pieces = valueOf(preTokenizer.split(part.text, part.start === 0 ? place : 'within'));
         this.#guard.field = 'model';
         for (const piece of pieces) model.encode(piece, out);
       }
     }
+    return normalized.length;
+  }
+
+  *#encodeLongText({ text, start }: { readonly text: string; readonly start: number }, encoding: Encoding): Work<void> {
+    const { normalizer, preTokenizer } = this.#parts;
+    const { accept, out } = encoding;
+    const place = start === 0 ? encoding.begins : 'within';
+    const made = normalizer.normalize(text, place === 'continues');
+    const normalized = typeof made === 'string' ? made : yield* made;
+    countNormalized(encoding, normalized);
+    const parts =
+      this.#normalized.size === 0
+        ? [{ text: normalized, start: 0 }]
+        : yield* this.#normalized.splitInParts(normalized, accept);
+    for (const part of parts) {
+      yield;
+      if ('token' in part) out.push(part.token.id);
+      else if (part.text !== '') {
+        const cut = preTokenizer.split(part.text, part.start === 0 ? place : 'within');
+        const pieces = 'next' in cut ? yield* cut : cut;
+        this.#guard.field = 'model';
+        for (let at = 0; at < pieces.length; yield) {
+          at = this.#encodePieces(pieces, at, out);
+          const long = pieces[at];
+          if (long === undefined || long.length <= PART_UNITS) continue;
+          yield* this.#parts.model.encodeInParts(long, out);
+          at += 1;
+        }
+      }
+    }
+  }
+
+  /** Encodes pieces from one on, until it is time to stop or a long one comes. @returns the next one */
+  #encodePieces(pieces: readonly string[], from: number, out: number[]): number {
+    const { model } = this.#parts;
+    let worked = 0;
+    for (let at = from; at < pieces.length; at++) {
+      const piece = pieces[at] ?? '';
+      if (worked + piece.length > PART_UNITS) return at;
+      worked += piece.length + 1;
+      model.encode(piece, out);
+    }
+    return pieces.length;
   }
 
   decode(tokens: readonly number[], options: { skipSpecial?: boolean } = {}): string {
@@ -185,21 +252,30 @@ export class PartsTokenizer implements Tokenizer {
     return template.render(messages, input);
   }
 
-  encodeChat(
+  encodeChat(messages: readonly ChatMessage[], options?: TemplateInput & { parseSpecial?: boolean }): number[] {
+    return drained(this.encodeChatInParts(messages, options));
+  }
+
+  *encodeChatInParts(
     messages: readonly ChatMessage[],
     { parseSpecial = true, ...input }: TemplateInput & { parseSpecial?: boolean } = {},
-  ): number[] {
-    if (parseSpecial) return this.encode(this.renderChat(messages, input), { specialTokens: false });
+  ): Work<number[]> {
     const plain = this.renderChat(messages, input);
-    return this.#guard.row(unitsOfChat(messages, input), () => this.#encodeAsData(messages, input, plain));
+    yield;
+    if (parseSpecial) {
+      const ids = this.encodeInParts(plain, { specialTokens: false });
+      return 'next' in ids ? yield* ids : ids;
+    }
+    const units = unitsOfChat(messages, input);
+    return yield* this.#guard.rowInParts(units, this.#encodeAsData(messages, input, plain));
   }
 
   /** Encodes a conversation whose messages are data: of control tokens only the template's own count. */
-  #encodeAsData(messages: readonly ChatMessage[], input: TemplateInput, plain: string): number[] {
+  *#encodeAsData(messages: readonly ChatMessage[], input: TemplateInput, plain: string): Work<number[]> {
     const out: number[] = [];
     const control = (this.#control ??= new AddedTokens(this.#parts.addedTokens.filter((token) => token.special)));
     const encoding: Encoding = { accept: NOT_SPECIAL, begins: 'first', out, units: plain.length, normalized: 0 };
-    for (const section of sectionsOfChat(
+    for (const section of yield* sectionsOfChat(
       (marked) => this.renderChat(marked.messages, marked.input),
       { messages, input },
       plain,
@@ -208,8 +284,8 @@ export class PartsTokenizer implements Tokenizer {
       if ('token' in section) out.push(section.token.id);
       else {
         // User-defined tokens still match in data; only the row's true beginning counts as such.
-        const sections = this.#verbatim.split(wellFormed(section.text), NOT_SPECIAL);
-        this.#encodeSections(
+        const sections = yield* this.#verbatim.splitInParts(wellFormed(section.text), NOT_SPECIAL);
+        yield* this.#encodeSections(
           sections.map((part) => ('token' in part ? part : { text: part.text, start: part.start + section.start })),
           encoding,
         );
@@ -231,6 +307,12 @@ interface Encoding {
   normalized: number;
 }
 
+/** Each text between two tokens may grow like a row of its own, and there may be very many of them. */
+function countNormalized(encoding: Encoding, { length }: string): void {
+  encoding.normalized += length;
+  checkGrowth('normalizer', encoding.units, encoding.normalized);
+}
+
 /**
  * What added tokens are looked for as, in normalized text. @throws LimitError where that is more than the automaton may
  * have memory for
@@ -239,7 +321,7 @@ function normalizedContent(normalizer: Normalizer): (token: AddedToken) => strin
   const most = TOKENIZER_LIMITS.addedTokenUnits;
   let units = 0;
   return ({ content }) => {
-    const normalized = normalizer.normalize(content);
+    const normalized = valueOf(normalizer.normalize(content));
     units += normalized.length;
     if (units > most)
       throw new LimitError(

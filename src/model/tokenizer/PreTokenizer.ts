@@ -1,11 +1,13 @@
+import { type Work, valueOf } from '../../regex/drained.js';
 import { toByteLevel } from './byteLevel.js';
 import { compilePattern, type Pattern } from './compilePattern.js';
 import { foundInFile } from '../../arguments/found.js';
 import type { Fields, JsonObject } from '../files/Fields.js';
 import { checkGrowth } from './growth.js';
 import type { Guard } from './Guard.js';
+import { PART_UNITS, rewritten } from './parts.js';
 import { GPT2 } from './patterns.js';
-import { split, type SplitBehavior } from './split.js';
+import { split, type SplitBehavior, splitInParts } from './split.js';
 
 /**
  * Where a piece stands: at the very beginning of the row; anywhere else; or where it goes on without a gap from a text
@@ -13,17 +15,27 @@ import { split, type SplitBehavior } from './split.js';
  */
 export type Place = 'first' | 'within' | 'continues';
 
-/** One step cuts or rewrites pieces. */
-type Step = (piece: string, place: Place) => readonly string[];
+type Pieces = readonly string[];
+
+/** One step cuts or rewrites pieces. What takes long for a long piece stops on its way. */
+type Step = (piece: string, place: Place) => Pieces | Work<Pieces>;
 
 export interface PreTokenizer {
-  /** @param place of `text`: what stands behind a special token is not the first */
-  split(text: string, place: Place): readonly string[];
+  /**
+   * At once for a short text, stopping on its way through a long one.
+   * @param place of `text`: what stands behind a special token is not the first
+   */
+  split(text: string, place: Place): Pieces | Work<Pieces>;
   /** Pieces have yet to be written in GPT-2's alphabet: left to the model, so that a cached piece need not be. */
   readonly byteLevelLast: boolean;
 }
 
-const BYTE_LEVEL: Step = (piece) => [toByteLevel(piece)];
+const BYTE_LEVEL: Step = (piece) => (piece.length > PART_UNITS ? longToByteLevel(piece) : [toByteLevel(piece)]);
+
+function* longToByteLevel(piece: string): Work<Pieces> {
+  const written = rewritten(piece, toByteLevel);
+  return [typeof written === 'string' ? written : yield* written];
+}
 
 /** tokenizers' `\w+|[^\w\s]+`. To Rust, whose `\w` it is there, joiners belong to words; to Oniguruma they do not. */
 const WORDS_AND_SIGNS = '[\\w\u200c\u200d]+|[^\\w\u200c\u200d\\s]+';
@@ -52,26 +64,66 @@ export function createPreTokenizer(guard: Guard, value: unknown): PreTokenizer {
   collect(guard, 'pre_tokenizer', value, { steps, removing });
   const byteLevelLast = steps.at(-1) === BYTE_LEVEL;
   if (byteLevelLast) steps.pop();
+  /** Whether what a step made of a text that went on behind another one still does. */
+  const goesOn = (step: Step, place: Place, [before = '']: Pieces, [after = '']: Pieces): Place =>
+    place === 'continues' && removing.has(step) && !before.startsWith(after) ? 'within' : place;
+  const unitsOf = (text: string, pieces: Pieces, units: number): number => {
+    if (pieces.length <= MANY_PIECES) return units;
+    const all = sizeOf(pieces);
+    checkGrowth('pre_tokenizer', text.length, all);
+    return all;
+  };
+  function* inParts(text: string, given: Place): Work<Pieces> {
+    let place = given;
+    let pieces: Pieces = [text];
+    let units = text.length;
+    for (const step of steps) {
+      guard.steps.take(units);
+      const [only] = pieces;
+      if (pieces.length === 1 && only !== undefined) {
+        const made = step(only, place);
+        const cut = 'next' in made ? yield* made : made;
+        place = goesOn(step, place, pieces, cut);
+        pieces = cut;
+        continue;
+      }
+      const cut: string[] = [];
+      let worked = 0;
+      for (const [i, piece] of pieces.entries()) {
+        const made = step(piece, i === 0 ? place : 'within');
+        for (const part of 'next' in made ? yield* made : made) cut.push(part);
+        worked += piece.length;
+        if (worked < PART_UNITS) continue;
+        worked = 0;
+        yield;
+      }
+      units = unitsOf(text, cut, units);
+      place = goesOn(step, place, pieces, cut);
+      pieces = cut;
+    }
+    return pieces;
+  }
   return {
     byteLevelLast,
     split: (text, given) => {
+      if (text.length > PART_UNITS) return inParts(text, given);
       let place = given;
-      let pieces: readonly string[] = [text];
+      let pieces: Pieces = [text];
       let units = text.length;
       for (const step of steps) {
         guard.steps.take(units);
-        const [before = ''] = pieces;
+        const before = pieces;
         const only = pieces.length === 1 ? pieces[0] : undefined;
-        if (only !== undefined) pieces = step(only, place);
+        if (only !== undefined) pieces = valueOf(step(only, place));
         else {
           const cut: string[] = [];
-          pieces.forEach((piece, i) => {
-            for (const part of step(piece, i === 0 ? place : 'within')) cut.push(part);
+          before.forEach((piece, i) => {
+            for (const part of valueOf(step(piece, i === 0 ? place : 'within'))) cut.push(part);
           });
           pieces = cut;
-          if (pieces.length > MANY_PIECES) checkGrowth('pre_tokenizer', text.length, (units = sizeOf(pieces)));
+          units = unitsOf(text, pieces, units);
         }
-        if (place === 'continues' && removing.has(step) && !before.startsWith(pieces[0] ?? '')) place = 'within';
+        place = goesOn(step, place, before, pieces);
       }
       return pieces;
     },
@@ -97,7 +149,7 @@ function collect(guard: Guard, field: string, value: unknown, collected: Collect
   const cut = (pattern: Pattern, how: SplitBehavior, invert = false): void => {
     const step: Step = (piece) => {
       guard.field = pattern.field;
-      return split(piece, pattern, how, invert, guard.steps);
+      return cutAt(piece, pattern, how, invert, guard);
     };
     steps.push(step);
     if (how === 'Removed') removing.add(step);
@@ -154,6 +206,16 @@ function collect(guard: Guard, field: string, value: unknown, collected: Collect
   }
 }
 
+function cutAt(
+  piece: string,
+  pattern: Pattern,
+  how: SplitBehavior,
+  invert: boolean,
+  { steps }: Guard,
+): Pieces | Work<Pieces> {
+  return (piece.length > PART_UNITS ? splitInParts : split)(piece, pattern, how, invert, steps);
+}
+
 /** Unicode's punctuation and ASCII's: the symbols `$+<=>^\`|~` are punctuation only to the latter. */
 const PUNCTUATION: Pattern = { field: 'pre_tokenizer', regex: /[\p{P}!-/:-@[-`{-~]/gu };
 
@@ -168,7 +230,7 @@ function metaspace(guard: Guard, field: string, config: JsonObject, steps: Step[
   });
   if (fields.flag(`${field}.split`, config.split, true)) {
     const pattern = compilePattern(fields, `${field}.replacement`, { String: replacement });
-    steps.push((piece) => split(piece, pattern, 'MergedWithNext', false, guard.steps));
+    steps.push((piece) => cutAt(piece, pattern, 'MergedWithNext', false, guard));
   }
 }
 

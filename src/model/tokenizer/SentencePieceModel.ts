@@ -1,6 +1,8 @@
-import { byteTokenName } from './BpeModel.js';
+import type { Work } from '../../regex/drained.js';
+import { byteTokens } from './BpeModel.js';
 import type { Guard } from './Guard.js';
 import { MergeQueue, type Merger } from './MergeQueue.js';
+import { PART_UNITS } from './parts.js';
 import type { Steps } from '../../regex/Steps.js';
 import type { TokenModel } from './TokenModel.js';
 
@@ -32,6 +34,7 @@ export class SentencePieceModel implements TokenModel, Merger {
   readonly #longestPiece: number;
   readonly #queue = new MergeQueue();
   readonly #utf8 = new TextEncoder();
+  readonly #byteTokens: readonly (number | undefined)[];
   #text = '';
   #steps: Steps | undefined;
   #starts = new Int32Array(64);
@@ -39,8 +42,15 @@ export class SentencePieceModel implements TokenModel, Merger {
   /** How unused pieces of the current text came about. */
   #halves = new Map<string, readonly [string, string]>();
 
-  constructor(options: SentencePieceOptions) {
+  /** @param other has the same options: its tables serve both, the buffers are each one's own */
+  constructor(options: SentencePieceOptions, other?: SentencePieceModel) {
     this.#options = options;
+    this.#byteTokens = other ? other.#byteTokens : byteTokens(options.vocabulary);
+    if (other) {
+      this.#rankOfId = other.#rankOfId;
+      this.#longestPiece = other.#longestPiece;
+      return;
+    }
     const distinct = Float64Array.from(new Set(Array.from(options.pieces.values(), (id) => options.scores[id] ?? 0)))
       .sort()
       .reverse();
@@ -55,6 +65,24 @@ export class SentencePieceModel implements TokenModel, Merger {
   }
 
   encode(piece: string, out: number[]): void {
+    const count = this.#begin(piece);
+    for (const position of this.#queue.mergeAll(count, this)) this.#emitAt(position, out);
+  }
+
+  encodeInParts(piece: string, out: number[]): Work<void> {
+    return new SentencePieceModel(this.#options, this).#encodeInParts(piece, out);
+  }
+
+  *#encodeInParts(piece: string, out: number[]): Work<void> {
+    const left = yield* this.#queue.mergeInParts(this.#begin(piece), this);
+    for (let at = 0; at < left.length; yield) {
+      const end = Math.min(left.length, at + PART_UNITS);
+      for (; at < end; at++) this.#emitAt(left[at] ?? 0, out);
+    }
+  }
+
+  /** @returns the number of the piece's characters */
+  #begin(piece: string): number {
     this.#text = piece;
     this.#steps = this.#options.guard?.steps;
     this.#halves.clear();
@@ -68,8 +96,11 @@ export class SentencePieceModel implements TokenModel, Merger {
       at += (piece.codePointAt(at) ?? 0) > 0xffff ? 2 : 1;
       this.#ends[count] = at;
     }
-    for (const position of this.#queue.mergeAll(count, this))
-      this.#emit(piece.slice(this.#starts[position], this.#ends[position]), out);
+    return count;
+  }
+
+  #emitAt(position: number, out: number[]): void {
+    this.#emit(this.#text.slice(this.#starts[position], this.#ends[position]), out);
   }
 
   rank(left: number, right: number): number {
@@ -103,7 +134,7 @@ export class SentencePieceModel implements TokenModel, Merger {
     } else if (id !== undefined) {
       out.push(id);
     } else {
-      const bytes = Array.from(this.#utf8.encode(symbol), (byte) => this.#options.vocabulary.get(byteTokenName(byte)));
+      const bytes = Array.from(this.#utf8.encode(symbol), (byte) => this.#byteTokens[byte]);
       if (bytes.every((byte) => byte !== undefined)) out.push(...bytes);
       else if (this.#options.unknownToken !== undefined) out.push(this.#options.unknownToken);
     }

@@ -1,3 +1,6 @@
+import type { Work } from '../../regex/drained.js';
+import { PART_UNITS } from './parts.js';
+
 /** Splits one piece of text (a word, as the pre-tokenizer made it) into token ids. */
 export interface TokenModel {
   /**
@@ -5,6 +8,8 @@ export interface TokenModel {
    * unknown token.
    */
   encode(piece: string, out: number[]): void;
+  /** The same of a long piece, stopping on the way. */
+  encodeInParts(piece: string, out: number[]): Work<void>;
 }
 
 /** Longer pieces are rare and would let one row fill the cache. */
@@ -22,6 +27,11 @@ export class CachedModel implements TokenModel {
 
   constructor(model: TokenModel) {
     this.#model = model;
+  }
+
+  *encodeInParts(piece: string, out: number[]): Work<void> {
+    if (piece.length > LONGEST_PIECE) yield* this.#model.encodeInParts(piece, out);
+    else this.encode(piece, out);
   }
 
   encode(piece: string, out: number[]): void {
@@ -57,15 +67,30 @@ export function wordByWord(model: TokenModel, pieces: Iterable<string>): TokenMo
   for (const piece of pieces) if (/[^▁]▁/u.test(piece)) return undefined;
   return {
     encode: (text, out) => {
-      let start = 0;
-      for (let at = text.indexOf('▁', 1); at >= 0; at = text.indexOf('▁', at + 1)) {
-        if (text.charAt(at - 1) === '▁') continue;
-        model.encode(text.slice(start, at), out);
-        start = at;
+      for (let start = 0, end; start < text.length; start = end) {
+        end = endOfWord(text, start);
+        model.encode(text.slice(start, end), out);
       }
-      model.encode(text.slice(start), out);
+    },
+    *encodeInParts(text, out) {
+      let stop = PART_UNITS;
+      for (let start = 0, end; start < text.length; start = end) {
+        end = endOfWord(text, start);
+        if (end - start > PART_UNITS) yield* model.encodeInParts(text.slice(start, end), out);
+        else model.encode(text.slice(start, end), out);
+        if (end < stop) continue;
+        stop = end + PART_UNITS;
+        yield;
+      }
     },
   };
+}
+
+/** Where the next `▁` stands that begins a word. */
+function endOfWord(text: string, start: number): number {
+  for (let at = text.indexOf('▁', start + 1); at >= 0; at = text.indexOf('▁', at + 1))
+    if (text.charAt(at - 1) !== '▁') return at;
+  return text.length;
 }
 
 /** Each piece is one token of the vocabulary or the unknown one. Small models made for tests have it. */
@@ -74,6 +99,11 @@ export class WordLevelModel implements TokenModel {
     private readonly vocabulary: ReadonlyMap<string, number>,
     private readonly unknownToken: number | undefined,
   ) {}
+
+  *encodeInParts(piece: string, out: number[]): Work<void> {
+    yield;
+    this.encode(piece, out);
+  }
 
   encode(piece: string, out: number[]): void {
     const id = this.vocabulary.get(piece) ?? this.unknownToken;

@@ -1,5 +1,7 @@
-import { byteTokenName } from './BpeModel.js';
+import type { Work } from '../../regex/drained.js';
+import { byteTokens } from './BpeModel.js';
 import type { Guard } from './Guard.js';
+import { PART_UNITS } from './parts.js';
 import type { TokenModel } from './TokenModel.js';
 import { Trie } from './Trie.js';
 
@@ -11,6 +13,9 @@ export interface UnigramOptions {
   /** What looking for long pieces takes its steps from. */
   readonly guard?: Guard;
 }
+
+/** Units that are looked at between two moments at which work may stop. */
+const WALKED = 4 * PART_UNITS;
 
 /** What an unknown character costs on top of the least likely piece. */
 const UNKNOWN_PENALTY = 10;
@@ -27,6 +32,7 @@ export class UnigramModel implements TokenModel {
   readonly #unknownScore: number;
   readonly #vocabulary = new Map<string, number>();
   readonly #utf8 = new TextEncoder();
+  readonly #byteTokens: readonly (number | undefined)[];
 
   constructor(options: UnigramOptions) {
     this.#options = options;
@@ -42,17 +48,33 @@ export class UnigramModel implements TokenModel {
       this.#idOf[node] = id;
     });
     this.#unknownScore = least - UNKNOWN_PENALTY;
+    this.#byteTokens = byteTokens(this.#vocabulary);
   }
 
   encode(piece: string, out: number[]): void {
+    const ways = newWays(piece);
+    this.#walk(ways, 2 ** 30);
+    this.#emit(ways, out, 0, ways.path.length);
+  }
+
+  *encodeInParts(piece: string, out: number[]): Work<void> {
+    const ways = newWays(piece);
+    while (this.#walk(ways, WALKED)) yield;
+    for (let at = 0; at < ways.path.length; at += PART_UNITS) {
+      this.#emit(ways, out, at, Math.min(at + PART_UNITS, ways.path.length));
+      yield;
+    }
+  }
+
+  /** Goes on through the piece for so many looks; at its end finds the best way. @returns whether there is more */
+  #walk(ways: Ways, most: number): boolean {
     const { pieces } = this.#options;
+    const { piece, best, from, idAt, path } = ways;
     const size = piece.length;
-    const best = new Float64Array(size + 1).fill(-Infinity);
-    const from = new Int32Array(size + 1).fill(-1);
-    const idAt = new Int32Array(size + 1).fill(-1);
-    best[0] = 0;
     const steps = this.#options.guard?.steps;
-    for (let start = 0; start < size;) {
+    let looks = 0;
+    let { start } = ways;
+    while (start < size) {
       const step = (piece.codePointAt(start) ?? 0) > 0xffff ? 2 : 1;
       const score = best[start] ?? 0;
       let single = false;
@@ -80,13 +102,22 @@ export class UnigramModel implements TokenModel {
         idAt[end] = -1;
       }
       start = end;
+      looks += walked;
+      if (looks < most) continue;
+      ways.start = start;
+      return true;
     }
-    const path: number[] = [];
     for (let end = size; end > 0; end = from[end] ?? 0) path.push(end);
     path.reverse();
-    let unknownFrom = -1;
-    let start = 0;
-    for (const end of path) {
+    return false;
+  }
+
+  #emit(ways: Ways, out: number[], first: number, last: number): void {
+    const { piece, idAt, path } = ways;
+    let { unknownFrom } = ways;
+    let start = path[first - 1] ?? 0;
+    for (let at = first; at < last; at++) {
+      const end = path[at] ?? 0;
       const id = idAt[end] ?? -1;
       const known = id >= 0 && id !== this.#options.unknownToken;
       if (known) {
@@ -96,13 +127,14 @@ export class UnigramModel implements TokenModel {
       } else if (unknownFrom < 0) unknownFrom = start;
       start = end;
     }
-    if (unknownFrom >= 0) this.#emitUnknown(piece.slice(unknownFrom), out);
+    ways.unknownFrom = unknownFrom;
+    if (last === path.length && unknownFrom >= 0) this.#emitUnknown(piece.slice(unknownFrom), out);
   }
 
   /** Neighbouring unknown characters are one unknown token, unless there are tokens for all their bytes. */
   #emitUnknown(text: string, out: number[]): void {
     if (this.#options.byteFallback) {
-      const bytes = Array.from(this.#utf8.encode(text), (byte) => this.#vocabulary.get(byteTokenName(byte)));
+      const bytes = Array.from(this.#utf8.encode(text), (byte) => this.#byteTokens[byte]);
       if (bytes.every((byte) => byte !== undefined)) {
         for (const byte of bytes) out.push(byte);
         return;
@@ -110,4 +142,26 @@ export class UnigramModel implements TokenModel {
     }
     if (this.#options.unknownToken !== undefined) out.push(this.#options.unknownToken);
   }
+}
+
+/** The best ways to write the beginnings of a piece, as far as they are known. */
+interface Ways {
+  readonly piece: string;
+  /** By where a beginning ends: how likely its best way is, where the last piece of that begins, and which it is. */
+  readonly best: Float64Array;
+  readonly from: Int32Array;
+  readonly idAt: Int32Array;
+  start: number;
+  /** Where the pieces of the best way of all end. */
+  readonly path: number[];
+  /** Where characters begin that are no piece, and have yet to be written; -1 for none. */
+  unknownFrom: number;
+}
+
+function newWays(piece: string): Ways {
+  const places = piece.length + 1;
+  const best = new Float64Array(places).fill(-Infinity);
+  best[0] = 0;
+  const [from, idAt] = [new Int32Array(places).fill(-1), new Int32Array(places).fill(-1)];
+  return { piece, best, from, idAt, start: 0, path: [], unknownFrom: -1 };
 }

@@ -11,6 +11,7 @@ import { TOKENIZER_LIMITS } from '../files/limits.js';
 import { Guard } from './Guard.js';
 import { createNormalizer } from './Normalizer.js';
 import { readPostProcessor } from './postProcessor.js';
+import { rewritten } from './parts.js';
 import { createPreTokenizer, type PreTokenizer } from './PreTokenizer.js';
 import type { TokenizerParts } from './PartsTokenizer.js';
 import { CachedModel, type TokenModel, wordByWord, WordLevelModel } from './TokenModel.js';
@@ -138,9 +139,16 @@ function readWordLevel(fields: Fields, config: JsonObject, preTokenizer: PreToke
 
 /** Caches by the piece as cut from the text, and writes it in GPT-2's alphabet only on a miss. */
 export function withAlphabet(model: TokenModel, preTokenizer: PreTokenizer): TokenModel {
-  return new CachedModel(
-    preTokenizer.byteLevelLast ? { encode: (piece, out) => model.encode(toByteLevel(piece), out) } : model,
-  );
+  if (!preTokenizer.byteLevelLast) return new CachedModel(model);
+  return new CachedModel({
+    encode: (piece, out) => {
+      model.encode(toByteLevel(piece), out);
+    },
+    *encodeInParts(piece, out) {
+      const written = rewritten(piece, toByteLevel);
+      yield* model.encodeInParts(typeof written === 'string' ? written : yield* written, out);
+    },
+  });
 }
 
 /**

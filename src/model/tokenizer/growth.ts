@@ -1,4 +1,5 @@
 import { ROW_LIMITS } from '../files/limits.js';
+import { drained, type Work } from '../../regex/drained.js';
 import type { Steps } from '../../regex/Steps.js';
 import type { Pattern } from './compilePattern.js';
 import { matchesOf } from './matchesOf.js';
@@ -38,6 +39,11 @@ export function checkGrowth(field: string, units: number, grown: number): void {
  * been made.
  */
 export function replaceMatches(text: string, pattern: Pattern, content: string, steps: Steps): string {
+  return drained(replaceInParts(text, pattern, content, steps));
+}
+
+/** The same, stopping on its way. */
+export function* replaceInParts(text: string, pattern: Pattern, content: string, steps: Steps): Work<string> {
   const { regex, field } = pattern;
   // Even a pattern that matches nothing, everywhere.
   if (pattern.matcher === undefined && text.length + (text.length + 1) * content.length <= SMALL)
@@ -49,8 +55,11 @@ export function replaceMatches(text: string, pattern: Pattern, content: string, 
   let pieces: string[] = [];
   let made = 0;
   let at = 0;
-  const next = matchesOf(pattern, text, steps);
-  for (let match = next(); match !== undefined; match = next()) {
+  for (const match of matchesOf(pattern, text, steps)) {
+    if (match === undefined) {
+      yield;
+      continue;
+    }
     const { start, end } = match;
     made += start - at + content.length;
     if (made > most) checkGrowth(field, text.length, made + text.length - end);

@@ -1,3 +1,4 @@
+import type { Work } from '../../regex/drained.js';
 import { isObject } from '../../arguments/isObject.js';
 import { SpelledNumber } from '../../arguments/jsonNumbers.js';
 import type { ChatMessage, TemplateInput } from '../Tokenizer.js';
@@ -20,12 +21,12 @@ export interface Chat {
  * inside the messages are marked.
  * @param plain the messages rendered as they are
  */
-export function sectionsOfChat(
+export function* sectionsOfChat(
   render: (chat: Chat) => string,
   chat: Chat,
   plain: string,
   matcher: AddedTokens,
-): Section[] {
+): Work<Section[]> {
   const control = matcher.tokens;
   const marker = unusedCharacter(plain + JSON.stringify(chat));
   const first = new Set(control.map((token) => token.content.charAt(0)));
@@ -37,10 +38,11 @@ export function sectionsOfChat(
     text: (text) => markTokens(text, matcher, control, marker),
     name: (name) => breakTokens(name, matcher, marker),
   };
+  yield;
   const everywhere = render(markedChat(chat, characters));
+  yield;
   const rendered = everywhere.replaceAll(marker, '') === plain ? everywhere : render(markedChat(chat, tokens));
-  return matcher
-    .split(rendered, () => true)
+  return (yield* matcher.splitInParts(rendered, () => true))
     .map((section) =>
       'token' in section ? section : { text: section.text.replaceAll(marker, ''), start: section.start },
     )

@@ -1,5 +1,7 @@
+import { drained, type Work } from '../../regex/drained.js';
 import type { Steps } from '../../regex/Steps.js';
 import type { Pattern } from './compilePattern.js';
+import { PART_UNITS } from './parts.js';
 import { matchesOf } from './matchesOf.js';
 
 /** What becomes of the text that a splitting pattern matches, in the words of tokenizer.json. */
@@ -18,21 +20,63 @@ export function split(
   steps: Steps,
 ): string[] {
   const result: string[] = [];
-  const { regex } = pattern;
+  if (behavior === 'Isolated' && pattern.matcher === undefined) isolate(text, pattern.regex, 2 ** 30, START, result);
+  else drained(cut(text, pattern, behavior, invert, steps, result));
+  return result;
+}
+
+/** The same, stopping on its way through a long text. */
+export function* splitInParts(
+  text: string,
+  pattern: Pattern,
+  behavior: SplitBehavior,
+  invert: boolean,
+  steps: Steps,
+): Work<string[]> {
+  const result: string[] = [];
   if (behavior === 'Isolated' && pattern.matcher === undefined) {
-    // The most frequent case; whether a part is a match makes no difference to it.
-    let at = 0;
-    regex.lastIndex = 0;
-    for (let match = regex.exec(text); match !== null; match = regex.exec(text)) {
-      const end = match.index + match[0].length;
-      if (end === match.index) regex.lastIndex += (text.codePointAt(end) ?? 0) > 0xffff ? 2 : 1;
-      if (match.index > at) result.push(text.slice(at, match.index));
-      if (end > match.index) result.push(match[0]);
-      at = end;
+    for (let at: Place | undefined = START; at;) {
+      at = isolate(text, pattern.regex, PART_UNITS, at, result);
+      yield;
     }
-    if (at < text.length) result.push(text.slice(at));
-    return result;
+  } else yield* cut(text, pattern, behavior, invert, steps, result);
+  return result;
+}
+
+const START: Place = [0, 0];
+
+/** Where looking for matches goes on, and where the last one ended. */
+type Place = readonly [from: number, done: number];
+
+/**
+ * The most frequent case; whether a part is a match makes no difference to it.
+ * @param most matches @returns where to go on after so many
+ */
+function isolate(text: string, regex: RegExp, most: number, [from, done]: Place, result: string[]): Place | undefined {
+  let at = done;
+  let count = 0;
+  // Others may have used it meanwhile.
+  regex.lastIndex = from;
+  for (let match = regex.exec(text); match !== null; match = regex.exec(text)) {
+    const end = match.index + match[0].length;
+    if (end === match.index) regex.lastIndex += (text.codePointAt(end) ?? 0) > 0xffff ? 2 : 1;
+    if (match.index > at) result.push(text.slice(at, match.index));
+    if (end > match.index) result.push(match[0]);
+    at = end;
+    if (++count >= most) return [regex.lastIndex, at];
   }
+  if (at < text.length) result.push(text.slice(at));
+  return undefined;
+}
+
+function* cut(
+  text: string,
+  pattern: Pattern,
+  behavior: SplitBehavior,
+  invert: boolean,
+  steps: Steps,
+  result: string[],
+): Work<void> {
   const ends: number[] = [];
   const matched: boolean[] = [];
   let at = 0;
@@ -42,8 +86,11 @@ export function split(
     matched.push(isMatch !== invert);
     at = end;
   };
-  const next = matchesOf(pattern, text, steps);
-  for (let match = next(); match !== undefined; match = next()) {
+  for (const match of matchesOf(pattern, text, steps)) {
+    if (match === undefined) {
+      yield;
+      continue;
+    }
     part(match.start, false);
     part(match.end, true);
   }
@@ -51,6 +98,7 @@ export function split(
 
   let start = 0;
   for (let i = 0; i < ends.length; i++) {
+    if ((i + 1) % PART_UNITS === 0) yield;
     const here = matched[i] === true;
     const next = i + 1 < ends.length ? matched[i + 1] === true : undefined;
     if (behavior === 'Removed') {
@@ -67,5 +115,4 @@ export function split(
     }
     start = ends[i] ?? start;
   }
-  return result;
 }

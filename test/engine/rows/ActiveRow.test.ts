@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { ActiveRow, endsReasoning, splitReasoning, type TextRules } from '../../../src/engine/rows/ActiveRow.js';
-import { prepareRow } from '../../../src/engine/rows/prepareRow.js';
+import { prepareRow as prepareRowInParts } from '../../../src/engine/rows/prepareRow.js';
+import { drained } from '../../../src/regex/drained.js';
 import type { NativeGrammar } from '../../../src/bindings/Grammars.js';
 import type { AnswerFormat } from '../../../src/engine/grammar/AnswerFormat.js';
 import type { SampledToken } from '../../../src/engine/grid/Task.js';
@@ -9,6 +10,8 @@ import type { Reasoning, RowResult } from '../../../src/Row.js';
 import { letterTokenizer } from '../../support/wordTokenizer.js';
 import { rowKey } from '../../../src/engine/rows/rowKey.js';
 import { open } from '../../model/tokenizer/fixtures.js';
+
+const prepareRow = (...given: Parameters<typeof prepareRowInParts>) => drained(prepareRowInParts(...given));
 
 /** Feeds letters ('.' is the end token) to a row until it ends. */
 function answer(

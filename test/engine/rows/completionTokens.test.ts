@@ -1,9 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
-import { completionTokens } from '../../../src/engine/rows/completionTokens.js';
+import { completionTokens as completionTokensInParts } from '../../../src/engine/rows/completionTokens.js';
+import { drained } from '../../../src/regex/drained.js';
 import type { RowError } from '../../../src/errors/RowError.js';
 import type { Completion } from '../../../src/rows/completions.js';
 import { open } from '../../model/tokenizer/fixtures.js';
 import { letterTokenizer } from '../../support/wordTokenizer.js';
+
+const completionTokens = (...given: Parameters<typeof completionTokensInParts>) =>
+  drained(completionTokensInParts(...given));
 
 function tokens(
   name: string,

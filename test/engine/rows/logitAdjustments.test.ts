@@ -1,10 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
+import type { LogitAdjustments } from '../../../src/engine/grid/Device.js';
 import { logitAdjustments, tokenLists } from '../../../src/engine/rows/logitAdjustments.js';
+import { drained } from '../../../src/regex/drained.js';
 import { letterTokenizer } from '../../support/wordTokenizer.js';
 
 const NONE = { presencePenalty: 0, frequencyPenalty: 0, minNewTokens: 0, ...tokenLists({}) };
-const adjusted = (options: Partial<typeof NONE>): ReturnType<typeof logitAdjustments> =>
-  logitAdjustments({ ...NONE, ...options }, new Set([3, 99]), letterTokenizer(), 27);
+const adjusted = (options: Partial<typeof NONE>): LogitAdjustments | undefined =>
+  drained(logitAdjustments({ ...NONE, ...options }, new Set([3, 99]), letterTokenizer(), 27));
 
 describe('tokenLists', () => {
   test.each([

@@ -1,9 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { checkSampling, generatorSeed, prepareRow } from '../../../src/engine/rows/prepareRow.js';
+import { checkSampling, generatorSeed, prepareRow as prepareRowInParts } from '../../../src/engine/rows/prepareRow.js';
+import { drained } from '../../../src/regex/drained.js';
 import { RowError } from '../../../src/errors/RowError.js';
 import type { GenerateOptions, Row } from '../../../src/Row.js';
 import { letterTokenizer } from '../../support/wordTokenizer.js';
+
+const prepareRow = (...given: Parameters<typeof prepareRowInParts>) => drained(prepareRowInParts(...given));
 
 const LIMITS = { contextTokens: 10, vocabularySize: 27 };
 const prepare = (row: unknown, options: GenerateOptions = {}): ReturnType<typeof prepareRow> =>

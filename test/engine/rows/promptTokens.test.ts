@@ -1,8 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
-import { promptTokens } from '../../../src/engine/rows/promptTokens.js';
+import { promptTokens as promptTokensInParts } from '../../../src/engine/rows/promptTokens.js';
+import { drained } from '../../../src/regex/drained.js';
 import type { ChatMessage, TemplateInput, Tokenizer } from '../../../src/model/Tokenizer.js';
 import type { PromptOptions, Row } from '../../../src/Row.js';
 import { letterTokenizer } from '../../support/wordTokenizer.js';
+
+const promptTokens = (...given: Parameters<typeof promptTokensInParts>) => drained(promptTokensInParts(...given));
 
 const LIMITS = { contextTokens: 1000, vocabularySize: 27 };
 

@@ -1,13 +1,16 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { prepareRow } from '../../../src/engine/rows/prepareRow.js';
-import { fittedPrompt } from '../../../src/engine/rows/truncate.js';
+import { fittedPrompt as fittedInParts, type FittedPrompt } from '../../../src/engine/rows/truncate.js';
+import { drained } from '../../../src/regex/drained.js';
 import type { Tokenizer } from '../../../src/model/Tokenizer.js';
 import type { PromptOptions, Row } from '../../../src/Row.js';
 import { open } from '../../model/tokenizer/fixtures.js';
 import { letterTokenizer } from '../../support/wordTokenizer.js';
 
 const LETTERS = letterTokenizer();
+
+const fittedPrompt = (...given: Parameters<typeof fittedInParts>): FittedPrompt => drained(fittedInParts(...given));
 
 /** Text of a row's prompt, and how much of it was cut, where so many letters may be in it. */
 function letters(row: Row, options: PromptOptions, room: number, most = room): unknown {
@@ -113,12 +116,8 @@ describe('what is cut of a prompt that is too long', () => {
   test('room is left for the answer, at most half of the context', () => {
     const limits = { contextTokens: 20, vocabularySize: 27 };
     const prepared = (maxNewTokens: number, truncate: PromptOptions['truncate'], length = 26): unknown => {
-      const row = prepareRow(
-        { prompt: alphabet.slice(0, length) },
-        { maxNewTokens, ...(truncate && { truncate }) },
-        LETTERS,
-        limits,
-      );
+      const options = { maxNewTokens, ...(truncate && { truncate }) };
+      const row = drained(prepareRow({ prompt: alphabet.slice(0, length) }, options, LETTERS, limits));
       return [row.tokens.length, row.maxNewTokens, row.truncated];
     };
     expect(prepared(4, 'tail')).toEqual([17, 4, 9]);
