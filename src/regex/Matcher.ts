@@ -65,7 +65,7 @@ class Search {
   }
 
   /** The first match that begins at `from` or later; now and then it stops on the way. @throws StepLimit */
-  *find(from: number): Generator<void, Match | undefined> {
+  *find(from: number): Generator<void, Match | undefined, void> {
     const end = yield* this.#run(0, from, false);
     return end < 0 ? undefined : { start: this.#start, end };
   }

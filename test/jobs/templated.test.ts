@@ -67,7 +67,7 @@ describe('rows for a template', () => {
       messages,
     });
     expect(parseRow({ messages: [{ role: 'user', content: null }] }, 1, false)).toMatchObject({
-      error: { message: 'messages[0].content: found null, expected a string' },
+      error: { message: 'messages[0].content: found null, expected a string, or an array of {type: "text", text}' },
     });
     expect(parseRow({ messages: [{ role: 'user', content: 'a', name: 1 }] }, 1, false)).toMatchObject({
       error: { message: 'messages[0].name: found 1, expected a string' },

@@ -275,7 +275,7 @@ describe('cachedProfile', () => {
 
   test('what runs taught is not used where its file is damaged, and a line says so', async () => {
     const file = correctionsPath(
-      await mark((profile) => ({ ...profile, name: 'kept', corrections: { 'disk.read': 3 } })),
+      await mark(({ disturbed: _busy, ...profile }) => ({ ...profile, name: 'kept', corrections: { 'disk.read': 3 } })),
     );
     const notes: string[] = [];
     const noted = async (text: string): Promise<string | undefined> => {

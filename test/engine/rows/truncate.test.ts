@@ -184,9 +184,10 @@ describe.each(['llama3', 'qwen2', 'llama2', 'gemma', 'unigram', 'falcon'])('with
             controlToken: (of) => tokenizer.controlToken(of),
             decode: (ids, how) => tokenizer.decode(ids, how),
             stream: (how) => tokenizer.stream(how),
-            encode: (of, how) => {
+            encode: (of, how) => tokenizer.encode(of, how),
+            encodeInParts: (of, how) => {
               if (how?.continues !== true) seen = of;
-              return tokenizer.encode(of, how);
+              return tokenizer.encodeInParts(of, how);
             },
           };
           const all = tokenizer.encode(prompt).length;

@@ -44,7 +44,7 @@ test('what runs have repacked is found wherever they put it, with its model, siz
     [
       [unknown, undefined],
       [found[0]?.path, file],
-    ].sort(([a = ''], [b = '']) => (String(a) < String(b) ? -1 : 1)),
+    ].sort(([a = ''], [b = '']) => (a < b ? -1 : 1)),
   );
   for (const store of all) await removeRepackedStore(store);
   expect(await repackedStores()).toEqual([]);
