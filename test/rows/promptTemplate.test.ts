@@ -98,7 +98,10 @@ describe('filledTemplate', () => {
     fc.assert(
       fc.property(
         fc.array(part),
-        fc.dictionary(name, fc.constantFrom<string | number | boolean | null | undefined>(null, undefined, '', '{{b?}}', 1, false)),
+        fc.dictionary(
+          name,
+          fc.constantFrom<string | number | boolean | null | undefined>(null, undefined, '', '{{b?}}', 1, false),
+        ),
         (parts, fields) => {
           const expected = parts.map((each) => {
             const [, field = '', mark] = /^\{\{([abc])(.*)\}\}$/.exec(each) ?? [];
