@@ -144,7 +144,7 @@ export class CsvRecords {
         if (closing === undefined)
           return this.#ended ? { values, end: text.length, wrong: { what: 'open', at: text.length } } : undefined;
         const value = text.slice(at + 1, closing);
-        values.push(value.includes('"') ? value.replaceAll('""', '"') : value);
+        values.push(unquoted(value));
         at = closing + 1;
         while (text[at] === ' ' && this.delimiter !== ' ') at += 1;
         if (at > stop) stop = this.#lineEnd(at);
@@ -217,6 +217,30 @@ export class CsvRecords {
   }
 }
 
+/** Units of a value whose quotes are looked at together: of each V8 makes a piece to put the text together from. */
+const PIECE_UNITS = 2 ** 16;
+
+/** A value as it is meant, in which quotes stand twice. */
+function unquoted(value: string): string {
+  if (!value.includes('"')) return value;
+  if (value.length <= PIECE_UNITS) return value.replaceAll('""', '"');
+  const pieces: string[] = [];
+  for (let at = 0; at < value.length;) {
+    let end = Math.min(at + PIECE_UNITS, value.length);
+    // No pair is parted: of the quotes side by side at its end an even number is in the piece.
+    let quotes = 0;
+    while (quotes < end - at && value[end - 1 - quotes] === '"') quotes += 1;
+    if (quotes % 2 === 1) end += 1;
+    pieces.push(value.slice(at, end).replaceAll('""', '"'));
+    at = end;
+  }
+  return pieces.join('');
+}
+
+/** Line breaks and one: a carriage return counts where no line feed follows it. */
 function linesIn(text: string): number {
-  return text.split(/\r\n|\n|\r/).length;
+  let lines = 1;
+  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) lines += 1;
+  for (let at = text.indexOf('\r'); at >= 0; at = text.indexOf('\r', at + 1)) if (text[at + 1] !== '\n') lines += 1;
+  return lines;
 }

@@ -115,6 +115,14 @@ describe('what is longer than may be held', () => {
   });
 });
 
+test('quotes of a long value are parted nowhere', async () => {
+  for (const blanks of [0, 1, 2, 3]) {
+    const value = `${' '.repeat(2 ** 16 - 3 + blanks)}${'"'.repeat(9)}x${'"'.repeat(2 ** 16)}`;
+    const [record] = await recordsOf(`"${value.replaceAll('"', '""')}",z\n`);
+    expect(record?.values[0] === value && record.values[1] === 'z').toBe(true);
+  }
+});
+
 describe('whatever the text', () => {
   const text = fc.string({ unit: fc.constantFrom('"', '"', ',', '\n', '\r', ' ', 'a', 'b'), maxLength: 40 });
 
