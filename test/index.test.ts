@@ -15,7 +15,7 @@ test.each<[keyof typeof ENTRIES, string]>([
   [
     'spillway',
     `DownloadError ENGINE_OPTIONS Engine InterruptedError JobFileError MemoryBudgetError ModelFileError NativeError PeerError
-     PlanFileError QueueError RUN_OPTIONS ResponseFormatError ReuseFile RowError SOCKET_OPTIONS ScheduleError SpillwayError
+     PlanFileError ProcessLimitError QueueError RUN_OPTIONS ResponseFormatError ReuseFile RowError SOCKET_OPTIONS ScheduleError SpillwayError
      TaskError UsageError WEIGHT_COMPRESSIONS activationLink classify describePeers diagnose embed formatBytes offloadGenerate
      parseBytes parsePeerAddress resultIdentityKey ringIdentity score`,
   ],
@@ -34,14 +34,14 @@ test.each<[keyof typeof ENTRIES, string]>([
   ],
   [
     'jobs',
-    `EnforcedSchema JOB_OPTIONS Job bundledSchema checkJobFiles checkJobOptions collectJob encodeResults estimateRows formatResult
+    `EnforcedSchema JOB_OPTIONS Job bundledSchema checkJobFiles checkJobInput checkJobOptions checkUnmatched collectJob encodeResults estimateRows formatResult
      jobFormats jobOutputFiles jobStatus memoryWork openLines openWorkSource
-     parseManifest parseRow readRecordBatches readRows readSql recordBatches runJob runWork shardOfEnvironment shardPath submitJob
+     parseManifest parseRow peekRows readRecordBatches readRows readSql recordBatches runJob runWork shardOfEnvironment shardPath submitJob
      writeRows`,
   ],
   [
     'models',
-    `cachedModels createTokenizer identifyModel isModelName knownModels modelFiles readModel removeCachedModel resolveModel suggestedModels`,
+    `cachedModels createTokenizer identifyModel isModelName knownModels modelFiles readModel removeCachedModel removeRepackedStore repackedStores resolveModel suggestedModels`,
   ],
   [
     'testing',

@@ -16,6 +16,8 @@ export interface ListKind {
 export interface OtherNames {
   readonly pattern?: string;
   readonly node: Node;
+  /** The keyword that says it, where that is not `patternProperties`. */
+  readonly keyword?: 'propertyNames';
 }
 
 export interface ObjectKind {

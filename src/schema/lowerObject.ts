@@ -100,12 +100,8 @@ function others(
   if (named.length > 0 && (named.length > 1 || patterns.length > 0)) nodes.leave('propertyNames');
   if (named.length === 0 || patterns.length > 0) return [...apart(patterns, rest, nodes), { node: rest }];
   const pattern = named[0] === undefined ? undefined : besides(named[0], known, nodes.values);
-  if (pattern === undefined) return [];
-  if (!properties.some(({ name, node }) => node !== undefined && nodes.values.matches(pattern, name)))
-    return [{ pattern, node: rest }];
-  // What the pattern says of others would be said of a listed one, too.
-  nodes.leave('propertyNames');
-  return [{ node: rest }];
+  // `otherNames` looks whether what the pattern says of others holds of listed ones that match it, too.
+  return pattern === undefined ? [] : [{ pattern, node: rest, keyword: 'propertyNames' }];
 }
 
 /** Patterns such that no name matches two: of others values of either are let through. */

@@ -21,7 +21,7 @@ export function otherNames({ properties, more: { of } }: ObjectKind, nodes: Node
     );
   };
   if (written.every(isKept)) return written;
-  nodes.leave('patternProperties');
+  nodes.leave(written.find(({ keyword }) => keyword)?.keyword ?? 'patternProperties');
   return written.map(({ node }) => ({ node }));
 }
 

@@ -42,7 +42,9 @@ describe('profile', () => {
       '--json',
     ];
     const given = await runCli([...plan, '--hardware', path('machine.json')], '', home);
-    expect({ code: given.code, stderr: given.stderr }).toEqual({ code: 0, stderr: '' });
+    expect(given.code).toBe(0);
+    // Beside other tests the machine is busy, and it says so.
+    expect(given.stderr).toMatch(/^(this machine was busy when it was measured [^\n]*\n)?$/);
     // The cache folder is on the same file system as that folder would have been, so the same profile is used.
     const here = await runCli(plan, '', home);
     const speed = (text: string): number =>

@@ -68,7 +68,8 @@ describe('generate makes prompts of rows', () => {
     // All but the first leave out what is computed already, whole pages and a part of one.
     expect(made.saved).toBeGreaterThan(11 * 128);
 
-    const missing = await run(path('talks.jsonl'), '--prompt-template', '{{id}} {{body}}');
+    writeLines(path('gaps.jsonl'), [{ id: '0' }, { id: '1', body: 'b' }]);
+    const missing = await run(path('gaps.jsonl'), '--prompt-template', '{{id}} {{body}}');
     expect(missing.code).toBe(4);
     expect(missing.texts[0]).toEqual(['0', [], 0, 'missing-field']);
   });

@@ -90,7 +90,7 @@ describe('what changes logits', () => {
   });
 
   test.each([
-    [{ minNewTokens: 13 }, 'minNewTokens: found 13, expected at most maxNewTokens, 12'],
+    [{ minNewTokens: 13 }, "minNewTokens: found 13, expected a whole number from 0 to 12, the row's maxNewTokens"],
     [{ stopTokenIds: [1e9] }, 'stopTokenIds[0]: found 1000000000'],
     [{ presencePenalty: 3 }, 'presencePenalty: found 3, expected a number from -2 to 2'],
     [{ logitBias: { 1e6: 1 } }, 'logitBias[1000000]: found 1000000'],

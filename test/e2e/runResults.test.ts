@@ -37,7 +37,7 @@ describe('the results of a run', () => {
     expect(await all(results)).toHaveLength(rows.length);
     const stats = await results.stats;
     expect(stats).toBe(seen.stats);
-    expect(stats.rows).toEqual({ done: rows.length, failed: 0 });
+    expect(stats.rows).toMatchObject({ done: rows.length, failed: 0 });
     expect(await progress).toEqual(seen.progress);
     expect(seen.progress.at(-1)).toMatchObject({ rowsDone: rows.length });
   });
@@ -52,7 +52,7 @@ describe('the results of a run', () => {
       chat.embed(rows),
     ]) {
       expect(await all<unknown>(results)).toHaveLength(rows.length);
-      expect((await results.stats).rows).toEqual({ done: rows.length, failed: 0 });
+      expect((await results.stats).rows).toMatchObject({ done: rows.length, failed: 0 });
       await expect(lastValueFrom(results.progress$, { defaultValue: 'over' })).resolves.toBe('over');
     }
   });

@@ -40,7 +40,7 @@ function within(range: NumberRange, written: RegExp, or = ''): FlagParser<number
 export function tokenBiases(text: string): Readonly<Record<string, number>> {
   const pairs = text.split(',').map((pair) => /^\s*(\d+)\s*=\s*(\S+)\s*$/.exec(pair));
   if (pairs.some((pair) => pair === null || !DECIMAL.test(pair[2] ?? '')))
-    throw new InvalidArgumentError('Expected ID=BIAS,…, a token id and a number each.');
+    throw new InvalidArgumentError('Expected ID=BIAS,…: token ids and biases.');
   return Object.fromEntries(pairs.map((pair) => [String(Number(pair?.[1])), Number(pair?.[2])]));
 }
 

@@ -182,7 +182,7 @@ function checkedLeast(minNewTokens: number, maxNewTokens: number): number {
   if (minNewTokens <= maxNewTokens) return minNewTokens;
   throw new RowError(
     'invalid-parameter',
-    `minNewTokens: found ${minNewTokens}, expected at most maxNewTokens, ${maxNewTokens}`,
+    `minNewTokens: found ${minNewTokens}, expected a whole number from 0 to ${maxNewTokens}, the row's maxNewTokens`,
   );
 }
 

@@ -48,6 +48,7 @@ describe('a limit on the heap', () => {
   });
 
   test('gives memory of this process back that V8 would have kept', async () => {
+    const exposed = 'gc' in globalThis;
     let garbage: object[] | undefined = Array.from({ length: 1_000_000 }, (_, at) => ({ at }));
     const before = heapBytes();
     expect(garbage).toHaveLength(1_000_000);
@@ -60,6 +61,7 @@ describe('a limit on the heap', () => {
     } finally {
       limit.stop();
     }
-    expect('gc' in globalThis).toBe(false);
+    // Another test of this process may have asked for it.
+    expect('gc' in globalThis).toBe(exposed);
   });
 });
