@@ -1,3 +1,4 @@
+import { drained, type Work } from '../regex/drained.js';
 import { isDeepStrictEqual } from 'node:util';
 import { isObject } from './isObject.js';
 
@@ -15,21 +16,14 @@ const NUMBER = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
  * @returns undefined where there are none
  */
 export function withTextsOfNumbers(json: string): string | undefined {
-  return atOnce(textsOfNumbers(json));
-}
-
-function atOnce<T>(slices: Generator<undefined, T, undefined>): T {
-  for (;;) {
-    const step = slices.next();
-    if (step.done === true) return step.value;
-  }
+  return drained(textsOfNumbers(json));
 }
 
 /** Units of a text that are gone through at a time. */
 const SLICE_UNITS = 2 ** 16;
 
 /** The same in slices: a text of megabytes may hold hundreds of thousands of numbers to be looked at. */
-export function* textsOfNumbers(json: string): Generator<undefined, string | undefined, undefined> {
+export function* textsOfNumbers(json: string): Work<string | undefined> {
   if (!LARGE.test(json)) return undefined;
   yield;
   return yield* replacedNumbers(json, (token) => (!LARGE.test(token) || isHeld(token) ? undefined : `"${token}"`));
@@ -40,10 +34,7 @@ export function* textsOfNumbers(json: string): Generator<undefined, string | und
  * @param replace what stands for a number; undefined for itself
  * @returns undefined where all stand for themselves
  */
-function* replacedNumbers(
-  json: string,
-  replace: (token: string) => string | undefined,
-): Generator<undefined, string | undefined, undefined> {
+function* replacedNumbers(json: string, replace: (token: string) => string | undefined): Work<string | undefined> {
   let found = false;
   const asTexts = (outside: string): string =>
     outside.replace(NUMBER, (token) => {
@@ -99,7 +90,7 @@ export function readWithSpelling(json: string, read: unknown = JSON.parse(json))
   // A name that stands nowhere else.
   let name = 'spelled';
   while (json.includes(name)) name += '_';
-  const marked = atOnce(replacedNumbers(json, (token) => (isSpelled(token) ? `{"${name}":"${token}"}` : undefined)));
+  const marked = drained(replacedNumbers(json, (token) => (isSpelled(token) ? `{"${name}":"${token}"}` : undefined)));
   if (marked === undefined) return read;
   return JSON.parse(marked, (_key, value: unknown) => {
     const spelling = isObject(value) ? value[name] : undefined;

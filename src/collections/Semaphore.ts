@@ -11,7 +11,6 @@ export interface SemaphoreBounds {
 export class Semaphore {
   private count = 0;
   private weight = 0;
-  private held = false;
   private opened = false;
   private waiting: (() => void) | undefined;
 
@@ -34,16 +33,6 @@ export class Semaphore {
     if (!this.full) this.wake();
   }
 
-  /** There is no room until it is let go. */
-  hold(): void {
-    this.held = true;
-  }
-
-  letGo(): void {
-    this.held = false;
-    if (!this.full) this.wake();
-  }
-
   /** From now on nobody waits: what they wait for is about to end. */
   open(): void {
     this.opened = true;
@@ -52,7 +41,7 @@ export class Semaphore {
 
   get full(): boolean {
     const { count, least = count, weight = Infinity } = this.bounds;
-    return !this.opened && (this.held || this.count >= count || (this.count >= least && this.weight >= weight));
+    return !this.opened && (this.count >= count || (this.count >= least && this.weight >= weight));
   }
 
   private wake(): void {
