@@ -8,6 +8,7 @@ import { peerFiles } from './flags/peerFlags.js';
 import { promptFiles, promptOptions } from './flags/promptFlags.js';
 import type { RowJobFlags } from './flags/rowJobFlags.js';
 import { flagsOfShard, shardOf } from './flags/shardFlags.js';
+import { endInTime, subsetOptions } from './flags/subsetFlags.js';
 import { comesOnce, jobFormatsOf, queryOf, readOptions, tableOptions } from './flags/tableFlags.js';
 import { describeColumns, describeRest, describeRun, rowProgress } from './generateReport.js';
 import {
@@ -93,7 +94,9 @@ export async function runRowJob(
   asked: RowTask,
 ): Promise<void> {
   requireFlags(given, 'model', 'input', 'output');
+  endInTime(given, context);
   const shard = shardOf(given, process.env);
+  checkJobOptions({ ...subsetOptions(given), ...(shard && { shard }) });
   const flags = shard === undefined ? given : await flagsOfShard(given, shard);
   if (shard !== undefined)
     context.say(`shard ${shard.index} of ${shard.count}, counted from 0: results go to ${flags.output}`);
@@ -187,7 +190,7 @@ export async function runRowJob(
       ...asked.task(options),
     });
     const results = resultsOf(job, asked);
-    engine = await openEngine(results === undefined ? undefined : results - job.keptRows);
+    engine = await openEngine(results === undefined ? undefined : Math.max(0, results - job.keptRows));
     if (flags.trace !== undefined) trace = new TraceFile(flags.trace, flags.resume);
     const start = performance.now();
     const running = engine;
@@ -212,6 +215,10 @@ export async function runRowJob(
     for (const words of watch.words(running.tokenizer.hasChatTemplate, running.source.tokenizer.kind !== 'none'))
       context.say(withFlags(words, flagNames));
     context.say(describeRun(summary, stats, (performance.now() - start) / 1000, asked.expected.ignoreEos));
+    if ((flags.limit ?? flags.sample) !== undefined && job.resultsFile !== undefined && summary.stopped !== true)
+      context.say(
+        `${flags.limit === undefined ? '--sample' : '--limit'}: --resume without it goes on with all other rows`,
+      );
     context.exitCode = summary.stopped === true ? EXIT.stopped : hasErrors(summary) ? EXIT.rowErrors : EXIT.fine;
   };
   const done = allThrough(
@@ -333,6 +340,7 @@ function jobOptions(
     }),
     output: output === '-' ? standardOutput() : output,
     ...tableOptions(flags),
+    ...subsetOptions(flags),
     carryFields,
     resume,
     retryErrors,

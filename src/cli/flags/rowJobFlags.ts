@@ -14,10 +14,12 @@ import { decimal, path, size, wholeNumber } from './parsers.js';
 import { addPeerFlags, addresses, type PeerFlags } from './peerFlags.js';
 import type { PromptFlags } from './promptFlags.js';
 import { addShardFlags, type ShardFlags } from './shardFlags.js';
+import { addSubsetFlags, type SubsetFlags } from './subsetFlags.js';
 import { addTableFlags, type TableFlags } from './tableFlags.js';
 
 /** What all commands that go through a file of rows have in common. */
-export interface RowJobFlags extends EngineFlags, PromptFlags, PlanFlags, ShardFlags, TableFlags, PeerFlags {
+export interface RowJobFlags
+  extends EngineFlags, PromptFlags, PlanFlags, ShardFlags, SubsetFlags, TableFlags, PeerFlags {
   readonly peers?: readonly string[];
   readonly microBatches?: number;
   readonly carryFields: boolean;
@@ -85,6 +87,7 @@ export function addRowJobFlags(command: Command): void {
   addPeerFlags(command);
   command.optionsGroup('Job:');
   addShardFlags(command);
+  addSubsetFlags(command);
   addSwitch(command, '--resume', 'go on with an output that exists: its rows are not done again');
   addSwitch(
     command,
