@@ -67,6 +67,37 @@ describe('generate', () => {
     );
   });
 
+  test('a dry run says what a run would take, with its exit code, and writes nothing', async () => {
+    const { input, output, args } = flags([...rows(3), { id: 'bad', tokens: [1, 9999] }]);
+    const dry = [...args, '--dry-run', '--max-new-tokens', '4'];
+    const { code, stdout, stderr } = await runCli(dry);
+    expect({ code, stderr }).toEqual({ code: 4, stderr: '' });
+    expect(stdout).toContain('rows          4, 1 of them errors\n');
+    expect(stdout).toContain('prompts       9 tokens, median 3, longest 3 (row 0, id "row-0")\n');
+    expect(stdout).toContain('answers have  at most 12 tokens\n');
+    expect(stdout).toMatch(/token-out-of-range: 1 +row 3: /);
+    expect(existsSync(output)).toBe(false);
+    const report = path('dry.json');
+    const stopped = await runCli([
+      'generate',
+      '--model',
+      TINY_MODEL,
+      '--input',
+      input,
+      '--dry-run',
+      '--max-errors',
+      '0',
+      '--stats',
+      report,
+    ]);
+    expect(stopped.code).toBe(5);
+    expect(JSON.parse(readFileSync(report, 'utf8'))).toMatchObject({ rows: 4, failed: { rows: 1 }, stopped: true });
+    expect(await runCli([...dry, '--shard', '0/2'])).toMatchObject({
+      code: 1,
+      stderr: 'error: --shard: found 0/2 beside --dry-run, which says what all rows would take\n',
+    });
+  });
+
   test('a run ends when its time is over, as with SIGTERM, and goes on later', async () => {
     const { output, args } = flags(rows(20_000));
     const slow = [

@@ -27,6 +27,7 @@ export interface RowJobFlags
   readonly lookAheadRows: number;
   readonly lookAheadBytes?: number;
   readonly reuse?: string;
+  readonly dryRun: boolean;
   readonly resume: boolean;
   readonly retryErrors: boolean;
   readonly overwrite: boolean;
@@ -88,6 +89,11 @@ export function addRowJobFlags(command: Command): void {
   command.optionsGroup('Job:');
   addShardFlags(command);
   addSubsetFlags(command);
+  addSwitch(
+    command,
+    '--dry-run',
+    'read, check and tokenize the rows, show the first prompts, and say what the run would take; computes nothing, writes nothing (but --stats)',
+  );
   addSwitch(command, '--resume', 'go on with an output that exists: its rows are not done again');
   addSwitch(
     command,
