@@ -1,15 +1,11 @@
 import { isObservable, lastValueFrom, type Observable } from 'rxjs';
-import { loadAddon } from './bindings/loadAddon.js';
-import { nativeCall } from './bindings/nativeCall.js';
 import type { EnginePlan } from './engine/open/EnginePlan.js';
-import { layOutMemory } from './engine/open/layOutMemory.js';
+import { layOutEngine } from './engine/open/layOutEngine.js';
 import type { Opened } from './engine/open/Opened.js';
 import { openRuntime } from './engine/open/openRuntime.js';
-import { planEngine } from './engine/open/planEngine.js';
-import { repackedBytes } from './engine/store/openWeightStore.js';
 import { foreseenIdentity, identityOf, type ResultIdentity } from './engine/open/resultIdentity.js';
 import type { Numerics } from './engine/open/settings.js';
-import { resolveExpectedRows, validateOptions } from './engine/open/validateOptions.js';
+import { validateOptions } from './engine/open/validateOptions.js';
 import type { FollowingRun } from './engine/execution/FollowingRun.js';
 import type { Peers } from './engine/peers/PeerConnection.js';
 import type { ConnectedPeers } from './engine/peers/sockets/connectPeers.js';
@@ -30,16 +26,8 @@ import type {
 import type { WindowScore } from './engine/rows/ScoredRow.js';
 import type { EngineOptions } from './EngineOptions.js';
 import { InterruptedError } from './errors/InterruptedError.js';
-import { createTokenizer } from './model/createTokenizer.js';
-import { identifyModel } from './model/identity/identifyModel.js';
-import { checkUnchanged, modelStamps } from './model/identity/FileStamp.js';
+import { checkUnchanged } from './model/identity/FileStamp.js';
 import type { ModelSource } from './model/ModelSource.js';
-import { partOf } from './model/partOf.js';
-import { compressBindings } from './model/compressBindings.js';
-import { shareOf } from './model/shareOf.js';
-import { readModel } from './model/readModel.js';
-import { resolveModel } from './model/resolveModel.js';
-import { checkHeapSize } from './processLimits.js';
 import type { Tokenizer } from './model/Tokenizer.js';
 import { iterated } from './operators/iterated.js';
 import { pulled } from './operators/pulled.js';
@@ -122,41 +110,13 @@ export class Engine implements GenerationSource, AsyncDisposable {
    */
   static async open(options: EngineOptions): Promise<Engine> {
     const start = performance.now();
-    const requested = await validateOptions(options);
-    const { model, layers, tensorParallel, signal, onDownload, onIdentify, onPlan } = requested.options;
-    const stopIfAborted = (): void => {
-      if (signal?.aborted) throw new InterruptedError(signal.reason);
-    };
-    stopIfAborted();
-    const path = await resolveModel(model, {
-      ...(signal && { signal }),
-      ...(onDownload && { onProgress: onDownload }),
-    });
-    stopIfAborted();
-    const stamps = await modelStamps(path);
-    const source = await readModel(path);
-    const identity = await identifyModel(source.files, { signal, onProgress: onIdentify });
-    checkHeapSize(source.decoder.vocabularySize);
-    const tokenizer = createTokenizer(source.tokenizer, source.decoder.vocabularySize);
-    const rows = await resolveExpectedRows(requested.options, tokenizer);
-    stopIfAborted();
-    const whole = layers ? partOf(source, layers) : source;
-    const part = tensorParallel ? shareOf(whole, tensorParallel) : whole;
-    const addon = loadAddon();
-    const machine = nativeCall(() => addon.machine());
-    const { numerics, memory } = requested.settings;
-    const plan = await planEngine(part, requested, machine, rows.expected, {
-      repackedBytes: () => {
-        const bindings = compressBindings(part.bindings, numerics.compressWeights);
-        return repackedBytes(memory.disk, { ...part, bindings }, identity);
-      },
-    });
-    const layout = layOutMemory(addon, part, requested, plan, machine, rows);
+    const { addon, requested, source, stamps, identity, tokenizer, layout } = await layOutEngine(options);
+    const { signal, onPlan } = requested.options;
     onPlan?.(layout.plan.report);
     const opened = await openRuntime(addon, layout, identity, requested.options);
     try {
       await checkUnchanged(stamps, identity);
-      stopIfAborted();
+      if (signal?.aborted === true) throw new InterruptedError(signal.reason);
     } catch (error) {
       await opened.runtime.close();
       throw error;

@@ -2,6 +2,11 @@
 export interface CommandContext {
   /** Fires on the first SIGINT, SIGTERM or SIGHUP. */
   readonly signal: AbortSignal;
+  /**
+   * Ends the command after so much time as SIGTERM does: what is finished is written.
+   * @param why for people: what ends it
+   */
+  endAfter(milliseconds: number, why: string): void;
   /** Set by a command that ends without an exception but not quite well. */
   exitCode: number;
   /** Writes words for people: to stderr, with an LF. */

@@ -1,6 +1,8 @@
 /** 128 and the signal's number, as shells report it. */
 const EXIT_CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const;
 type Signal = keyof typeof EXIT_CODES;
+/** Timers take 31 bits of milliseconds; one that is longer is set again. */
+const LONGEST_TIMER = 2 ** 31 - 1;
 
 /**
  * Turns the first SIGINT, SIGTERM or SIGHUP (its terminal is closed) into an abort, so that a command can end in order,
@@ -11,9 +13,13 @@ export class Interrupt {
   readonly #controller = new AbortController();
   #exitCode: number = EXIT_CODES.SIGINT;
   readonly #handlers: readonly (readonly [Signal, () => void])[];
+  readonly #timers = new Set<NodeJS.Timeout>();
 
   /** @param say writes a line for people @param atOnce called before the process ends at once */
-  constructor(say: (text: string) => void, atOnce: () => void = () => undefined) {
+  constructor(
+    private readonly say: (text: string) => void,
+    atOnce: () => void = () => undefined,
+  ) {
     this.#handlers = (Object.keys(EXIT_CODES) as Signal[]).map((signal) => [
       signal,
       (): void => {
@@ -38,7 +44,26 @@ export class Interrupt {
     return this.#exitCode;
   }
 
+  /** Ends the command as the first SIGTERM does. @param why what ends it, for people */
+  endAfter(milliseconds: number, why: string): void {
+    const timer = setTimeout(
+      () => {
+        this.#timers.delete(timer);
+        if (milliseconds > LONGEST_TIMER) this.endAfter(milliseconds - LONGEST_TIMER, why);
+        else if (!this.signal.aborted) {
+          this.#exitCode = EXIT_CODES.SIGTERM;
+          this.say(`stopping: ${why}`);
+          this.#controller.abort(why);
+        }
+      },
+      Math.min(milliseconds, LONGEST_TIMER),
+    );
+    timer.unref();
+    this.#timers.add(timer);
+  }
+
   dispose(): void {
+    for (const timer of this.#timers) clearTimeout(timer);
     for (const [signal, handler] of this.#handlers) process.off(signal, handler);
   }
 }

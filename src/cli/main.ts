@@ -20,6 +20,7 @@ const say = (text: string): void => {
 const interrupt = new Interrupt(say, () => ProgressMeter.clear());
 const context: CommandContext = {
   signal: interrupt.signal,
+  endAfter: (milliseconds, why) => interrupt.endAfter(milliseconds, why),
   exitCode: EXIT.fine,
   say,
   async print(text, exactly = false) {

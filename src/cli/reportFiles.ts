@@ -12,6 +12,7 @@ import {
   UsageError,
   writeFileAtomic,
   type NamedFile,
+  type DryRunReport,
   type RunStats,
 } from './library.js';
 
@@ -100,6 +101,6 @@ export async function checkWritable(path: string, inPlace = false): Promise<void
 }
 
 /** @throws JobFileError */
-export async function writeStats(path: string, stats: RunStats): Promise<void> {
+export async function writeStats(path: string, stats: RunStats | DryRunReport): Promise<void> {
   await writeFileAtomic(path, `${JSON.stringify(stats, undefined, 2)}\n`);
 }

@@ -8,13 +8,16 @@ import { peerFiles } from './flags/peerFlags.js';
 import { promptFiles, promptOptions } from './flags/promptFlags.js';
 import type { RowJobFlags } from './flags/rowJobFlags.js';
 import { flagsOfShard, shardOf } from './flags/shardFlags.js';
+import { endInTime, subsetOptions } from './flags/subsetFlags.js';
 import { comesOnce, jobFormatsOf, queryOf, readOptions, tableOptions } from './flags/tableFlags.js';
+import { describeDryRun } from './dryRunReport.js';
 import { describeColumns, describeRest, describeRun, rowProgress } from './generateReport.js';
 import {
   checkJobFiles,
   checkJobInput,
   checkJobOptions,
   type ConnectedPeers,
+  dryRun,
   Engine,
   estimateRows,
   identifyModel,
@@ -29,6 +32,7 @@ import {
   serialPipeline,
   UsageError,
   type EngineOptions,
+  type ExpectedRows,
   type GenerateOptions,
   type JobFormats,
   type JobOptions,
@@ -87,13 +91,17 @@ export type CommonOptions = Pick<
 
 /** Runs a command over a file of rows as a job. */
 export async function runRowJob(
-  given: RowJobFlags,
+  asGiven: RowJobFlags,
   flagNames: ReadonlySet<string>,
   context: CommandContext,
   asked: RowTask,
 ): Promise<void> {
-  requireFlags(given, 'model', 'input', 'output');
+  requireFlags(asGiven, 'model', 'input', ...(asGiven.dryRun ? [] : (['output'] as const)));
+  // Of what a dry run would write only the format is of interest.
+  const given = asGiven.dryRun ? withoutOutput(asGiven) : asGiven;
+  endInTime(given, context);
   const shard = shardOf(given, process.env);
+  checkJobOptions({ ...subsetOptions(given), ...(shard && { shard }) });
   const flags = shard === undefined ? given : await flagsOfShard(given, shard);
   if (shard !== undefined)
     context.say(`shard ${shard.index} of ${shard.count}, counted from 0: results go to ${flags.output}`);
@@ -163,21 +171,43 @@ export async function runRowJob(
       ...(flags.trace === undefined ? {} : { onTrace: (event) => trace?.add(event) }),
     };
     const settings: EngineOptions = { ...planned, ...engineOptions(flags, model), ...ring?.options };
+    const expectRows =
+      (rows?: number) =>
+      async (tokenizer: Tokenizer): Promise<ExpectedRows | undefined> => {
+        const expected = await estimateRows(inputs, tokenizer, {
+          read: readOptions(flags, prompts, told),
+          generate: { ...asked.expected, ...options },
+          ...(rows !== undefined && { rows }),
+        });
+        return expected && flags.sharePrefixes === 'off' ? { ...expected, sharedPrefixTokens: 0 } : expected;
+      };
     const openEngine = (rows: number | undefined): Promise<Engine> =>
       Engine.open({
         ...settings,
-        expectedRows: async (tokenizer: Tokenizer) => {
-          const expected = await estimateRows(inputs, tokenizer, {
-            read: readOptions(flags, prompts, told),
-            generate: { ...asked.expected, ...options },
-            ...(rows !== undefined && { rows }),
-          });
-          return expected && flags.sharePrefixes === 'off' ? { ...expected, sharedPrefixTokens: 0 } : expected;
-        },
+        expectedRows: expectRows(rows),
         signal: context.signal,
         ...showPlanning(meter, context),
         ...showOpening(meter, context),
       });
+    if (flags.dryRun) {
+      const report = await dryRun({
+        ...common,
+        ...asked.task(options),
+        engine: {
+          ...settings,
+          expectedRows: expectRows(),
+          signal: context.signal,
+          ...showPlanning(meter, context),
+          ...showOpening(meter, context),
+        },
+        onRows: (done) => meter.show('rows', { done, total: undefined, words: 'read' }),
+      });
+      meter.stop();
+      await context.print(describeDryRun(report));
+      if (flags.stats !== undefined) await writeStats(flags.stats, report);
+      context.exitCode = report.stopped === true ? EXIT.stopped : report.failed.rows > 0 ? EXIT.rowErrors : EXIT.fine;
+      return;
+    }
     const { hash } = await identifyModel(modelFiles, { signal: context.signal, onProgress: showIdentifying(meter) });
     job = await Job.open({
       ...common,
@@ -187,7 +217,7 @@ export async function runRowJob(
       ...asked.task(options),
     });
     const results = resultsOf(job, asked);
-    engine = await openEngine(results === undefined ? undefined : results - job.keptRows);
+    engine = await openEngine(results === undefined ? undefined : Math.max(0, results - job.keptRows));
     if (flags.trace !== undefined) trace = new TraceFile(flags.trace, flags.resume);
     const start = performance.now();
     const running = engine;
@@ -212,6 +242,10 @@ export async function runRowJob(
     for (const words of watch.words(running.tokenizer.hasChatTemplate, running.source.tokenizer.kind !== 'none'))
       context.say(withFlags(words, flagNames));
     context.say(describeRun(summary, stats, (performance.now() - start) / 1000, asked.expected.ignoreEos));
+    if ((flags.limit ?? flags.sample) !== undefined && job.resultsFile !== undefined && summary.stopped !== true)
+      context.say(
+        `${flags.limit === undefined ? '--sample' : '--limit'}: --resume without it goes on with all other rows`,
+      );
     context.exitCode = summary.stopped === true ? EXIT.stopped : hasErrors(summary) ? EXIT.rowErrors : EXIT.fine;
   };
   const done = allThrough(
@@ -246,6 +280,13 @@ export async function runRowJob(
       );
     throw error;
   });
+}
+
+/** @throws UsageError beside a shard, of whose rows alone nothing is said */
+function withoutOutput({ errors: _errors, ...flags }: RowJobFlags): RowJobFlags {
+  if (flags.shard !== undefined)
+    throw new UsageError(`--shard: found ${flags.shard} beside --dry-run, which says what all rows would take`);
+  return { ...flags, output: '-', resume: false, retryErrors: false, overwrite: false };
 }
 
 /** A file that lies in the working folder or below, as it is called from there: so most people typed it. */
@@ -333,6 +374,7 @@ function jobOptions(
     }),
     output: output === '-' ? standardOutput() : output,
     ...tableOptions(flags),
+    ...subsetOptions(flags),
     carryFields,
     resume,
     retryErrors,

@@ -33,6 +33,7 @@ import {
 } from './record/jobRecord.js';
 import { JobOutput } from './output/JobOutput.js';
 import { JobRows } from './JobRows.js';
+import { RowSubset } from './RowSubset.js';
 import { publishJournal } from './output/publishOutput.js';
 import { WholeRows } from './output/WholeRows.js';
 import { orderJournal } from './output/rewriteJournal.js';
@@ -41,7 +42,7 @@ import { rowsOfShard, settledShard } from './shards/Shard.js';
 import { sha256OfFile } from './shards/sha256OfFile.js';
 import { openSpecialWritable } from '../files/specialFiles.js';
 import { type RowSink, StreamWriter } from '../files/StreamWriter.js';
-import { runFormat, writeOptions } from './output/writeOptions.js';
+import { partsOf, writeOptions } from './output/writeOptions.js';
 
 /** An output that can be resumed, and what it is resumed from. */
 interface OutputFile {
@@ -84,12 +85,17 @@ export class Job implements AsyncDisposable {
     private readonly file: OutputFile | undefined,
     private readonly input: JobInput,
     private readonly formats: JobFormats,
+    private readonly subset: RowSubset | undefined,
   ) {}
 
-  /** Rows of the input, or of the shard, where it is a regular file; else not known before the end. */
+  /**
+   * Rows of the input, of the shard, or of a limit or sample, where it is a regular file; else, and of a sample that is
+   * a share, not known before the end.
+   */
   get totalRows(): number | undefined {
     const { rows } = this.input;
     const { shard } = this.options;
+    if (this.subset) return this.subset.rowsOf(rows);
     return rows === undefined || shard === undefined ? rows : rowsOfShard(rows, settledShard(shard));
   }
 
@@ -98,12 +104,12 @@ export class Job implements AsyncDisposable {
     return this.file?.earlier?.done.size ?? 0;
   }
 
-  /** Results that stand in the output by now: those that were kept, and those of this run. */
   /** The time that chat templates are told. */
   get #now(): Date | string {
     return this.task.options.now ?? this.file?.record.begun ?? this.#begun;
   }
 
+  /** Results that stand in the output by now: those that were kept, and those of this run. */
   get finishedRows(): number {
     return this.keptRows + this.#written;
   }
@@ -152,10 +158,11 @@ export class Job implements AsyncDisposable {
     };
     const files = await checkJobFiles(paths);
     const opened = await JobInput.open(options, task.name, formats, files.input);
+    const subset = await RowSubset.of(options, opened.again ? () => opened.read(false) : undefined, signal);
     if (typeof output !== 'string' || files.output === 'special') {
       if (errors !== undefined)
         throw new UsageError('`errors` needs a regular file as output: a stream takes all results');
-      return new Job(options, task, undefined, opened, formats).#checked();
+      return new Job(options, task, undefined, opened, formats, subset).#checked();
     }
 
     const model = modelFiles.length > 0 ? await identifyModel(modelFiles, { signal }) : undefined;
@@ -205,7 +212,7 @@ export class Job implements AsyncDisposable {
       if (file.before !== undefined)
         checkSameJob(output, file.before, record, { input: known && !longer, engine: false });
       const earlier = options.resume === true ? await file.scan(options.retryErrors ?? false) : undefined;
-      return new Job(options, task, { files: file, record, earlier, longer }, opened, formats).#checked();
+      return new Job(options, task, { files: file, record, earlier, longer }, opened, formats, subset).#checked();
     } catch (error) {
       locked.release();
       throw error;
@@ -237,6 +244,7 @@ export class Job implements AsyncDisposable {
       this.file?.earlier?.done ?? NOTHING_DONE,
       samples,
       shard,
+      this.subset,
       async (first) => {
         this.#sink = await this.#begin(first);
       },
@@ -313,7 +321,7 @@ export class Job implements AsyncDisposable {
       if (files.published) await this.#publish(this.file, done + this.keptRows);
       if (shard !== undefined && !stopped) await this.#complete(this.file, source.rows);
     } else if (!stopped) await this.input.checkUnchanged();
-    this.#whole = !stopped;
+    this.#whole = !stopped && this.subset === undefined;
     return { rows: source.ownRows, done, failed, kept: this.keptRows, keptFailed, ...(stopped && { stopped }) };
   }
 
@@ -444,15 +452,7 @@ export class Job implements AsyncDisposable {
   #writeOptions(): WriteOptions {
     const { resultColumns = {}, resultPrefix, delimiter, output } = this.options;
     const { name: task, options } = this.task;
-    const { samples, reasoning, truncate = 'off', logprobs } = options;
-    const there = {
-      id: !this.#carriesColumns,
-      sample: samples !== undefined,
-      value: runFormat(options)?.type === 'json_schema',
-      reasoning: reasoning === 'separate',
-      truncated: truncate !== 'off',
-      logprobs: logprobs !== undefined,
-    };
+    const there = partsOf(options, !this.#carriesColumns);
     const name = typeof output === 'string' ? output : 'output';
     return writeOptions(there, options, {
       task,

@@ -10,6 +10,7 @@ import type {
 } from '../Results.js';
 import type { FormatOptions } from './output/writeOptions.js';
 import type { MaxErrors } from './ErrorLimit.js';
+import type { SubsetOptions } from './RowSubset.js';
 import type { FormatChoice } from './formats/rowFormats.js';
 import type { TakenColumns } from './formats/RowFormat.js';
 import type { InputPaths } from './input/inputFiles.js';
@@ -33,7 +34,7 @@ export interface RowGenerator {
   embed?(rows: AsyncIterable<RowInput>, options?: EmbedOptions): AsyncIterable<EmbedResult>;
 }
 
-export interface JobOptions {
+export interface JobOptions extends SubsetOptions {
   /**
    * A file of rows, or several of one format, by their paths or by patterns such as `data/*.parquet` (then in the order
    * of their names); or the rows, e.g. of `readRows(process.stdin)` or of a database's cursor. Objects that are no
@@ -131,7 +132,7 @@ export interface JobOptions {
 }
 
 export interface JobSummary {
-  /** Rows that the input, or the shard, has, bad ones included. */
+  /** Rows that the input, the shard, the limit or the sample has, bad ones included. */
   readonly rows: number;
   /** Results of this run (one a row, or one a sample), and those with an error among them. */
   readonly done: number;

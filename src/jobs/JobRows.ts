@@ -11,6 +11,7 @@ import { readableRow } from '../rows/readableRow.js';
 import { SAMPLES } from '../rows/rowFields.js';
 import type { DoneRows } from './record/DoneRows.js';
 import type { RowsDigest } from './record/fingerprint.js';
+import type { RowSubset } from './RowSubset.js';
 import { type SettledShard, shardOfRow } from './shards/Shard.js';
 
 /**
@@ -39,6 +40,8 @@ export class JobRows {
     private readonly samples: number | undefined,
     /** Whose rows alone are sent; all are read, as ids and places are those of the whole input. */
     private readonly shard: SettledShard | undefined,
+    /** Which rows alone are sent; undefined for all. */
+    private readonly subset: RowSubset | undefined,
     private readonly onFirst: (row: RowInput | undefined) => Promise<void>,
     /** Of an input that comes once. */
     private readonly digest: RowsDigest | undefined,
@@ -51,7 +54,7 @@ export class JobRows {
     return this.#rows;
   }
 
-  /** Those of them that are the shard's; without one all. */
+  /** Those of them that are the shard's, or in the subset; without either all. */
   get ownRows(): number {
     return this.#ownRows;
   }
@@ -91,7 +94,7 @@ export class JobRows {
     // answered before all are known to be the same.
     const held: RowInput[] = [];
     try {
-      for (;;) {
+      while (!this.#hasAll()) {
         const step = await input.next();
         this.#ended = step.done === true;
         const given = step.done === true ? undefined : this.read(step.value);
@@ -146,14 +149,22 @@ export class JobRows {
       : results;
   }
 
-  /** What goes to the engine for a row of the input; undefined if it is done, or another shard's. */
+  /** Whether nothing is looked for in the rest of the input, which another run may answer. */
+  #hasAll(): boolean {
+    if (this.subset?.endsBefore(this.#rows) !== true) return false;
+    this.#ended = this.#kept === this.done.size && this.digest?.confirmed !== false;
+    return this.#ended;
+  }
+
+  /** What goes to the engine for a row of the input; undefined if it is done, another shard's, or in no subset. */
   #next(given: RowInput): RowInput | undefined {
     const index = this.#rows;
     this.#rows += 1;
     const id = given.id ?? index + 1;
     const duplicate = given.duplicate ?? (given.id !== undefined && !this.#ids.add(given.id));
     if (this.shard !== undefined && shardOfRow(index, this.shard) !== this.shard.index) return undefined;
-    this.#ownRows += 1;
+    const wanted = this.subset?.has(given, index) !== false;
+    if (wanted) this.#ownRows += 1;
     const isDone = (sample?: number): boolean => {
       const state = this.done.check(index, id, sample);
       if (state === 'other-id')
@@ -168,7 +179,7 @@ export class JobRows {
     const refused = isDone();
     const samples = samplesOf(given, this.samples);
     const wantedSamples = samples?.filter((sample) => !isDone(sample));
-    if (refused || wantedSamples?.length === 0) return undefined;
+    if (!wanted || refused || wantedSamples?.length === 0) return undefined;
     // Of its own samples, the first ones have to be those that are done.
     const before = (samples?.length ?? 0) - (wantedSamples?.length ?? 0);
     if (this.#kept < this.done.size || wantedSamples?.some((sample) => sample < before)) this.#overtaken = true;

@@ -1,7 +1,7 @@
 import { checkMembers, type Check } from '../arguments/checkMembers.js';
 import { checkBoolean, checkFunction } from '../arguments/checks.js';
 import { found } from '../arguments/found.js';
-import { object, text } from '../arguments/memberChecks.js';
+import { object, text, whole } from '../arguments/memberChecks.js';
 import { isIterable, membersOf } from '../arguments/isObject.js';
 import { UsageError } from '../errors/UsageError.js';
 import { type ClassifyOptions, JOB_TASKS, type ScoreOptions } from '../Results.js';
@@ -17,6 +17,7 @@ import { isInputPaths } from './input/inputFiles.js';
 import { checkMaxErrors } from './ErrorLimit.js';
 import { checkFormat, FORMAT_NAMES } from './formats/rowFormats.js';
 import type { JobOptions, RowGenerator } from './JobOptions.js';
+import { checkSample, LIMIT, SAMPLE_SEED } from './RowSubset.js';
 import { checkShard, SHARD_ROWS, SHARDS } from './shards/Shard.js';
 import { LEASE_SECONDS, MAX_DELIVER } from './work/JobManifest.js';
 
@@ -35,6 +36,8 @@ export const JOB_OPTIONS = {
   rowBytes: ROW_LIMITS.rowBytes,
   /** Most bytes of a text that is scored in windows. */
   scoredBytes: ROW_LIMITS.scoredBytes,
+  limit: LIMIT,
+  sampleSeed: SAMPLE_SEED,
   shards: SHARDS,
   shardRows: SHARD_ROWS,
   maxDeliver: MAX_DELIVER,
@@ -55,6 +58,9 @@ const CHECKS: Readonly<Record<keyof JobOptions, Check>> = {
   errors: text("a file's path"),
   maxErrors: checkMaxErrors,
   shard: checkShard,
+  limit: whole(LIMIT.least),
+  sample: checkSample,
+  sampleSeed: whole(SAMPLE_SEED.least),
   resume: checkBoolean,
   retryErrors: checkBoolean,
   overwrite: checkBoolean,
@@ -86,7 +92,15 @@ const CHECKS: Readonly<Record<keyof JobOptions, Check>> = {
  */
 export function checkJobOptions(options: Partial<JobOptions>): void {
   checkMembers('options', options, CHECKS);
-  const { resultColumns, generate = {} } = options;
+  const { resultColumns, limit, sample, sampleSeed, shard, generate = {} } = options;
+  if (limit !== undefined && sample !== undefined)
+    throw new UsageError(`sample: found ${sample} beside a limit of ${limit} rows, expected one of them`);
+  if (sampleSeed !== undefined && sample === undefined)
+    throw new UsageError('sampleSeed: found it without a sample, of which it says which one is drawn');
+  if (shard !== undefined && (limit ?? sample) !== undefined)
+    throw new UsageError(
+      `${limit === undefined ? 'sample' : 'limit'}: found it beside a shard, whose part would lack rows, expected one of them`,
+    );
   if (resultColumns !== undefined) checkResultColumns('resultColumns', resultColumns, answerProperties(generate));
 }
 

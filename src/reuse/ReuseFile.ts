@@ -59,7 +59,7 @@ const OPTION_CHECKS: Readonly<Record<keyof ReuseOptions, Check>> = {
  * other tasks, kernels, models and options lie side by side in one file, each under its own key.) Who can write the
  * file can put wrong answers there: it is to be trusted like the model.
  */
-export class ReuseFile {
+export class ReuseFile implements AsyncDisposable {
   readonly #waiting = new WaitingRecords(MOST_WAITING_BYTES);
   /** Work on the files, one after another. It never rejects. */
   #work: Promise<void> = Promise.resolve();
@@ -138,6 +138,10 @@ export class ReuseFile {
    */
   async close(): Promise<void> {
     return (this.#closed ??= this.#end());
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
   }
 
   #takes(): boolean {

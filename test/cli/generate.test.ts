@@ -45,6 +45,91 @@ describe('generate', () => {
     ]);
   });
 
+  test('the first rows, or drawn ones, are tried, and what was tried is part of the whole job', async () => {
+    const { output, args } = flags(rows(30));
+    const few = [...args, '--max-new-tokens', '4', '--ignore-eos'];
+    const first = await runCli([...few, '--limit', '5']);
+    expect(first).toMatchObject({ code: 0 });
+    expect(first.stderr).toMatch(/^5 rows, .*\n--limit: --resume without it goes on with all other rows\n$/);
+    expect(readResults(output).map(({ index }) => index)).toEqual([0, 1, 2, 3, 4]);
+    expect(await runCli([...few, '--resume', '--sample', '20%', '--sample-seed', '7'])).toMatchObject({ code: 0 });
+    expect(readResults(output).length).toBeGreaterThan(5);
+    expect((await runCli([...few, '--resume'])).stderr).toMatch(/ from before/);
+    const alone = path('alone.jsonl');
+    expect(await runCli(withFlags([...few], '--output', alone))).toMatchObject({ code: 0 });
+    expect(readResults(output)).toEqual(readResults(alone));
+    expect(await runCli([...few, '--limit', '5', '--sample', '3'])).toMatchObject({
+      code: 1,
+      stderr: 'error: --sample: found 3 beside a limit of 5 rows, expected one of them\n',
+    });
+    expect((await runCli([...few, '--sample', 'many'])).stderr).toContain(
+      'or a share of the rows above 0% and up to 100%',
+    );
+  });
+
+  test('a dry run says what a run would take, with its exit code, and writes nothing', async () => {
+    const { input, output, args } = flags([...rows(3), { id: 'bad', tokens: [1, 9999] }]);
+    const dry = [...args, '--dry-run', '--max-new-tokens', '4'];
+    const { code, stdout, stderr } = await runCli(dry);
+    expect({ code, stderr }).toEqual({ code: 4, stderr: '' });
+    expect(stdout).toContain('rows          4, 1 of them errors\n');
+    expect(stdout).toContain('prompts       9 tokens, median 3, longest 3 (row 0, id "row-0")\n');
+    expect(stdout).toContain('answers have  at most 12 tokens\n');
+    expect(stdout).toMatch(/token-out-of-range: 1 +row 3: /);
+    expect(existsSync(output)).toBe(false);
+    const report = path('dry.json');
+    const stopped = await runCli([
+      'generate',
+      '--model',
+      TINY_MODEL,
+      '--input',
+      input,
+      '--dry-run',
+      '--max-errors',
+      '0',
+      '--stats',
+      report,
+    ]);
+    expect(stopped.code).toBe(5);
+    expect(JSON.parse(readFileSync(report, 'utf8'))).toMatchObject({ rows: 4, failed: { rows: 1 }, stopped: true });
+    expect(await runCli([...dry, '--shard', '0/2'])).toMatchObject({
+      code: 1,
+      stderr: 'error: --shard: found 0/2 beside --dry-run, which says what all rows would take\n',
+    });
+  });
+
+  test('a run ends when its time is over, as with SIGTERM, and goes on later', async () => {
+    const { output, args } = flags(rows(20_000));
+    const slow = [
+      ...args,
+      '--max-new-tokens',
+      '60',
+      '--ignore-eos',
+      '--batch-size',
+      '2',
+      '--batches',
+      '1',
+      '--share-prefixes',
+      'off',
+    ];
+    const ended = await runCli([...slow, '--max-seconds', '6']);
+    expect(ended.stderr).toMatch(
+      /^stopping: --max-seconds 6 are over\n\d+ of 20000 rows in .*; go on with --resume\n$/,
+    );
+    expect(ended.code).toBe(143);
+    const done = readResults(output).length;
+    expect(done).toBeGreaterThan(0);
+    expect(done).toBeLessThan(20_000);
+    const later = new Date(Date.now() + 6000);
+    const again = await runCli([...slow, '--resume', '--stop-at', later.toISOString()]);
+    expect(again.stderr).toMatch(/^stopping: it is .*, as --stop-at says\n/);
+    expect(readResults(output).length).toBeGreaterThan(done);
+    const past = await runCli([...slow, '--resume', '--stop-at', '2020-01-31T06:00']);
+    expect(past.code).toBe(1);
+    expect(past.stderr).toContain('which is past, expected a time to come');
+    expect((await runCli([...slow, '--stop-at', '25:00'])).stderr).toContain('Expected HH:MM, or a date and time');
+  }, 60_000);
+
   test('the policy that a run had is one for the next run, and for plan, which says what it does not know', async () => {
     const { output, args } = flags(
       rows(8).map((row) => ({ ...row, tokens: Array.from({ length: 40 }, (_, at) => 3 + at) })),
@@ -424,7 +509,7 @@ describe('interrupted', () => {
     ['SIGINT', 130],
     ['SIGTERM', 143],
   ] as const)('%s: exit %d, what was finished is intact, and --resume goes on', async (signal, code) => {
-    const { output, args } = flags(rows(4000));
+    const { output, args } = flags(rows(20_000));
     const more = ['--max-new-tokens', '30', '--ignore-eos'];
     const child = startCli([...args, ...more, '--batch-size', '8'], {}, dirname(output));
     const ended = resultOf(child);
@@ -435,12 +520,12 @@ describe('interrupted', () => {
     const done = readResults(output);
     expect(result.stderr).toMatch(
       new RegExp(
-        `^stopping \\(again to stop at once\\)\n${done.length} of 4000 rows in ${basename(output)}; go on with --resume\n$`,
+        `^stopping \\(again to stop at once\\)\n${done.length} of 20000 rows in ${basename(output)}; go on with --resume\n$`,
         'm',
       ),
     );
     expect(done.length).toBeGreaterThan(0);
-    expect(done.length).toBeLessThan(4000);
+    expect(done.length).toBeLessThan(20_000);
     expect(existsSync(`${output}.lock`)).toBe(false);
     expect(await runCli([...args, ...more, '--resume'])).toMatchObject({ code: 0 });
     expect(readResults(output).map(({ index }) => index)).toEqual(Array.from({ length: 4000 }, (_, at) => at));

@@ -289,6 +289,7 @@ describe('plan --machines', () => {
     const program = createProgram({
       signal: AbortSignal.abort('SIGINT'),
       exitCode: 0,
+      endAfter: () => undefined,
       say: () => undefined,
       print: (text) => Promise.resolve(void printed.push(text)),
     });

@@ -14,6 +14,7 @@ async function refused(...args: readonly string[]): Promise<{ readonly code: num
   const program = createProgram({
     signal: new AbortController().signal,
     exitCode: 0,
+    endAfter: () => undefined,
     say: () => undefined,
     print: () => Promise.resolve(),
   });

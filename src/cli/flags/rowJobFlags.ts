@@ -14,10 +14,12 @@ import { decimal, path, size, wholeNumber } from './parsers.js';
 import { addPeerFlags, addresses, type PeerFlags } from './peerFlags.js';
 import type { PromptFlags } from './promptFlags.js';
 import { addShardFlags, type ShardFlags } from './shardFlags.js';
+import { addSubsetFlags, type SubsetFlags } from './subsetFlags.js';
 import { addTableFlags, type TableFlags } from './tableFlags.js';
 
 /** What all commands that go through a file of rows have in common. */
-export interface RowJobFlags extends EngineFlags, PromptFlags, PlanFlags, ShardFlags, TableFlags, PeerFlags {
+export interface RowJobFlags
+  extends EngineFlags, PromptFlags, PlanFlags, ShardFlags, SubsetFlags, TableFlags, PeerFlags {
   readonly peers?: readonly string[];
   readonly microBatches?: number;
   readonly carryFields: boolean;
@@ -25,6 +27,7 @@ export interface RowJobFlags extends EngineFlags, PromptFlags, PlanFlags, ShardF
   readonly lookAheadRows: number;
   readonly lookAheadBytes?: number;
   readonly reuse?: string;
+  readonly dryRun: boolean;
   readonly resume: boolean;
   readonly retryErrors: boolean;
   readonly overwrite: boolean;
@@ -85,6 +88,12 @@ export function addRowJobFlags(command: Command): void {
   addPeerFlags(command);
   command.optionsGroup('Job:');
   addShardFlags(command);
+  addSubsetFlags(command);
+  addSwitch(
+    command,
+    '--dry-run',
+    'read, check and tokenize the rows, show the first prompts, and say what the run would take; computes nothing, writes nothing (but --stats)',
+  );
   addSwitch(command, '--resume', 'go on with an output that exists: its rows are not done again');
   addSwitch(
     command,

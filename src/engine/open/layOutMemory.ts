@@ -130,7 +130,7 @@ function longestRowToCome({ expected, rowTokens = OPTION_TABLE.rowTokens.default
 }
 
 /** Tokens of the longest row that a layout holds. */
-function longestRowOf({ host, gpu, spill, settings }: BlockLayout): number {
+export function longestRowOf({ host, gpu, spill, settings }: Pick<MemoryLayout, 'host' | 'gpu' | 'spill' | 'settings'>): number {
   return longestRow(
     { gpu: gpu?.options.pages ?? 0, memory: host.pages, disk: spill.pages },
     {

@@ -64,19 +64,10 @@ export class AnswerRuns {
     kind: AnswerKind,
     options: Answers[AnswerKind]['options'],
   ): (rows: Rows) => Generation<Answers[AnswerKind]['result']> {
-    switch (kind) {
-      case 'classify':
-        return this.answered(
-          options,
-          classifyTask(options, this.host, (labels, text, way) =>
-            labelPriorOf(labels, text, way, options, this.host.score),
-          ),
-        );
-      case 'score':
-        return this.answered(options, scoreTask(options, this.host));
-      case 'embed':
-        return this.answered(options, this.embedTask(options));
-    }
+    const task = answerTaskOf(kind, options, this.host, (labels, text, way) =>
+      labelPriorOf(labels, text, way, options, this.host.score),
+    );
+    return this.answered(options, task);
   }
 
   private answered<Kind extends AnswerKind>(
@@ -95,22 +86,42 @@ export class AnswerRuns {
         };
       });
   }
+}
 
-  private embedTask(options: EmbedOptions): ReturnType<typeof embedTask> {
-    const {
-      pooling: said = 'last',
-      decoder: { hiddenSize },
-    } = this.host.source;
-    const { pooling = 'auto', dimensions = hiddenSize } = options;
-    if (dimensions > hiddenSize)
-      throw new UsageError(
-        `dimensions: found ${dimensions}, expected a whole number from 1 to ${hiddenSize}, those that the model has`,
-      );
-    const pooled = pooling === 'auto' ? said : pooling;
-    if (typeof pooled === 'object')
-      throw new UsageError(
-        `pooling: the model's files say ${pooled.unknown}, expected last, mean or cls: say which to take`,
-      );
-    return embedTask({ ...options, dimensions }, hiddenSize, pooled === 'cls' ? 'first' : pooled, this.host);
-  }
+/**
+ * What is asked of rows, by the name of the task.
+ * @param priorOf as in `classifyTask`
+ * @throws UsageError
+ */
+export function answerTaskOf<Kind extends AnswerKind>(
+  kind: Kind,
+  options: Answers[Kind]['options'],
+  host: AnswerSetup & Pick<AnswerHost, 'source'>,
+  priorOf: Parameters<typeof classifyTask>[2],
+): AnswerTask<Kind> {
+  const tasks: { readonly [Each in AnswerKind]: () => AnswerTask<Each> } = {
+    classify: () => classifyTask(options, host, priorOf),
+    score: () => scoreTask(options, host),
+    embed: () => pooledTask(options, host),
+  };
+  return tasks[kind]();
+}
+
+/** @throws UsageError for a pooling or a number of dimensions that the model has not */
+function pooledTask(options: EmbedOptions, host: AnswerSetup & Pick<AnswerHost, 'source'>): AnswerTask<'embed'> {
+  const {
+    pooling: said = 'last',
+    decoder: { hiddenSize },
+  } = host.source;
+  const { pooling = 'auto', dimensions = hiddenSize } = options;
+  if (dimensions > hiddenSize)
+    throw new UsageError(
+      `dimensions: found ${dimensions}, expected a whole number from 1 to ${hiddenSize}, those that the model has`,
+    );
+  const pooled = pooling === 'auto' ? said : pooling;
+  if (typeof pooled === 'object')
+    throw new UsageError(
+      `pooling: the model's files say ${pooled.unknown}, expected last, mean or cls: say which to take`,
+    );
+  return embedTask({ ...options, dimensions }, hiddenSize, pooled === 'cls' ? 'first' : pooled, host);
 }

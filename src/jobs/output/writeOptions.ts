@@ -1,5 +1,6 @@
 import { UsageError } from '../../errors/UsageError.js';
 import type { EmbedOptions } from '../../Results.js';
+import type { GenerateOptions } from '../../Row.js';
 import { type ResponseFormat, responseFormatOf } from '../../rows/responseFormat.js';
 import { declaredProperties, type DeclaredProperty } from '../../schema/declaredProperties.js';
 import { type AnswerSchema, zodJsonSchema, zodValueSchema } from '../../schema/zodJsonSchema.js';
@@ -34,6 +35,23 @@ export function answerProperties(options: FormatOptions): readonly DeclaredPrope
 
 /** What results may have beside the usual, and whether these do. */
 export type ResultParts = Readonly<Record<'id' | 'sample' | 'value' | 'reasoning' | 'truncated' | 'logprobs', boolean>>;
+
+/** What results of a run have that is told so. @param id whether their ids stand in a column of their own */
+export function partsOf(
+  { samples, reasoning, truncate = 'off', logprobs, ...format }: FormatOptions & RunParts,
+  id: boolean,
+): ResultParts {
+  return {
+    id,
+    sample: samples !== undefined,
+    value: runFormat(format)?.type === 'json_schema',
+    reasoning: reasoning === 'separate',
+    truncated: truncate !== 'off',
+    logprobs: logprobs !== undefined,
+  };
+}
+
+type RunParts = Pick<GenerateOptions, 'samples' | 'reasoning' | 'truncate' | 'logprobs'>;
 
 /**
  * How results are written.

@@ -8,10 +8,7 @@ import { predict } from '../../../src/plan/predict.js';
 import { choosePolicy } from '../../../src/plan/search/choosePolicy.js';
 import { CPU_MACHINE } from '../support/hardware.js';
 
-const MEASURED = new URL(
-  '../../../bench/results/gpu-2026-11-26-NVIDIA-H200-before-warpgroups.hardware.json',
-  import.meta.url,
-);
+const MEASURED = new URL('../../fixtures/hardware/nvidia-h200.json', import.meta.url);
 // The speed step of scripts/verify-gpu.sh.
 const request: PlanRequest = {
   hardware: parseHardware(JSON.parse(readFileSync(MEASURED, 'utf8')), 'an H200'),

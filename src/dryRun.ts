@@ -1,0 +1,210 @@
+import { Writable } from 'node:stream';
+import type { EnginePlan } from './engine/open/EnginePlan.js';
+import { layOutEngine } from './engine/open/layOutEngine.js';
+import { longestRowOf } from './engine/open/layOutMemory.js';
+import type { Plan } from './engine/open/planEngine.js';
+import { type DryRow, DryRuns } from './engine/rows/DryRuns.js';
+import type { EngineOptions } from './EngineOptions.js';
+import type { RowErrorCode } from './errors/RowError.js';
+import { checkWholeJob } from './jobs/checkJobOptions.js';
+import { ErrorLimit } from './jobs/ErrorLimit.js';
+import { JobInput } from './jobs/input/JobInput.js';
+import { checkJobFiles } from './jobs/jobFiles.js';
+import { jobFormats } from './jobs/jobFormats.js';
+import type { JobOptions } from './jobs/JobOptions.js';
+import { jobTaskOf } from './jobs/jobTask.js';
+import { RowSubset } from './jobs/RowSubset.js';
+import type { Policy } from './plan/Policy.js';
+import { predict, type Prediction } from './plan/predict.js';
+import type { RowInput } from './Row.js';
+
+/** A job as `runJob` is told of it, but for what it writes, and an engine as `Engine.open` is. */
+export interface DryRunOptions extends Omit<
+  JobOptions,
+  'output' | 'outputFormat' | 'errors' | 'resume' | 'retryErrors' | 'overwrite' | 'shard'
+> {
+  readonly engine: EngineOptions;
+  /** Called with the number of rows that have been read, now and then. */
+  readonly onRows?: (rows: number) => void;
+}
+
+/** What a job would do. */
+export interface DryRunReport {
+  /** Rows that would be answered or refused, and answers: of a row that is asked for samples there are several. */
+  readonly rows: number;
+  readonly answers: number;
+  /** Of rows that would be errors. What only their answers show is not among it. */
+  readonly failed: {
+    readonly rows: number;
+    readonly byCode: readonly {
+      readonly code: RowErrorCode;
+      readonly rows: number;
+      /** The first ones. */
+      readonly examples: readonly { readonly id: string | number; readonly index: number; readonly message: string }[];
+    }[];
+  };
+  /** There, and true, if more rows fail than may: the run would end early. */
+  readonly stopped?: true;
+  /** Tokens of prompts, each counted for every answer to it, and the most that answers may have. */
+  readonly tokens: { readonly prompt: number; readonly newTokens: number };
+  /** Of the prompts, as tokens; undefined where there is none. */
+  readonly prompts?: {
+    readonly median: number;
+    readonly longest: { readonly id: string | number; readonly index: number; readonly tokens: number };
+    /** The first ones, as the model sees them: special tokens, too. */
+    readonly first: readonly { readonly id: string | number; readonly index: number; readonly text: string }[];
+  };
+  /** By which plan the engine would be opened. */
+  readonly plan: EnginePlan;
+  /** What that plan is expected to do with these rows; undefined where nothing was planned (`plan.why`). */
+  readonly predicted?: Prediction;
+}
+
+/** Prompts that are shown, and rows with an error of a kind. */
+const EXAMPLES = 3;
+/** Rows between two calls of `onRows`. */
+const TOLD_ROWS = 256;
+
+/**
+ * Reads a job's rows as its run would, checks them and makes tokens of them, and plans for them. Reads no weights,
+ * computes nothing, writes nothing.
+ *
+ * @throws what `Engine.open` and `runJob` throw before a row is computed
+ */
+export async function dryRun({ engine, onRows, ...told }: DryRunOptions): Promise<DryRunReport> {
+  const job = { ...told, output: new Writable() };
+  checkWholeJob(job);
+  const task = jobTaskOf(job);
+  const formats = await jobFormats(job);
+  const files = await checkJobFiles(formats.inputs.length > 0 ? { input: formats.inputs.map(({ path }) => path) } : {});
+  const input = await JobInput.open(job, task.name, formats, files.input);
+  const again = input.again ? () => input.read(false) : undefined;
+  const subset = await RowSubset.of(job, again, task.options.signal);
+  const { addon, requested, source, tokenizer, layout } = await layOutEngine(engine);
+  const runs = new DryRuns({
+    addon,
+    source,
+    tokenizer,
+    rowLimit: { tokens: longestRowOf(layout), by: 'pages' },
+  });
+  const rows = chosen(input.read(false), input.rowReader(false), subset, onRows);
+  const { classify, score, embed, generate = {} } = job;
+  let taken: AsyncIterable<DryRow>;
+  if (classify) taken = runs.answer('classify', rows, classify);
+  else if (score) taken = runs.answer('score', rows, score);
+  else if (embed) taken = runs.answer('embed', rows, embed);
+  else taken = runs.generate(rows, generate);
+  const textOf = (tokens: readonly number[]): string =>
+    source.tokenizer.kind === 'none' ? tokens.join(' ') : tokenizer.decode(tokens, { skipSpecial: false });
+  const count = new DryCount(textOf);
+  for await (const row of taken) count.add(row);
+  const { policy } = requested.options;
+  const predicted = predictedOf(layout.plan, typeof policy === 'object' ? policy : undefined, count);
+  const stopped = new ErrorLimit(job.maxErrors, count.rows).exceeded(count.failed, count.answers + count.failed);
+  return { ...count.report(), ...(stopped && { stopped }), plan: layout.plan.report, ...(predicted && { predicted }) };
+}
+
+/** The rows of the input that are in the subset, by their places. */
+async function* chosen(
+  rows: AsyncIterable<RowInput> | Iterable<RowInput>,
+  read: (given: unknown) => RowInput,
+  subset: RowSubset | undefined,
+  onRows: DryRunOptions['onRows'],
+): AsyncGenerator<RowInput, void, undefined> {
+  let index = 0;
+  for await (const given of rows) {
+    if (subset?.endsBefore(index) === true) return;
+    const row = read(given);
+    if (subset?.has(row, index) !== false) yield { ...row, index };
+    index += 1;
+    if (index % TOLD_ROWS === 0) onRows?.(index);
+  }
+  onRows?.(index);
+}
+
+/**
+ * What the plan does with rows that are as these are on average.
+ * @param given the policy that is followed, where none was searched for
+ */
+function predictedOf(
+  { request, report }: Plan,
+  given: Policy | undefined,
+  { answers, tokens }: DryCount,
+): Prediction | undefined {
+  const { policy = given } = report;
+  if (request === undefined || policy === undefined || answers === 0) return undefined;
+  const mean = (sum: number): number => Math.max(1, Math.round(sum / answers));
+  const promptTokens = mean(tokens.prompt);
+  const { sharedPrefixTokens = 0 } = request.workload;
+  return predict(
+    {
+      ...request,
+      workload: {
+        promptTokens,
+        newTokens: mean(tokens.newTokens),
+        sharedPrefixTokens: Math.min(sharedPrefixTokens, promptTokens - 1),
+        rows: answers,
+      },
+    },
+    policy,
+  );
+}
+
+type RowId = Pick<DryRow, 'id' | 'index'>;
+
+/** Counts rows as they are taken in. */
+class DryCount {
+  answers = 0;
+  readonly tokens = { prompt: 0, newTokens: 0 };
+  rows = 0;
+  private lastIndex = -1;
+  failed = 0;
+  private readonly byCode = new Map<RowErrorCode, { rows: number; examples: (RowId & { message: string })[] }>();
+  /** How many answers have a prompt of so many tokens. */
+  private readonly lengths = new Map<number, number>();
+  private longest: (RowId & { tokens: number }) | undefined;
+  private readonly first: (RowId & { text: string })[] = [];
+
+  constructor(private readonly decode: (tokens: readonly number[]) => string) {}
+
+  add(row: DryRow): void {
+    const { id, index } = row;
+    const isNew = index !== this.lastIndex;
+    if (isNew) this.rows += 1;
+    this.lastIndex = index;
+    if ('error' in row) {
+      const { code, message } = row.error;
+      const kind = this.byCode.get(code) ?? { rows: 0, examples: [] };
+      this.byCode.set(code, kind);
+      this.failed += 1;
+      kind.rows += 1;
+      if (kind.examples.length < EXAMPLES) kind.examples.push({ id, index, message });
+      return;
+    }
+    const { prompt, newTokens } = row;
+    this.answers += 1;
+    this.tokens.prompt += prompt.length;
+    this.tokens.newTokens += newTokens;
+    this.lengths.set(prompt.length, (this.lengths.get(prompt.length) ?? 0) + 1);
+    if (prompt.length > (this.longest?.tokens ?? -1)) this.longest = { id, index, tokens: prompt.length };
+    if (isNew && this.first.length < EXAMPLES) this.first.push({ id, index, text: this.decode(prompt) });
+  }
+
+  report(): Omit<DryRunReport, 'plan' | 'predicted'> {
+    const { rows, answers, failed, tokens, longest, first } = this;
+    const byCode = Array.from(this.byCode, ([code, kind]) => ({ code, ...kind })).sort((a, b) => b.rows - a.rows);
+    return {
+      rows,
+      answers,
+      failed: { rows: failed, byCode },
+      tokens,
+      ...(longest && { prompts: { median: this.median, longest, first } }),
+    };
+  }
+
+  private get median(): number {
+    let left = this.answers / 2;
+    const lengths = [...this.lengths].sort(([a], [b]) => a - b);
+    return lengths.find(([, answers]) => (left -= answers) <= 0)?.[0] ?? 0;
+  }
+}

@@ -1,0 +1,73 @@
+import { loadAddon } from '../../bindings/loadAddon.js';
+import { nativeCall } from '../../bindings/nativeCall.js';
+import type { Addon } from '../../bindings/Addon.js';
+import type { EngineOptions } from '../../EngineOptions.js';
+import { InterruptedError } from '../../errors/InterruptedError.js';
+import { compressBindings } from '../../model/compressBindings.js';
+import { createTokenizer } from '../../model/createTokenizer.js';
+import { identifyModel, type ModelIdentity } from '../../model/identity/identifyModel.js';
+import { modelStamps } from '../../model/identity/FileStamp.js';
+import type { ModelSource } from '../../model/ModelSource.js';
+import { partOf } from '../../model/partOf.js';
+import { readModel } from '../../model/readModel.js';
+import { resolveModel } from '../../model/resolveModel.js';
+import { shareOf } from '../../model/shareOf.js';
+import type { Tokenizer } from '../../model/Tokenizer.js';
+import { checkHeapSize } from '../../processLimits.js';
+import { repackedBytes } from '../store/openWeightStore.js';
+import { layOutMemory, type MemoryLayout } from './layOutMemory.js';
+import { planEngine } from './planEngine.js';
+import { resolveExpectedRows, validateOptions, type RequestedOptions } from './validateOptions.js';
+
+/** An engine of which all is decided, and nothing is opened yet. */
+export interface LaidOutEngine {
+  readonly addon: Addon;
+  readonly requested: RequestedOptions;
+  /** What the model's files say. */
+  readonly source: ModelSource;
+  /** Of the model's files, before they were read. */
+  readonly stamps: Awaited<ReturnType<typeof modelStamps>>;
+  readonly identity: ModelIdentity;
+  readonly tokenizer: Tokenizer;
+  readonly layout: MemoryLayout;
+}
+
+/**
+ * The steps of opening an engine that read no weights: options are checked, the model's files are read, the plan is
+ * made, and memory is divided.
+ *
+ * @throws what `Engine.open` throws, but for what becomes of weights
+ */
+export async function layOutEngine(options: EngineOptions): Promise<LaidOutEngine> {
+  const requested = await validateOptions(options);
+  const { model, layers, tensorParallel, signal, onDownload, onIdentify } = requested.options;
+  const stopIfAborted = (): void => {
+    if (signal?.aborted) throw new InterruptedError(signal.reason);
+  };
+  stopIfAborted();
+  const path = await resolveModel(model, {
+    ...(signal && { signal }),
+    ...(onDownload && { onProgress: onDownload }),
+  });
+  stopIfAborted();
+  const stamps = await modelStamps(path);
+  const source = await readModel(path);
+  const identity = await identifyModel(source.files, { signal, onProgress: onIdentify });
+  checkHeapSize(source.decoder.vocabularySize);
+  const tokenizer = createTokenizer(source.tokenizer, source.decoder.vocabularySize);
+  const rows = await resolveExpectedRows(requested.options, tokenizer);
+  stopIfAborted();
+  const whole = layers ? partOf(source, layers) : source;
+  const part = tensorParallel ? shareOf(whole, tensorParallel) : whole;
+  const addon = loadAddon();
+  const machine = nativeCall(() => addon.machine());
+  const { numerics, memory } = requested.settings;
+  const plan = await planEngine(part, requested, machine, rows.expected, {
+    repackedBytes: () => {
+      const bindings = compressBindings(part.bindings, numerics.compressWeights);
+      return repackedBytes(memory.disk, { ...part, bindings }, identity);
+    },
+  });
+  const layout = layOutMemory(addon, part, requested, plan, machine, rows);
+  return { addon, requested, source, stamps, identity, tokenizer, layout };
+}
