@@ -1,4 +1,4 @@
-import { drained, type Work } from '../regex/drained.js';
+import { drained, type Work } from '../collections/drained.js';
 import { isDeepStrictEqual } from 'node:util';
 import { isObject } from './isObject.js';
 

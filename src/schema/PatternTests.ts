@@ -1,4 +1,4 @@
-import { drained } from '../regex/drained.js';
+import { drained } from '../collections/drained.js';
 import { Matcher } from '../regex/Matcher.js';
 import { PatternTooLarge } from '../regex/Program.js';
 import { StepLimit, type Steps } from '../regex/Steps.js';
