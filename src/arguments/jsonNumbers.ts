@@ -1,4 +1,5 @@
-import { drained, type Work } from '../regex/drained.js';
+import { drained, type Work } from '../collections/drained.js';
+import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { isObject } from './isObject.js';
 
@@ -86,16 +87,38 @@ const SPELLED = new RegExp(`\\d\\.\\d*0(?![.\\d])|\\d[eE]|-0|${LONG_NUMBER.sourc
  * @throws SyntaxError for what is no JSON; RangeError for what is nested too deep
  */
 export function readWithSpelling(json: string, read: unknown = JSON.parse(json)): unknown {
+  return drained(spelledInParts(json, read));
+}
+
+/** The same in slices. */
+export function* spelledInParts(json: string, read: unknown): Work<unknown> {
   if (!SPELLED.test(json)) return read;
-  // A name that stands nowhere else.
-  let name = 'spelled';
-  while (json.includes(name)) name += '_';
-  const marked = drained(replacedNumbers(json, (token) => (isSpelled(token) ? `{"${name}":"${token}"}` : undefined)));
+  // No text begins with what nobody can know before.
+  const mark = randomUUID();
+  const marked = yield* replacedNumbers(json, (token) => (isSpelled(token) ? `"${mark}${token}"` : undefined));
   if (marked === undefined) return read;
-  return JSON.parse(marked, (_key, value: unknown) => {
-    const spelling = isObject(value) ? value[name] : undefined;
-    return typeof spelling === 'string' ? new SpelledNumber(spelling) : value;
-  });
+  yield;
+  const value: unknown = JSON.parse(marked);
+  yield;
+  return yield* unmarked(value, mark, { values: 0 });
+}
+
+/** Values between two moments at which reading them may stop. */
+const SLICE_VALUES = 4096;
+
+/** Makes marked texts numbers again, in place. */
+function* unmarked(value: unknown, mark: string, looked: { values: number }): Work<unknown> {
+  if (typeof value === 'string') return value.startsWith(mark) ? new SpelledNumber(value.slice(mark.length)) : value;
+  if (!isObject(value) && !Array.isArray(value)) return value;
+  const members = value as Record<string, unknown>;
+  for (const name of Object.keys(members)) {
+    const member = members[name];
+    if ((looked.values += 1) % SLICE_VALUES === 0) yield;
+    if (typeof member !== 'string' && typeof member !== 'object') continue;
+    const made = yield* unmarked(member, mark, looked);
+    if (made !== member) Object.defineProperty(members, name, { value: made });
+  }
+  return value;
 }
 
 /** A copy that is what JSON makes of a value; numbers with a spelling keep it. @throws TypeError for what is no JSON */

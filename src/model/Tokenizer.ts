@@ -1,4 +1,4 @@
-import type { Work } from '../regex/drained.js';
+import type { Work } from '../collections/drained.js';
 
 /** Text to token ids and back, for one model. Built by `createTokenizer`. */
 export interface Tokenizer {

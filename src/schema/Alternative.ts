@@ -108,10 +108,7 @@ export function both(a: Alternative, b: Alternative): Alternative | undefined {
   if (a === NOTHING) return b;
   const types = new Set([...a.types].filter((type) => b.types.has(type)));
   if (types.size === 0) return undefined;
-  const values =
-    a.values && b.values
-      ? a.values.filter((value) => b.values?.some((other) => same(value, other)))
-      : (a.values ?? b.values);
+  const values = a.values && b.values ? common(a.values, b.values) : (a.values ?? b.values);
   if (values?.length === 0) return undefined;
   return {
     types,
@@ -194,13 +191,30 @@ export function same(a: Json, b: Json): boolean {
   return canonical(a) === canonical(b);
 }
 
+/** Those that are among the others. */
+export function common(values: readonly Json[], others: readonly Json[]): readonly Json[] {
+  const texts = textsOf(others);
+  return values.filter((value) => texts.has(canonical(value)));
+}
+
 /** One text for equal values. */
 export function canonical(value: Json): string {
-  return JSON.stringify(value, (_name, one: unknown) =>
-    typeof one === 'object' && one !== null && !Array.isArray(one)
-      ? Object.fromEntries(Object.entries(one).sort(([x], [y]) => (x < y ? -1 : 1)))
-      : one,
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${(value as readonly Json[]).map(canonical).join()}]`;
+  const members = Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1));
+  const texts = members.flatMap(([name, member]) =>
+    member === undefined ? [] : [`${JSON.stringify(name)}:${canonical(member)}`],
   );
+  return `{${texts.join()}}`;
+}
+
+const TEXTS = new WeakMap<readonly Json[], ReadonlySet<string>>();
+
+/** Values, each as its one text: made once of each list, for it is asked for again and again. */
+export function textsOf(values: readonly Json[]): ReadonlySet<string> {
+  let texts = TEXTS.get(values);
+  if (texts === undefined) TEXTS.set(values, (texts = new Set(values.map(canonical))));
+  return texts;
 }
 
 /** Every value. */

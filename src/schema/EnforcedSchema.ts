@@ -1,10 +1,12 @@
 import { isNativeError } from 'node:util/types';
+import { drained, type Work } from '../collections/drained.js';
+import { inTurns } from '../collections/inTurns.js';
 import { StepLimit, Steps } from '../regex/Steps.js';
 import { Expander } from './Expander.js';
 import { type Json, subschemas } from './keywords.js';
 import { SCHEMA_LIMITS } from './limits.js';
 import { lowered, Nodes } from './lowered.js';
-import type { AnswerBounds } from './Node.js';
+import type { AnswerBounds, MaskBounds } from './Node.js';
 import { SchemaDocument, type Subschema, UnsupportedSchema } from './SchemaDocument.js';
 import { Values } from './Values.js';
 
@@ -28,34 +30,37 @@ export class EnforcedSchema {
   constructor(
     schema: unknown,
     private readonly bounds: AnswerBounds = ANSWER_BOUNDS,
+    { document, values, grammar, left }: Read = drained(read(schema, bounds)),
   ) {
-    const read = withinSteps(() => {
-      const document = new SchemaDocument(schema);
-      return { document, values: new Values(document, document.steps) };
-    });
-    if (read === undefined) throw tooLarge();
-    this.#document = read.value.document;
-    this.#values = read.value.values;
-    const made = withinSteps(() => this.#lower(this.#document.root, true));
-    if (made === undefined) throw tooLarge();
-    this.grammar = made.value.grammar;
-    this.left = made.value.left;
+    this.#document = document;
+    this.#values = values;
+    this.grammar = grammar;
+    this.left = left;
+  }
+
+  /** The same, made in slices. @throws UnsupportedSchema */
+  static *inParts(schema: unknown, bounds: AnswerBounds): Work<EnforcedSchema> {
+    return new EnforcedSchema(schema, bounds, yield* read(schema, bounds));
   }
 
   /** What is wrong with a value, in words; undefined where it is valid. */
   problem(value: unknown): string | undefined {
     const { root } = this.#document;
     this.#values.steps = new Steps(SCHEMA_LIMITS.valueSteps);
-    const looked = withinSteps(() => this.#values.problem(value as Json, root));
-    return looked === undefined ? `it cannot be looked at in ${SCHEMA_LIMITS.valueSteps} steps` : looked.value;
+    try {
+      return drained(this.#values.problem(value as Json, root));
+    } catch (error) {
+      if (isBeyond(error)) return `it cannot be looked at in ${SCHEMA_LIMITS.valueSteps} steps`;
+      throw error;
+    }
   }
 
   /**
    * A grammar of which the engine is asked less: of a string one pattern, and not its length besides. The look at the
    * whole value does the rest.
    */
-  looser(): Json {
-    return this.#lower(this.#document.root, false).grammar;
+  *looser(): Work<Json> {
+    return (yield* this.#lower(this.#document.root)).grammar;
   }
 
   /**
@@ -72,7 +77,7 @@ export class EnforcedSchema {
         const below = this.#document.below(place, rest);
         if (tried.size >= SCHEMA_LIMITS.refusalTries || tried.has(below)) continue;
         tried.add(below);
-        const grammar = this.#grammarAt(below);
+        const grammar = await inTurns(this.#grammarAt(below));
         if (grammar === undefined || (await isTaken(grammar))) continue;
         next = below;
         break;
@@ -82,24 +87,53 @@ export class EnforcedSchema {
   }
 
   /** None where no value satisfies it. */
-  #grammarAt(place: Subschema): Json | undefined {
+  *#grammarAt(place: Subschema): Work<Json | undefined> {
     try {
-      return withinSteps(() => this.#lower(place, false).grammar)?.value;
+      return (yield* withinSteps(this.#lower(place)))?.value.grammar;
     } catch (error) {
       if (error instanceof UnsupportedSchema) return undefined;
       throw error;
     }
   }
 
-  #lower(place: Subschema, combined: boolean): { readonly grammar: Json; readonly left: readonly string[] } {
-    const expander = new Expander(this.#document);
-    const nodes = new Nodes(expander, this.#values, place, { ...this.bounds, combined });
-    const whole = nodes.of([{ schema: place, holds: true }]);
-    nodes.settle();
-    if (!whole.possible)
-      throw new UnsupportedSchema('', 'false', 'found a schema that no value satisfies, or none that can be written');
-    return { grammar: lowered(whole, nodes), left: [...expander.left] };
+  #lower(place: Subschema): Work<Lowered> {
+    return lower(this.#document, this.#values, place, { ...this.bounds, combined: false });
   }
+}
+
+interface Lowered {
+  readonly grammar: Json;
+  readonly left: readonly string[];
+}
+
+/** A schema, read, with its grammar. */
+interface Read extends Lowered {
+  readonly document: SchemaDocument;
+  readonly values: Values;
+}
+
+function* read(schema: unknown, bounds: AnswerBounds): Work<Read> {
+  const made = yield* withinSteps(readAndLowered(schema, bounds));
+  if (made === undefined) throw tooLarge();
+  return made.value;
+}
+
+function* readAndLowered(schema: unknown, bounds: AnswerBounds): Work<Read> {
+  const document = new SchemaDocument(schema);
+  yield;
+  const values = new Values(document, document.steps);
+  yield;
+  return { document, values, ...(yield* lower(document, values, document.root, { ...bounds, combined: true })) };
+}
+
+function* lower(document: SchemaDocument, values: Values, place: Subschema, bounds: MaskBounds): Work<Lowered> {
+  const expander = new Expander(document);
+  const nodes = new Nodes(expander, values, place, bounds);
+  const whole = nodes.of([{ schema: place, holds: true }]);
+  yield* nodes.settle();
+  if (!whole.possible)
+    throw new UnsupportedSchema('', 'false', 'found a schema that no value satisfies, or none that can be written');
+  return { grammar: lowered(whole, nodes), left: [...expander.left] };
 }
 
 function tooLarge(): UnsupportedSchema {
@@ -114,12 +148,16 @@ function tooLarge(): UnsupportedSchema {
  * Does work that depends on somebody else's schema.
  * @returns undefined where it takes more steps, or a deeper stack, than it may
  */
-function withinSteps<T>(work: () => T): { readonly value: T } | undefined {
+function* withinSteps<T>(work: Work<T>): Work<{ readonly value: T } | undefined> {
   try {
-    return { value: work() };
+    return { value: yield* work };
   } catch (error) {
-    // By name: in a context of its own, as tests have it, V8's errors are not instances of this one's classes.
-    if (error instanceof StepLimit || (isNativeError(error) && error.name === 'RangeError')) return undefined;
+    if (isBeyond(error)) return undefined;
     throw error;
   }
+}
+
+function isBeyond(error: unknown): boolean {
+  // By name: in a context of its own, as tests have it, V8's errors are not instances of this one's classes.
+  return error instanceof StepLimit || (isNativeError(error) && error.name === 'RangeError');
 }

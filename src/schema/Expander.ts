@@ -19,6 +19,11 @@ import { PatternProblem, translated } from './patterns.js';
 import { relaxed } from './relaxed.js';
 import { pointerOf, type SchemaDocument, type Subschema, UnsupportedSchema } from './SchemaDocument.js';
 
+/** How many values ways list. */
+function valuesIn(ways: readonly Alternative[]): number {
+  return ways.reduce((sum, { values }) => sum + (values?.length ?? 0), 0);
+}
+
 /** What it takes to put two ways together, roughly. */
 const STEPS_A_WAY = 100;
 
@@ -80,16 +85,19 @@ export class Expander implements Ways {
     { schema, keyword }: Pick<Place, 'schema' | 'keyword'>,
   ): readonly Alternative[] {
     let ways: readonly Alternative[] = [ANY];
+    let whole = true;
     for (const set of sets) {
       if (ways.length * set.length > SCHEMA_LIMITS.alternatives) {
-        this.leave({ schema, keyword });
-        ways = ways.map((way) => ({ ...way, evaluated: EVERYTHING.evaluated }));
+        whole = false;
         continue;
       }
-      this.document.steps.take(STEPS_A_WAY * ways.length * set.length);
+      const pairs = ways.length * set.length;
+      this.document.steps.take(STEPS_A_WAY * pairs + set.length * valuesIn(ways) + ways.length * valuesIn(set));
       ways = ways.flatMap((way) => set.flatMap((other) => both(way, other) ?? []));
     }
-    return ways;
+    if (whole) return ways;
+    this.leave({ schema, keyword });
+    return ways.map((way) => ({ ...way, evaluated: EVERYTHING.evaluated }));
   }
 
   /** The goal of a subschema. */

@@ -1,4 +1,4 @@
-import { drained } from '../regex/drained.js';
+import type { Work } from '../collections/drained.js';
 import { Matcher } from '../regex/Matcher.js';
 import { PatternTooLarge } from '../regex/Program.js';
 import { StepLimit, type Steps } from '../regex/Steps.js';
@@ -8,14 +8,14 @@ export class PatternTests {
   readonly #matchers = new Map<string, Matcher | undefined>();
 
   /** Whether a text has a match of a translated pattern. @throws StepLimit */
-  test(source: string, text: string, steps: Steps): boolean {
+  *test(source: string, text: string, steps: Steps): Work<boolean> {
     if (!this.#matchers.has(source)) {
       steps.take(source.length);
       this.#matchers.set(source, made(source));
     }
     const matcher = this.#matchers.get(source);
     if (matcher === undefined) throw new StepLimit(steps.most);
-    return drained(matcher.search(text, steps).find(0)) !== undefined;
+    return (yield* matcher.search(text, steps).find(0)) !== undefined;
   }
 }
 

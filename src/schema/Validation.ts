@@ -1,7 +1,9 @@
 import { format } from '@cfworker/json-schema';
+import { found } from '../arguments/found.js';
+import type { Work } from '../collections/drained.js';
 import type { Steps } from '../regex/Steps.js';
-import { canonical, same } from './Alternative.js';
-import type { Json, JsonObject } from './keywords.js';
+import { canonical, textsOf } from './Alternative.js';
+import { escaped, type Json, type JsonObject } from './keywords.js';
 import { SCHEMA_LIMITS } from './limits.js';
 import type { PatternTests } from './PatternTests.js';
 
@@ -18,14 +20,15 @@ interface Seen {
 
 /** Steps for each schema that a value is held to. */
 const SCHEMA_STEPS = 16;
+/** Schemas between two moments at which others may have their turn. */
+const SLICE = 1024;
 
 /**
  * Holds values to schemas (JSON Schema 2020-12), and counts what that takes: the same value goes beyond the limit on
  * every machine, or on none.
  */
 export class Validation {
-  /** The members of an `enum`. */
-  readonly #known = new WeakMap<readonly Json[], ReadonlySet<Json>>();
+  #looked = 0;
 
   constructor(
     private readonly schemas: Readonly<Record<string, CheckedSchema>>,
@@ -34,28 +37,29 @@ export class Validation {
   ) {}
 
   /** What is wrong with a value, in words; undefined where nothing is. @throws StepLimit */
-  problem(value: Json, schema: CheckedSchema): string | undefined {
+  problem(value: Json, schema: CheckedSchema): Work<string | undefined> {
     return this.#problem(value, schema, '#', newSeen());
   }
 
-  #isValid(value: Json, schema: CheckedSchema, at: string, seen = newSeen()): boolean {
-    return this.#problem(value, schema, at, seen) === undefined;
+  *#isValid(value: Json, schema: CheckedSchema, at: string, seen = newSeen()): Work<boolean> {
+    return (yield* this.#problem(value, schema, at, seen)) === undefined;
   }
 
-  #problem(value: Json, schema: CheckedSchema, at: string, seen: Seen): string | undefined {
+  *#problem(value: Json, schema: CheckedSchema, at: string, seen: Seen): Work<string | undefined> {
     this.steps.take(SCHEMA_STEPS);
+    if ((this.#looked += 1) % SLICE === 0) yield;
     if (schema === true) return undefined;
     if (schema === false) return `${at}: False boolean schema.`;
     const own = newSeen();
     const wrong =
       this.#values(value, schema, at) ??
-      (typeof value === 'string' ? this.#text(value, schema, at) : undefined) ??
+      (typeof value === 'string' ? yield* this.#text(value, schema, at) : undefined) ??
       (typeof value === 'number' ? number(value, schema, at) : undefined) ??
-      this.#combined(value, schema, at, own) ??
+      (yield* this.#combined(value, schema, at, own)) ??
       (Array.isArray(value)
-        ? this.#list(value as readonly Json[], schema, at, own)
+        ? yield* this.#list(value as readonly Json[], schema, at, own)
         : isObject(value)
-          ? this.#object(value, schema, at, own)
+          ? yield* this.#object(value, schema, at, own)
           : undefined);
     if (wrong === undefined) merge(seen, own);
     return wrong;
@@ -65,28 +69,30 @@ export class Validation {
     const types = type === undefined ? undefined : ((Array.isArray(type) ? type : [type]) as readonly string[]);
     if (types && !types.some((one) => isOfType(value, one)))
       return `${at}: Instance type "${typeWord(value)}" is invalid. Expected "${types.join('", "')}".`;
-    if (only !== undefined && !this.#same(value, only as Json))
-      return `${at}: Instance does not match ${JSON.stringify(only)}.`;
-    if (some !== undefined && !this.#isOneOf(value, some as readonly Json[]))
-      return `${at}: Instance does not match any of ${JSON.stringify(some)}.`;
+    if (only !== undefined && this.#canonical(value) !== this.#canonical(only as Json))
+      return `${at}: Instance does not match ${found(only)}.`;
+    if (some !== undefined && !textsOf(some as readonly Json[]).has(this.#canonical(value)))
+      return `${at}: Instance does not match any of ${brief(some as readonly Json[])}.`;
     return undefined;
   }
 
-  #isOneOf(value: Json, some: readonly Json[]): boolean {
-    if (typeof value === 'object' && value !== null) return some.some((one) => this.#same(value, one));
-    let known = this.#known.get(some);
-    if (known === undefined) this.#known.set(some, (known = new Set(some)));
-    return known.has(value);
+  /** One text for equal values. */
+  #canonical(value: Json): string {
+    const text = canonical(value);
+    this.steps.take(text.length);
+    return text;
   }
 
-  #same(one: Json, other: Json): boolean {
-    this.steps.take(1);
-    if (typeof one !== 'object' || one === null || typeof other !== 'object' || other === null) return one === other;
-    this.steps.take(JSON.stringify(other).length);
-    return same(one, other);
+  /** Whether a text has a match of a translated pattern. */
+  matches(pattern: string, text: string): Work<boolean> {
+    return this.patterns.test(pattern, text, this.steps);
   }
 
-  #text(value: string, { minLength, maxLength, pattern, format: name }: Keywords, at: string): string | undefined {
+  *#text(
+    value: string,
+    { minLength, maxLength, pattern, format: name }: Keywords,
+    at: string,
+  ): Work<string | undefined> {
     if (minLength !== undefined || maxLength !== undefined) {
       this.steps.take(value.length);
       let length = 0;
@@ -96,7 +102,7 @@ export class Validation {
       if (length > ((maxLength ?? Infinity) as number))
         return `${at}: String is too long (${length} > ${String(maxLength)}).`;
     }
-    if (pattern !== undefined && !this.patterns.test(pattern as string, value, this.steps))
+    if (pattern !== undefined && !(yield* this.matches(pattern as string, value)))
       return `${at}: String does not match pattern.`;
     if (name !== undefined && !this.#hasFormat(value, name as string))
       return `${at}: String does not match format "${name as string}".`;
@@ -108,33 +114,40 @@ export class Validation {
     return value.length <= SCHEMA_LIMITS.formatUnits && format[name]?.(value) !== false;
   }
 
-  #combined(value: Json, schema: Keywords, at: string, seen: Seen): string | undefined {
+  *#combined(value: Json, schema: Keywords, at: string, seen: Seen): Work<string | undefined> {
     const { $ref, not, allOf = [], anyOf, oneOf, if: condition, then = true, else: otherwise = true } = schema;
     if ($ref !== undefined) {
-      const wrong = this.#problem(value, this.schemas[$ref as string] ?? false, at, seen);
+      const wrong = yield* this.#problem(value, this.schemas[$ref as string] ?? false, at, seen);
       if (wrong !== undefined) return wrong;
     }
-    if (not !== undefined && this.#isValid(value, not as CheckedSchema, at))
+    if (not !== undefined && (yield* this.#isValid(value, not as CheckedSchema, at)))
       return `${at}: Instance matched "not" schema.`;
     for (const one of allOf as readonly CheckedSchema[]) {
-      const wrong = this.#problem(value, one, at, seen);
+      const wrong = yield* this.#problem(value, one, at, seen);
       if (wrong !== undefined) return wrong;
     }
     if (anyOf !== undefined) {
       // Each that holds says what it has looked at.
-      const count = (anyOf as readonly CheckedSchema[]).filter((one) => this.#isValid(value, one, at, seen)).length;
+      const count = yield* this.#count(value, anyOf as readonly CheckedSchema[], at, seen);
       if (count === 0) return `${at}: Instance does not match any subschemas.`;
     }
     if (oneOf !== undefined) {
-      const count = (oneOf as readonly CheckedSchema[]).filter((one) => this.#isValid(value, one, at, seen)).length;
+      const count = yield* this.#count(value, oneOf as readonly CheckedSchema[], at, seen);
       if (count !== 1) return `${at}: Instance does not match exactly one subschema (${count} matches).`;
     }
     if (condition === undefined) return undefined;
-    const holds = this.#isValid(value, condition as CheckedSchema, at, seen);
-    return this.#problem(value, (holds ? then : otherwise) as CheckedSchema, at, seen);
+    const holds = yield* this.#isValid(value, condition as CheckedSchema, at, seen);
+    return yield* this.#problem(value, (holds ? then : otherwise) as CheckedSchema, at, seen);
   }
 
-  #list(value: readonly Json[], schema: Keywords, at: string, seen: Seen): string | undefined {
+  /** How many of them hold. */
+  *#count(value: Json, some: readonly CheckedSchema[], at: string, seen: Seen): Work<number> {
+    let count = 0;
+    for (const one of some) if (yield* this.#isValid(value, one, at, seen)) count += 1;
+    return count;
+  }
+
+  *#list(value: readonly Json[], schema: Keywords, at: string, seen: Seen): Work<string | undefined> {
     const {
       minItems = 0,
       maxItems = Infinity,
@@ -152,23 +165,24 @@ export class Validation {
     for (const [i, item] of value.entries()) {
       const one = prefix[i] ?? (items as CheckedSchema | undefined);
       if (one === undefined) continue;
-      const wrong = this.#problem(item, one, `${at}/${i}`, newSeen());
+      const wrong = yield* this.#problem(item, one, `${at}/${i}`, newSeen());
       if (wrong !== undefined) return wrong;
     }
     seen.items = Math.max(seen.items, items === undefined ? Math.min(prefix.length, value.length) : value.length);
     if (contains !== undefined) {
       const { minContains = 1, maxContains = Infinity } = schema as { minContains?: number; maxContains?: number };
-      const found = value.flatMap((item, i) =>
-        this.#isValid(item, contains as CheckedSchema, `${at}/${i}`) ? [i] : [],
-      );
-      if (found.length < minContains) return `${at}: Array has fewer items (${found.length}) that match than expected.`;
-      if (found.length > maxContains) return `${at}: Array has more items (${found.length}) that match than expected.`;
-      for (const i of found) seen.contained.add(i);
+      const matching: number[] = [];
+      for (const [i, item] of value.entries())
+        if (yield* this.#isValid(item, contains as CheckedSchema, `${at}/${i}`)) matching.push(i);
+      const { length } = matching;
+      if (length < minContains) return `${at}: Array has fewer items (${length}) that match than expected.`;
+      if (length > maxContains) return `${at}: Array has more items (${length}) that match than expected.`;
+      for (const i of matching) seen.contained.add(i);
     }
     if (unevaluatedItems !== undefined) {
       for (const [i, item] of value.entries()) {
         if (i < seen.items || seen.contained.has(i)) continue;
-        const wrong = this.#problem(item, unevaluatedItems as CheckedSchema, `${at}/${i}`, newSeen());
+        const wrong = yield* this.#problem(item, unevaluatedItems as CheckedSchema, `${at}/${i}`, newSeen());
         if (wrong !== undefined) return wrong;
       }
       seen.items = value.length;
@@ -176,15 +190,14 @@ export class Validation {
     if (uniqueItems !== true) return undefined;
     const texts = new Set<string>();
     for (const item of value) {
-      const text = canonical(item);
-      this.steps.take(text.length);
+      const text = this.#canonical(item);
       if (texts.has(text)) return `${at}: Duplicate items.`;
       texts.add(text);
     }
     return undefined;
   }
 
-  #object(value: JsonObject, schema: Keywords, at: string, seen: Seen): string | undefined {
+  *#object(value: JsonObject, schema: Keywords, at: string, seen: Seen): Work<string | undefined> {
     const names = Object.keys(value);
     this.steps.take(names.length);
     const { required = [], minProperties = 0, maxProperties = Infinity, propertyNames } = schema;
@@ -194,65 +207,58 @@ export class Validation {
       return `${at}: Instance has fewer than ${String(minProperties)} properties.`;
     if (names.length > (maxProperties as number))
       return `${at}: Instance has more than ${String(maxProperties)} properties.`;
-    if (propertyNames !== undefined) {
-      const wrong = names.find((name) => !this.#isValid(name, propertyNames as CheckedSchema, at));
-      if (wrong !== undefined) return `${at}: Property name "${wrong}" does not match schema.`;
-    }
-    const wrong = this.#dependent(value, schema, at, seen);
-    return wrong ?? this.#properties(value, names, schema, at, seen);
+    if (propertyNames !== undefined)
+      for (const name of names)
+        if (!(yield* this.#isValid(name, propertyNames as CheckedSchema, at)))
+          return `${at}: Property name "${name}" does not match schema.`;
+    const wrong = yield* this.#dependent(value, schema, at, seen);
+    return wrong ?? (yield* this.#properties(value, names, schema, at, seen));
   }
 
-  #dependent(
+  *#dependent(
     value: JsonObject,
     { dependentRequired = {}, dependentSchemas = {} }: Keywords,
     at: string,
     seen: Seen,
-  ): string | undefined {
+  ): Work<string | undefined> {
     for (const [name, needed] of Object.entries(dependentRequired as Record<string, readonly string[]>)) {
       const missing = Object.hasOwn(value, name) ? needed.find((other) => !Object.hasOwn(value, other)) : undefined;
       if (missing !== undefined) return `${at}: Instance has "${name}" but does not have "${missing}".`;
     }
     for (const [name, schema] of Object.entries(dependentSchemas as Record<string, CheckedSchema>)) {
-      const wrong = Object.hasOwn(value, name) ? this.#problem(value, schema, at, seen) : undefined;
+      const wrong = Object.hasOwn(value, name) ? yield* this.#problem(value, schema, at, seen) : undefined;
       if (wrong !== undefined) return wrong;
     }
     return undefined;
   }
 
-  #properties(
+  *#properties(
     value: JsonObject,
     names: readonly string[],
     schema: Keywords,
     at: string,
     seen: Seen,
-  ): string | undefined {
+  ): Work<string | undefined> {
     const { properties = {}, patternProperties = {}, additionalProperties, unevaluatedProperties } = schema;
     const listed = properties as Record<string, CheckedSchema>;
     const byPattern = Object.entries(patternProperties as Record<string, CheckedSchema>);
-    const hold = (name: string, one: CheckedSchema): string | undefined => {
+    const hold = (name: string, one: CheckedSchema): Work<string | undefined> => {
       seen.names.add(name);
-      return this.#problem(
-        value[name] ?? null,
-        one,
-        `${at}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`,
-        newSeen(),
-      );
+      return this.#problem(value[name] ?? null, one, `${at}/${escaped(name)}`, newSeen());
     };
     for (const name of names) {
       const own = Object.hasOwn(listed, name) ? listed[name] : undefined;
-      const held = [
-        ...(own === undefined ? [] : [own]),
-        ...byPattern.flatMap(([pattern, one]) => (this.patterns.test(pattern, name, this.steps) ? [one] : [])),
-      ];
+      const held = own === undefined ? [] : [own];
+      for (const [pattern, one] of byPattern) if (yield* this.matches(pattern, name)) held.push(one);
       if (held.length === 0 && additionalProperties !== undefined) held.push(additionalProperties as CheckedSchema);
       for (const one of held) {
-        const wrong = hold(name, one);
+        const wrong = yield* hold(name, one);
         if (wrong !== undefined) return wrong;
       }
     }
     if (unevaluatedProperties === undefined) return undefined;
     for (const name of names) {
-      const wrong = seen.names.has(name) ? undefined : hold(name, unevaluatedProperties as CheckedSchema);
+      const wrong = seen.names.has(name) ? undefined : yield* hold(name, unevaluatedProperties as CheckedSchema);
       if (wrong !== undefined) return wrong;
     }
     return undefined;
@@ -269,6 +275,11 @@ function merge(seen: Seen, more: Seen): void {
   for (const name of more.names) seen.names.add(name);
   for (const item of more.contained) seen.contained.add(item);
   seen.items = Math.max(seen.items, more.items);
+}
+
+/** The first few, in words. */
+function brief(values: readonly Json[]): string {
+  return `${values.slice(0, 5).map(found).join(', ')}${values.length > 5 ? `, … (${values.length})` : ''}`;
 }
 
 function isObject(value: Json): value is JsonObject {

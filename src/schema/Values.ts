@@ -1,4 +1,5 @@
 import { found } from '../arguments/found.js';
+import { drained, type Work } from '../collections/drained.js';
 import type { Steps } from '../regex/Steps.js';
 import type { Goal } from './Alternative.js';
 import { escaped, KEYWORDS, type Json, type JsonObject } from './keywords.js';
@@ -38,16 +39,21 @@ export class Values {
 
   /** Whether a text has a match of a translated pattern. @throws StepLimit */
   matches(pattern: string, text: string): boolean {
-    return this.#patterns.test(pattern, text, this.#validation.steps);
+    return drained(this.#validation.matches(pattern, text));
   }
 
   /** Whether a value does what the goal says. */
   satisfies(value: Json, { schema, holds }: Goal): boolean {
-    return (this.problem(value, schema) === undefined) === holds;
+    return drained(this.holds(value, { schema, holds }));
+  }
+
+  /** The same, in slices. */
+  *holds(value: Json, { schema, holds }: Goal): Work<boolean> {
+    return ((yield* this.problem(value, schema)) === undefined) === holds;
   }
 
   /** What is wrong with a value, in words; undefined where nothing is. */
-  problem(value: Json, schema: Subschema): string | undefined {
+  problem(value: Json, schema: Subschema): Work<string | undefined> {
     return this.#validation.problem(bare(value), this.#copy(schema));
   }
 

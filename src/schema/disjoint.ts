@@ -1,4 +1,4 @@
-import { type Alternative, type Goal, type NumberRule, same, type Ways } from './Alternative.js';
+import { type Alternative, common, type Goal, type NumberRule, type Ways } from './Alternative.js';
 
 /** What a look at two ways takes, roughly. */
 const STEPS = 10;
@@ -17,10 +17,10 @@ export function disjoint(
 }
 
 function apart(expander: Ways, a: Alternative, b: Alternative, depth: number): boolean {
-  expander.document.steps.take(STEPS);
-  const common = [...a.types].filter((type) => b.types.has(type));
-  if (a.values && b.values) return !a.values.some((value) => b.values?.some((other) => same(value, other)));
-  return common.every((type) => {
+  expander.document.steps.take(STEPS + (a.values?.length ?? 0) + (b.values?.length ?? 0));
+  const types = [...a.types].filter((type) => b.types.has(type));
+  if (a.values && b.values) return common(a.values, b.values).length === 0;
+  return types.every((type) => {
     if (type === 'number') return numbersApart(a.number, b.number);
     if (type === 'string')
       return (

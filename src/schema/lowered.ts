@@ -1,3 +1,4 @@
+import type { Work } from '../collections/drained.js';
 import { type Alternative, type Goal, type ListRule, typeOf, type Ways } from './Alternative.js';
 import { type Json, type JsonObject, TYPES } from './keywords.js';
 import { SCHEMA_LIMITS } from './limits.js';
@@ -13,7 +14,7 @@ import type { Values } from './Values.js';
 export class Nodes implements NodeMaker {
   readonly all: Node[] = [];
   readonly #byGoals = new Map<string, Node>();
-  readonly #waiting: (() => void)[] = [];
+  readonly #waiting: (() => Work<void>)[] = [];
 
   constructor(
     readonly expander: Ways,
@@ -39,7 +40,10 @@ export class Nodes implements NodeMaker {
     if (distinct.length === 1 && only !== undefined) return only;
     const key = distinct.map(({ number }) => `either ${number}`).join();
     // Theirs are known by then.
-    return this.#node(key, [], () => distinct.flatMap(({ kinds }) => kinds));
+    return this.#node(key, [], function* () {
+      yield;
+      return distinct.flatMap(({ kinds }) => kinds);
+    });
   }
 
   leave(keyword: string): void {
@@ -49,7 +53,7 @@ export class Nodes implements NodeMaker {
     if (place !== undefined) this.expander.leave({ schema: place, keyword });
   }
 
-  #node(key: string, goals: readonly Goal[], kinds: (node: Node) => readonly Kind[]): Node {
+  #node(key: string, goals: readonly Goal[], kinds: (node: Node) => Work<readonly Kind[]>): Node {
     const known = this.#byGoals.get(key);
     if (known !== undefined) return known;
     if (this.all.length >= SCHEMA_LIMITS.nodes)
@@ -61,18 +65,23 @@ export class Nodes implements NodeMaker {
     const node: Node = { number: this.all.length, goals, kinds: [], possible: false };
     this.all.push(node);
     this.#byGoals.set(key, node);
-    this.#waiting.push(() => {
-      node.kinds = kinds(node);
+    this.#waiting.push(function* () {
+      node.kinds = yield* kinds(node);
     });
     return node;
   }
 
   /** Completes all nodes, and says of each whether it is possible. */
-  settle(): void {
-    for (let work = this.#waiting.shift(); work !== undefined; work = this.#waiting.shift()) work();
-    for (let changed = true; changed;) {
+  *settle(): Work<void> {
+    for (let work = this.#waiting.shift(); work !== undefined; work = this.#waiting.shift()) {
+      yield* work();
+      yield;
+    }
+    for (let changed = true; changed; yield) {
       changed = false;
-      for (const node of this.all) {
+      this.expander.document.steps.take(this.all.length);
+      // What a node is made of stands behind it, most often.
+      for (const node of this.all.toReversed()) {
         if (node.possible || !node.kinds.some(isPossible)) continue;
         node.possible = true;
         changed = true;
@@ -80,22 +89,32 @@ export class Nodes implements NodeMaker {
     }
   }
 
-  #kinds(goals: readonly Goal[]): readonly Kind[] {
+  *#kinds(goals: readonly Goal[]): Work<readonly Kind[]> {
     const at = { schema: goals[0]?.schema ?? this.place, keyword: 'allOf' };
     const ways = this.expander.together(
       goals.map((goal) => this.expander.ways(goal)),
       at,
     );
-    return ways.flatMap((way) => this.#kindsOf(way, goals));
+    const kinds: Kind[] = [];
+    for (const way of ways) {
+      kinds.push(...(way.values ? yield* this.#valuesOf(way.values, way, goals) : this.#kindsOf(way)));
+      yield;
+    }
+    return kinds;
   }
 
-  #kindsOf(way: Alternative, goals: readonly Goal[]): readonly Kind[] {
-    if (way.values) {
-      const valid = way.values.filter(
-        (value) => way.types.has(typeOf(value)) && goals.every((goal) => this.values.satisfies(value, goal)),
-      );
-      return valid.length === 0 ? [] : [{ kind: 'values', schema: { enum: valid } }];
+  *#valuesOf(values: readonly Json[], { types }: Alternative, goals: readonly Goal[]): Work<readonly Kind[]> {
+    const valid: Json[] = [];
+    for (const value of values) {
+      let holds = types.has(typeOf(value));
+      for (const goal of goals) holds &&= yield* this.values.holds(value, goal);
+      if (holds) valid.push(value);
+      yield;
     }
+    return valid.length === 0 ? [] : [{ kind: 'values', schema: { enum: valid } }];
+  }
+
+  #kindsOf(way: Alternative): readonly Kind[] {
     return TYPES.filter((type) => way.types.has(type)).flatMap((type): readonly Kind[] => {
       switch (type) {
         case 'null':

@@ -212,9 +212,11 @@ function besides(expander: Ways, place: Place, values: readonly Json[]): readonl
       ways.push(alternative({ types: ['string'], string: { patterns: [pattern] } }));
     }
   }
-  if (numbers.length > 0) {
+  const distinct = [...new Set(numbers)];
+  if (distinct.length >= SCHEMA_LIMITS.alternatives) expander.leave(place);
+  else if (distinct.length > 0) {
     types.delete('number');
-    const edges = [-Infinity, ...[...new Set(numbers)].sort((a, b) => a - b), Infinity];
+    const edges = [-Infinity, ...distinct.sort((a, b) => a - b), Infinity];
     ways.push(
       ...edges.slice(1).map((above, at) =>
         alternative({

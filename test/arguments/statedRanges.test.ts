@@ -7,7 +7,7 @@ import { checkEngineOptions } from '../../src/engine/open/validateOptions.js';
 import { checkProfileOptions } from '../../src/profile/profileMachine.js';
 import { checkRunOptions } from '../../src/engine/rows/checkRunOptions.js';
 import { prepareRow as prepareRowInParts } from '../../src/engine/rows/prepareRow.js';
-import { drained } from '../../src/regex/drained.js';
+import { drained } from '../../src/collections/drained.js';
 import { parsePolicy } from '../../src/plan/Policy.js';
 import { NUMBERS } from '../../src/rows/rowFields.js';
 import { activationLink } from '../../src/index.js';

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { createContext, Script } from 'node:vm';
-import { drained } from '../../src/regex/drained.js';
+import { drained } from '../../src/collections/drained.js';
 import { Matcher, width } from '../../src/regex/Matcher.js';
 import { StepLimit, Steps } from '../../src/regex/Steps.js';
 import { tries } from '../support/tries.js';

@@ -131,7 +131,7 @@ describe('a schema that answers are held to', () => {
 
   test('a value that takes too many steps says so, each time', () => {
     const schema = new EnforcedSchema({
-      items: { anyOf: [{ enum: [Array.from({ length: 10_000 }, (_, i) => i)] }, { minItems: 1 }] },
+      items: { anyOf: Array.from({ length: 2000 }, (_, i) => ({ minItems: i })) },
     });
     const value = Array.from({ length: 1000 }, () => [1]);
     expect([schema.problem(value), schema.problem(value)]).toEqual(

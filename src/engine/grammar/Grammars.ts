@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { GrammarAddon, GrammarKind, NativeGrammar, NativeVocabulary } from '../../bindings/Grammars.js';
+import { inTurns } from '../../collections/inTurns.js';
 import { fromNativeError, isNativeError } from '../../bindings/nativeCall.js';
 import { ResponseFormatError } from '../../errors/RowError.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
@@ -62,10 +63,11 @@ export class Grammars {
       return format.type === 'choices' ? choicesFormat(grammar, format.choices) : { grammar, read: asText };
     }
     const { maxStringLength, maxArrayItems } = format;
-    const schema = new EnforcedSchema(format.schema, {
+    const bounds = {
       stringLength: maxStringLength ?? ANSWER_BOUNDS.stringLength,
       items: maxArrayItems ?? ANSWER_BOUNDS.items,
-    });
+    };
+    const schema = await inTurns(EnforcedSchema.inParts(format.schema, bounds));
     const read = (answer: string): ReadAnswer => jsonOf(answer, schema);
     return {
       grammar: await this.ofSchema(schema, format),
@@ -85,7 +87,7 @@ export class Grammars {
       if (!isRefusal(error)) throw error;
     }
     try {
-      return await compiled(schema.looser());
+      return await compiled(await inTurns(schema.looser()));
     } catch (error) {
       if (!isRefusal(error)) throw error;
       const isTaken = async (grammar: Json): Promise<boolean> => {

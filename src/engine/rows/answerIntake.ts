@@ -1,5 +1,5 @@
 import { inTurns } from '../../collections/inTurns.js';
-import type { Work } from '../../regex/drained.js';
+import type { Work } from '../../collections/drained.js';
 import { RowError } from '../../errors/RowError.js';
 import type { KeptAnswers } from '../../KeptAnswer.js';
 import type { ResultBase } from '../../Results.js';

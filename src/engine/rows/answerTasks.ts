@@ -1,4 +1,4 @@
-import { drained, type Work } from '../../regex/drained.js';
+import { drained, type Work } from '../../collections/drained.js';
 import { found } from '../../arguments/found.js';
 import { isWithin, wholeRange } from '../../arguments/NumberRange.js';
 import { RowError } from '../../errors/RowError.js';

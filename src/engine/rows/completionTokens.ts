@@ -1,4 +1,4 @@
-import type { Work } from '../../regex/drained.js';
+import type { Work } from '../../collections/drained.js';
 import { found } from '../../arguments/found.js';
 import { RowError } from '../../errors/RowError.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';

@@ -1,4 +1,4 @@
-import type { Work } from '../../regex/drained.js';
+import type { Work } from '../../collections/drained.js';
 import { found } from '../../arguments/found.js';
 import { isObject } from '../../arguments/isObject.js';
 import { isWithin, rangeWords, wholeRange, type NumberRange } from '../../arguments/NumberRange.js';

@@ -1,7 +1,7 @@
 import { RowError, type RowErrorCode } from '../../errors/RowError.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { ChatMessage, Tokenizer } from '../../model/Tokenizer.js';
-import type { Work } from '../../regex/drained.js';
+import type { Work } from '../../collections/drained.js';
 import type { Row, Truncation } from '../../Row.js';
 import { readMessages } from '../../rows/messages.js';
 import { templatePieces } from '../../rows/promptTemplate.js';

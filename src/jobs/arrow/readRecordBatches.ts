@@ -7,7 +7,7 @@ import { JobFileError } from '../../errors/JobFileError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { RowInput } from '../../Row.js';
 import { checkColumns } from '../formats/checkColumns.js';
-import { checkPromptColumn, fieldsOfTable, takenColumns, tableRow } from '../formats/tableRow.js';
+import { checkPromptColumn, fieldsOfTable, takenColumns, tableRowInTurns } from '../formats/tableRow.js';
 import type { ReadRowsOptions } from '../input/readRows.js';
 import { noteRead } from '../input/tableOfRows.js';
 import type { ArrowBatch, ArrowVector } from './ArrowBatch.js';
@@ -79,7 +79,7 @@ async function* rowsOf(
     const fields = fieldsOfTable(name, header, columns, ownTexts);
     for (let row = 0; row < batch.numRows; row += 1) {
       number += 1;
-      const { carry, ...given } = tableRow(
+      const { carry, ...given } = await tableRowInTurns(
         Object.fromEntries(
           vectors.map(([column, vector]) => [column, valueOf(vector, row, `${name}, row ${number}, column ${column}`)]),
         ),

@@ -8,7 +8,7 @@ import { csvDialect } from './csvDialect.js';
 import { CsvRecords } from './csvRecords.js';
 import { resultColumns } from './resultColumns.js';
 import type { FinishedRow, ReadOptions, RowFormat, RowSource, WriteOptions } from './RowFormat.js';
-import { checkColumns, fieldsOfTable, takenColumns, tableRow } from './tableRow.js';
+import { checkColumns, fieldsOfTable, takenColumns, tableRowInTurns } from './tableRow.js';
 import { utf8Text } from './utf8Text.js';
 
 /**
@@ -57,7 +57,8 @@ async function* rowsOf(source: RowSource, options: ReadOptions): AsyncGenerator<
       if (problem === undefined && record.length === header.length) {
         if (options.carryFields)
           keepRecord(carry, { columns: header, delimiter: dialect.delimiter, ...(raw !== undefined && { raw }) });
-        const { carry: all, ...row } = tableRow(carry, fields, number, options.templated);
+        const made = tableRowInTurns(carry, fields, number, options.templated);
+        const { carry: all, ...row } = made instanceof Promise ? await made : made;
         yield options.carryFields && all !== undefined ? { ...row, carry: all } : row;
       } else {
         keepRecord(carry, { columns: header, delimiter: dialect.delimiter });

@@ -1,3 +1,5 @@
+import { inTurns } from '../../collections/inTurns.js';
+import type { Work } from '../../collections/drained.js';
 import { formatBytes } from '../../units.js';
 
 /** A record of a file of separated values. */
@@ -16,9 +18,30 @@ export interface CsvRecord {
 interface Parsed {
   readonly values: readonly string[];
   readonly end: number;
-  /** Where it was seen that its quotes are wrong. */
-  readonly wrong?: { readonly what: 'open' | 'text'; readonly at: number };
+  readonly wrong?: Wrong;
 }
+
+/** A record as far as it is read: it is gone on with when there is more, and nothing is looked at again. */
+interface Begun {
+  readonly values: string[];
+  /** Where its next value begins, or what of that is not among the pieces. */
+  at: number;
+  /** Of a value in quotes: what is read of it, as it is meant. */
+  quoted: string[] | undefined;
+  /** Up to where the quote that closes it has been looked for. */
+  seen: number;
+}
+
+/** What is wrong with a record's quotes, and where that was seen. */
+interface Wrong {
+  readonly what: 'open' | 'text';
+  readonly at: number;
+}
+
+/** Units of a value in quotes that are gone through between two moments at which others may have their turn. */
+const PIECE_UNITS = 2 ** 16;
+/** Lines that are looked at between two such moments. */
+const LINES = 1024;
 
 /**
  * The records of separated values, blank lines left out: RFC 4180, quotes within a value that begins with none being
@@ -35,6 +58,7 @@ export class CsvRecords {
   /** The next carriage return, as seen from some place on. */
   #return = { from: 0, at: -1 };
   #width: number | undefined;
+  #begun: Begun | undefined;
   readonly #chunks: AsyncIterator<string>;
 
   constructor(
@@ -50,9 +74,10 @@ export class CsvRecords {
   async *[Symbol.asyncIterator](): AsyncGenerator<CsvRecord, void, undefined> {
     try {
       for (;;) {
-        const parsed = this.#at < this.#text.length ? this.#parsed(this.#at) : undefined;
+        const next = this.#at < this.#text.length ? this.#next() : undefined;
+        const parsed = next instanceof Promise ? await next : next;
         if (parsed !== undefined) {
-          const record = this.#taken(parsed);
+          const record = parsed.wrong === undefined ? this.#taken(parsed) : await inTurns(this.#mended(parsed.wrong));
           if (record === undefined) continue;
           this.#width ??= record.values.length;
           yield record;
@@ -66,7 +91,7 @@ export class CsvRecords {
     }
   }
 
-  /** Reads on, as much again as there is: a long record is gone through a few times, and not once a chunk. */
+  /** Reads on, as much again as there is: a long record is copied a few times, and not once a chunk. */
   async #fill(): Promise<void> {
     const pieces = [this.#text.slice(this.#at)];
     const wanted = Math.min(pieces[0]?.length ?? 0, this.maxRecordBytes) + 1;
@@ -79,26 +104,36 @@ export class CsvRecords {
       }
     }
     this.#text = pieces.join('');
+    if (this.#begun !== undefined) {
+      this.#begun.at -= this.#at;
+      this.#begun.seen -= this.#at;
+    }
     this.#at = 0;
     this.#return = { from: 0, at: -1 };
   }
 
-  /** A parsed record, gone by; undefined for a blank line. */
-  #taken({ values, end, wrong }: Parsed): CsvRecord | undefined {
-    const [from, first] = [this.#at, this.#line];
-    const last = wrong === undefined ? end : this.#lastOf(from, wrong);
-    this.#at = this.#afterEnd(last);
-    const raw = this.#text.slice(from, last);
+  /** The record that goes up to there, gone by; undefined for a blank line. */
+  #taken({ values, end }: Parsed): CsvRecord | undefined {
+    const first = this.#line;
+    const raw = this.#text.slice(this.#at, end);
+    this.#at = this.#afterEnd(end);
+    this.#begun = undefined;
     if (raw === '') {
-      this.#line += this.#at > last ? 1 : 0;
+      this.#line += this.#at > end ? 1 : 0;
       return undefined;
     }
     const lines = raw.includes('\n') || raw.includes('\r') ? linesIn(raw) : 1;
     this.#line += lines;
     const record = { values, raw, first, last: first + lines - 1 };
-    if (raw.length > this.maxRecordBytes) return this.#refusedLength(first, record.last);
-    if (wrong === undefined) return record;
+    return raw.length > this.maxRecordBytes ? this.#refusedLength(first, record.last) : record;
+  }
+
+  /** The same of one whose quotes are wrong. */
+  *#mended(wrong: Wrong): Work<CsvRecord | undefined> {
+    const [from, first] = [this.#at, this.#line];
     const seen = first + linesIn(this.#text.slice(from, wrong.at)) - 1;
+    const record = this.#taken({ values: [], end: yield* this.#lastOf(from, wrong) });
+    if (record?.raw === undefined) return record;
     const where = record.last === first ? `line ${first}` : `lines ${first} to ${record.last}`;
     const found =
       wrong.what === 'open' || (record.last === first && seen > first)
@@ -107,69 +142,100 @@ export class CsvRecords {
     const message = `${where}: found a value ${found}, expected one that is quoted as a whole, with quotes within it written twice`;
     return {
       ...record,
-      values: raw.split(this.delimiter, this.mostValues + 1),
+      values: record.raw.split(this.delimiter, this.mostValues + 1),
       problem: { code: 'invalid-row', message },
     };
   }
 
   /** Where a record ends whose quotes are wrong. */
-  #lastOf(from: number, { what, at }: NonNullable<Parsed['wrong']>): number {
+  *#lastOf(from: number, { what, at }: Wrong): Work<number> {
     const first = this.#lineEnd(from);
     if (what === 'open' || at <= first) return first;
+    let lines = 0;
     for (let end = first; end < at;) {
       const next = this.#afterEnd(end);
       end = this.#lineEnd(next);
-      const { values, end: ends, wrong } = this.#parsed(next) ?? { values: [], end, wrong: undefined };
       // A record of several lines may be a row, too.
-      if (wrong !== undefined || values.length !== this.#width) return this.#lineEnd(at);
-      end = Math.max(end, ends);
+      const parsed = this.#plain(next) ?? (yield* this.#parsed(begunAt(next)));
+      if (parsed?.wrong !== undefined || parsed?.values.length !== this.#width) return this.#lineEnd(at);
+      end = Math.max(end, parsed?.end ?? end);
+      lines += 1;
+      if (lines % LINES === 0) yield;
     }
     return first;
   }
 
-  /** The record that begins there; undefined where its end is not there yet. */
-  #parsed(from: number): Parsed | undefined {
+  /** The line that begins there, if it is whole and has no quotes. */
+  #plain(from: number): Parsed | undefined {
+    const end = this.#lineEnd(from);
+    const line = this.#isWhole(end) ? this.#text.slice(from, end) : '"';
+    return line.includes('"') ? undefined : { values: line.split(this.delimiter, this.mostValues + 1), end };
+  }
+
+  /** The next record; undefined where its end is not there yet. */
+  #next(): Parsed | undefined | Promise<Parsed | undefined> {
+    const plain = this.#begun === undefined ? this.#plain(this.#at) : undefined;
+    return plain ?? inTurns(this.#parsed((this.#begun ??= begunAt(this.#at))));
+  }
+
+  /** A record, from what is read of it on; undefined where its end is not there yet. */
+  *#parsed(begun: Begun): Work<Parsed | undefined> {
     const text = this.#text;
-    let stop = this.#lineEnd(from);
-    const line = this.#isWhole(stop) ? text.slice(from, stop) : undefined;
-    if (line?.includes('"') === false) return { values: line.split(this.delimiter, this.mostValues + 1), end: stop };
-    const values: string[] = [];
-    for (let at = from; ; at += this.delimiter.length) {
+    const { values } = begun;
+    let stop = this.#lineEnd(begun.at);
+    for (; ; begun.at += this.delimiter.length) {
       if (values.length > this.mostValues) {
-        stop = this.#lineEnd(at);
+        stop = this.#lineEnd(begun.at);
         return this.#isWhole(stop) ? { values, end: stop } : undefined;
       }
-      if (text[at] === '"') {
-        const closing = this.#closingQuote(at + 1);
-        if (closing === undefined)
+      let { at } = begun;
+      if (text[at] === '"' || begun.quoted !== undefined) {
+        const closes = yield* this.#quoteCloses(begun);
+        if (!closes)
           return this.#ended ? { values, end: text.length, wrong: { what: 'open', at: text.length } } : undefined;
-        const value = text.slice(at + 1, closing);
-        values.push(unquoted(value));
-        at = closing + 1;
+        at = begun.at + 1;
         while (text[at] === ' ' && this.delimiter !== ' ') at += 1;
-        if (at > stop) stop = this.#lineEnd(at);
         if (at === text.length && !this.#ended) return undefined;
+        if (at > stop) stop = this.#lineEnd(at);
       } else {
         if (!this.#isWhole(stop)) return undefined;
         const length = text.slice(at, stop).indexOf(this.delimiter);
-        const to = length < 0 ? stop : at + length;
-        values.push(text.slice(at, to));
-        at = to;
+        at = length < 0 ? stop : at + length;
       }
-      if (text.startsWith(this.delimiter, at)) continue;
-      if (!this.#isWhole(stop)) return undefined;
-      return { values, end: at, ...(at < stop && { wrong: { what: 'text', at } }) };
+      const goesOn = text.startsWith(this.delimiter, at);
+      if (!goesOn && !this.#isWhole(stop)) return undefined;
+      values.push(begun.quoted?.join('') ?? text.slice(begun.at, at));
+      begun.quoted = undefined;
+      begun.at = at;
+      if (!goesOn) return { values, end: at, ...(at < stop && { wrong: { what: 'text', at } }) };
     }
   }
 
-  /** The quote that closes a value; undefined where there is none yet. */
-  #closingQuote(from: number): number | undefined {
+  /** Goes on through a value in quotes. @returns whether the quote that closes it is there: `at` is then its place */
+  *#quoteCloses(begun: Begun): Work<boolean> {
     const text = this.#text;
-    for (let at = text.indexOf('"', from); at >= 0; at = text.indexOf('"', at + 2)) {
-      if (at + 1 === text.length && !this.#ended) return undefined;
-      if (text[at + 1] !== '"') return at;
+    if (begun.quoted === undefined) {
+      begun.quoted = [];
+      begun.at += 1;
+      begun.seen = begun.at;
     }
-    return undefined;
+    for (;;) {
+      const quote = text.indexOf('"', begun.seen);
+      // Whether the last character that is there is half of a pair is yet to be seen.
+      const isOpen = quote < 0 || (quote + 1 === text.length && !this.#ended);
+      if (isOpen) {
+        begun.seen = quote < 0 ? text.length : quote;
+        return false;
+      }
+      const closes = text[quote + 1] !== '"';
+      begun.seen = closes ? quote : quote + 2;
+      if (!closes && begun.seen - begun.at < PIECE_UNITS) continue;
+      // Strings that V8 replaces in are trees of pieces first, of several times their size.
+      begun.quoted.push(text.slice(begun.at, begun.seen).split('""').join('"'));
+      begun.at = begun.seen;
+      if (closes) return true;
+      yield;
+    }
   }
 
   /** The next line break, or the end of what is there. */
@@ -196,10 +262,10 @@ export class CsvRecords {
   async #tooLong(): Promise<CsvRecord> {
     const end = this.#lineEnd(this.#at);
     if (this.#isWhole(end)) {
-      const wrong = { what: 'open', at: this.#text.length } as const;
-      const record = this.#taken({ values: [], end, wrong });
+      const record = await inTurns(this.#mended({ what: 'open', at: this.#text.length }));
       if (record !== undefined) return record;
     }
+    this.#begun = undefined;
     const first = this.#line;
     for (let stop = end; ; stop = this.#lineEnd(0)) {
       this.#at = this.#isWhole(stop) ? this.#afterEnd(stop) : Math.min(stop, this.#text.length - 1);
@@ -217,30 +283,16 @@ export class CsvRecords {
   }
 }
 
-/** Units of a value whose quotes are looked at together: of each V8 makes a piece to put the text together from. */
-const PIECE_UNITS = 2 ** 16;
-
-/** A value as it is meant, in which quotes stand twice. */
-function unquoted(value: string): string {
-  if (!value.includes('"')) return value;
-  if (value.length <= PIECE_UNITS) return value.replaceAll('""', '"');
-  const pieces: string[] = [];
-  for (let at = 0; at < value.length;) {
-    let end = Math.min(at + PIECE_UNITS, value.length);
-    // No pair is parted: of the quotes side by side at its end an even number is in the piece.
-    let quotes = 0;
-    while (quotes < end - at && value[end - 1 - quotes] === '"') quotes += 1;
-    if (quotes % 2 === 1) end += 1;
-    pieces.push(value.slice(at, end).replaceAll('""', '"'));
-    at = end;
-  }
-  return pieces.join('');
+function begunAt(at: number): Begun {
+  return { values: [], at, quoted: undefined, seen: at };
 }
 
 /** Line breaks and one: a carriage return counts where no line feed follows it. */
 function linesIn(text: string): number {
   let lines = 1;
-  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) lines += 1;
-  for (let at = text.indexOf('\r'); at >= 0; at = text.indexOf('\r', at + 1)) if (text[at + 1] !== '\n') lines += 1;
+  for (let at = 0; at < text.length; at += 1) {
+    const unit = text.charCodeAt(at);
+    if (unit === 0x0a || (unit === 0x0d && text.charCodeAt(at + 1) !== 0x0a)) lines += 1;
+  }
   return lines;
 }

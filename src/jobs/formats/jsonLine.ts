@@ -1,12 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import { setImmediate } from 'node:timers/promises';
-import { jsonMemory, takesAtMost } from '../../arguments/jsonMemory.js';
-import { readWithDigits, textsOfNumbers } from '../../arguments/jsonNumbers.js';
-import { Turns } from '../../collections/Turns.js';
-import { ROW_LIMITS } from '../../model/files/limits.js';
-import { boundHeapGrowth } from '../../rows/heapGrowth.js';
+import { readWithDigits } from '../../arguments/jsonNumbers.js';
 import type { BadRow } from '../../Row.js';
-import { formatBytes } from '../../units.js';
+import { isShortJson, longJson, TOO_MANY_VALUES } from './longJson.js';
 import { lineWithoutRow } from './parseRow.js';
 import { noText, tooLong, type Line } from './readLines.js';
 
@@ -41,41 +37,20 @@ export function rowMade(line: Line): Promise<void> | undefined {
   return isShort(line) ? undefined : setImmediate();
 }
 
-/** Whether a line takes little, whatever stands in it. */
 function isShort({ bytes }: Line): boolean {
-  return bytes === undefined || takesAtMost(bytes.length, ROW_LIMITS.rowBytes);
+  return bytes === undefined || isShortJson(bytes.length);
 }
 
 async function readLong(bytes: Buffer, number: number, hint: Hint | undefined): Promise<JsonLine> {
-  boundHeapGrowth();
-  const turns = new Turns();
-  for (const heap of jsonMemory(bytes)) {
-    if (heap > ROW_LIMITS.rowBytes)
-      return {
-        bad: lineWithoutRow(
-          number,
-          'limit',
-          `line ${number}: found JSON whose values take more than ${formatBytes(ROW_LIMITS.rowBytes)} of memory, expected at most that: fewer values in a row`,
-        ),
-      };
-    if (turns.due) await turns.give();
-  }
   if (!isUtf8(bytes)) return { bad: noText(number, 'invalid-json') };
   const json = bytes.toString('utf8');
-  await setImmediate();
   try {
-    const read: unknown = JSON.parse(json);
-    await turns.give();
-    const slices = textsOfNumbers(json);
-    let step = slices.next();
-    for (; step.done !== true; step = slices.next()) if (turns.due) await turns.give();
-    await turns.give();
-    const written: unknown = step.value === undefined ? read : JSON.parse(step.value);
-    await turns.give();
-    return { json, read, written };
+    const value = await longJson(bytes, json);
+    if (value !== undefined) return { json, ...value };
   } catch (error) {
     return { bad: notJson(error, number, json, hint) };
   }
+  return { bad: lineWithoutRow(number, 'limit', `line ${number}: ${TOO_MANY_VALUES}`) };
 }
 
 /** V8's message quotes a piece of the line, so it stays short; a stack overflow on deep nesting ends here too. */

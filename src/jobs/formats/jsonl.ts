@@ -1,10 +1,12 @@
 import { isObject, membersOf } from '../../arguments/isObject.js';
-import { losesChoices, readWithSpelling } from '../../arguments/jsonNumbers.js';
+import { losesChoices, spelledInParts } from '../../arguments/jsonNumbers.js';
+import { inTurns } from '../../collections/inTurns.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { RowInput } from '../../Row.js';
 import { resultLine } from './formatResult.js';
 import { isOwnField, lostFormat, mappedFields, otherFields, parseRow } from './parseRow.js';
 import { jsonLine, rowMade, type JsonLine } from './jsonLine.js';
+import type { ReadJson } from './longJson.js';
 import { countLines, filledLines } from './readLines.js';
 import type { ReadOptions, RowFormat } from './RowFormat.js';
 
@@ -19,7 +21,9 @@ export const jsonl: RowFormat = {
       // What is there at once is not waited for.
       const text = jsonLine(line, maxLineBytes, line.number === 1 ? likelyFormat : undefined);
       const value = text instanceof Promise ? await text : text;
-      const row = value.bad ?? rowOf(value, line.number, options, columns);
+      const spelled = value.bad === undefined ? withSpelling(value) : undefined;
+      const row =
+        value.bad ?? rowOf(value, spelled instanceof Promise ? await spelled : spelled, line.number, options, columns);
       const made = rowMade(line);
       if (made) await made;
       yield row;
@@ -66,7 +70,8 @@ function likelyFormat(line: string): string {
 }
 
 function rowOf(
-  { read, written, json }: Exclude<JsonLine, { readonly bad: unknown }>,
+  { read, written }: ReadJson,
+  spelled: unknown,
   number: number,
   { carryFields, templated = false, ownTexts }: Pick<ReadOptions, 'carryFields' | 'templated' | 'ownTexts'>,
   columns: Readonly<Record<string, string>> | undefined,
@@ -74,8 +79,7 @@ function rowOf(
   const mapped = (value: unknown): unknown =>
     columns === undefined ? value : mappedFields(value, columns, templated, ownTexts);
   let value = read !== written && (carryFields || templated) ? withExact(read, written, columns, templated) : read;
-  if (SPELLED.some((name) => json.includes(`"${name}"`)))
-    value = withSpelling(value, readWithSpelling(json, read), read, columns);
+  if (spelled !== read) value = spelledFields(value, spelled, columns);
   let format: string | undefined;
   if (read !== written) {
     const [is, was] = [membersOf(mapped(read)), membersOf(mapped(written))];
@@ -98,8 +102,13 @@ function rowOf(
 /** Fields that go to the chat template, where numbers are as they are written. */
 const SPELLED = ['messages', 'tools', 'templateArgs'] as const;
 
-function withSpelling(value: unknown, spelled: unknown, read: unknown, columns: ReadOptions['columns']): unknown {
-  if (spelled === read || !isObject(value) || !isObject(spelled)) return value;
+/** The value of a line with the spelling of its numbers, if it may have such fields. */
+function withSpelling({ read, json }: Exclude<JsonLine, { readonly bad: unknown }>): unknown {
+  return SPELLED.some((name) => json.includes(`"${name}"`)) ? inTurns(spelledInParts(json, read)) : read;
+}
+
+function spelledFields(value: unknown, spelled: unknown, columns: ReadOptions['columns']): unknown {
+  if (!isObject(value) || !isObject(spelled)) return value;
   const names = SPELLED.map((name) => columns?.[name] ?? name).filter((name) => Object.hasOwn(value, name));
   return { ...value, ...Object.fromEntries(names.map((name) => [name, spelled[name]])) };
 }

@@ -1,14 +1,18 @@
 import { found } from '../../arguments/found.js';
 import { losesChoices, readWithDigits } from '../../arguments/jsonNumbers.js';
+import { exceedsMemory } from '../../arguments/jsonMemory.js';
 import { JobFileError } from '../../errors/JobFileError.js';
+import { RowError } from '../../errors/RowError.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { RowInput } from '../../Row.js';
 import { PROMPTS, TEXT_LISTS } from '../../rows/rowFields.js';
+import { isShortJson, longJson, TOO_MANY_VALUES, type ReadJson } from './longJson.js';
 import { columnOf, likeParameters, parseRow, ROW_FIELDS } from './parseRow.js';
 import type { TakenColumns } from './RowFormat.js';
 
 type Columns = Readonly<Record<string, string>>;
 
+const BEGINS_JSON = /^\s*[[{]/;
 const WORDS: ReadonlySet<string> = new Set(['id', 'prompt']);
 const LISTS: ReadonlySet<string> = new Set([
   'messages',
@@ -81,15 +85,46 @@ export function checkPromptColumn(name: string, header: readonly string[], colum
  * them; an empty one is absent.
  * @param number the row's number from 1
  * @param templated all columns are values for a `promptTemplate`
+ * @param read values of JSON that are known already
  */
 export function tableRow(
   carry: Readonly<Record<string, unknown>>,
   fields: ReturnType<typeof fieldsOfTable>,
   number: number,
   templated = false,
+  read?: ReadonlyMap<string, unknown>,
 ): RowInput {
-  const values = Object.fromEntries(fields.map(([field, column]) => [field, fieldOf(field, carry[column])]));
-  return { ...parseRow(values, number, false, templated && { ...values, ...carry }), carry };
+  try {
+    const values = Object.fromEntries(
+      fields.map(([field, column]) => [field, read?.has(field) ? read.get(field) : fieldOf(field, carry[column])]),
+    );
+    return { ...parseRow(values, number, false, templated && { ...values, ...carry }), carry };
+  } catch (error) {
+    if (!(error instanceof RowError)) throw error;
+    const { rowCode: code, message } = error;
+    return { id: number, duplicate: false, error: { code, message: `row ${number}, ${message}` }, carry };
+  }
+}
+
+/** The same; long values of JSON are read in slices. */
+export function tableRowInTurns(
+  carry: Readonly<Record<string, unknown>>,
+  fields: ReturnType<typeof fieldsOfTable>,
+  number: number,
+  templated = false,
+): RowInput | Promise<RowInput> {
+  const long = fields.filter(([field, column]) => isLongJson(field, carry[column]));
+  if (long.length === 0) return tableRow(carry, fields, number, templated);
+  return (async () => {
+    const read = new Map<string, unknown>();
+    for (const [field, column] of long) {
+      const text = carry[column] as string;
+      // What cannot be read is told as any other value.
+      const value = await longJson(Buffer.from(text), text).catch(() => undefined);
+      if (value !== undefined) read.set(field, exact(value, text));
+    }
+    return tableRow(carry, fields, number, templated, read);
+  })();
 }
 
 /**
@@ -115,18 +150,32 @@ function fieldOf(field: string, value: unknown): unknown {
   if (field === 'prompt') return value;
   if (value === '') return undefined;
   if (WORDS.has(field)) return value;
-  if (LISTS.has(field)) return /^\s*[[{]/.test(value) ? orText(value) : value;
+  if (LISTS.has(field)) return BEGINS_JSON.test(value) ? orText(field, value) : value;
   return /^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i.test(value) ? Number(value) : value;
 }
 
-function orText(value: string): unknown {
+/** @throws RowError for what would take more than a row may */
+function orText(field: string, text: string): unknown {
+  if (
+    !isShortJson(text.length) &&
+    (text.length > ROW_LIMITS.lineBytes || exceedsMemory(Buffer.from(text), ROW_LIMITS.rowBytes))
+  )
+    throw new RowError('limit', `${field}: ${TOO_MANY_VALUES}`);
   try {
-    const [read, written] = readWithDigits(value);
-    // A schema whose choices lose digits is none: as text it is refused.
-    return losesChoices(read, written) ? value : read;
+    const [read, written] = readWithDigits(text);
+    return exact({ read, written }, text);
   } catch {
-    return value;
+    return text;
   }
+}
+
+function isLongJson(field: string, value: unknown): boolean {
+  return LISTS.has(field) && typeof value === 'string' && !isShortJson(value.length) && BEGINS_JSON.test(value);
+}
+
+/** A schema whose choices lose digits is none: as text it is refused. */
+function exact({ read, written }: ReadJson, text: string): unknown {
+  return losesChoices(read, written) ? text : read;
 }
 
 function listed(names: readonly string[]): string {

@@ -7,7 +7,7 @@ import { UsageError } from '../../errors/UsageError.js';
 import type { RowInput } from '../../Row.js';
 import { checkColumns } from '../formats/checkColumns.js';
 import type { TakenColumns } from '../formats/RowFormat.js';
-import { checkPromptColumn, fieldsOfTable, takenColumns, tableRow } from '../formats/tableRow.js';
+import { checkPromptColumn, fieldsOfTable, takenColumns, tableRowInTurns } from '../formats/tableRow.js';
 import { loadPeers } from '../loadPeers.js';
 import { withoutSecrets } from './sqlSecrets.js';
 import { noteRead, noteTable } from './tableOfRows.js';
@@ -135,7 +135,7 @@ async function* rowsOf(
           continue;
         }
         number += 1;
-        const { carry, ...row } = tableRow(
+        const { carry, ...row } = await tableRowInTurns(
           Object.fromEntries(header.map((column, at) => [column, readers[at]?.(values[at]) ?? values[at]])),
           fields,
           number,

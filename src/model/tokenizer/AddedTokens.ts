@@ -1,4 +1,4 @@
-import type { Work } from '../../regex/drained.js';
+import type { Work } from '../../collections/drained.js';
 import { PART_UNITS } from './parts.js';
 import { Trie } from './Trie.js';
 

@@ -1,4 +1,4 @@
-import type { Work } from '../../regex/drained.js';
+import type { Work } from '../../collections/drained.js';
 import { MergeQueue, type Merger } from './MergeQueue.js';
 import { PairTable } from './PairTable.js';
 import { PART_UNITS } from './parts.js';

@@ -1,6 +1,6 @@
 import { isNativeError } from 'node:util/types';
 import { RowError } from '../../errors/RowError.js';
-import type { Work } from '../../regex/drained.js';
+import type { Work } from '../../collections/drained.js';
 import { StepLimit, Steps } from '../../regex/Steps.js';
 import type { Fields } from '../files/Fields.js';
 import { ROW_LIMITS } from '../files/limits.js';

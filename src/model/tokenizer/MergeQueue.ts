@@ -1,4 +1,4 @@
-import type { Work } from '../../regex/drained.js';
+import type { Work } from '../../collections/drained.js';
 import { PART_UNITS } from './parts.js';
 
 /** What a model knows about two neighbouring symbols of the text that is being merged. */

@@ -1,4 +1,4 @@
-import { drained, type Work, valueOf } from '../../regex/drained.js';
+import { drained, type Work, valueOf } from '../../collections/drained.js';
 import { RowError } from '../../errors/RowError.js';
 import { ROW_LIMITS, TOKENIZER_LIMITS } from '../files/limits.js';
 import type { ChatMessage, EncodeOptions, ReasoningMarks, TemplateInput, Tokenizer } from '../Tokenizer.js';

@@ -1,4 +1,4 @@
-import { type Work, valueOf } from '../../regex/drained.js';
+import { type Work, valueOf } from '../../collections/drained.js';
 import { toByteLevel } from './byteLevel.js';
 import { compilePattern, type Pattern } from './compilePattern.js';
 import { foundInFile } from '../../arguments/found.js';

@@ -1,4 +1,4 @@
-import type { Work } from '../../regex/drained.js';
+import type { Work } from '../../collections/drained.js';
 import { byteTokens } from './BpeModel.js';
 import type { Guard } from './Guard.js';
 import { MergeQueue, type Merger } from './MergeQueue.js';

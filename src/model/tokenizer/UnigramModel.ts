@@ -1,4 +1,4 @@
-import type { Work } from '../../regex/drained.js';
+import type { Work } from '../../collections/drained.js';
 import { byteTokens } from './BpeModel.js';
 import type { Guard } from './Guard.js';
 import { PART_UNITS } from './parts.js';
@@ -17,6 +17,9 @@ export interface UnigramOptions {
 /** Units that are looked at between two moments at which work may stop. */
 const WALKED = 4 * PART_UNITS;
 
+/** Units between two counts of them. */
+const COUNTED = 1024;
+
 /** What an unknown character costs on top of the least likely piece. */
 const UNKNOWN_PENALTY = 10;
 
@@ -29,6 +32,8 @@ export class UnigramModel implements TokenModel {
   readonly #trie: Trie;
   /** The piece that ends at a node of the trie, -1 if none does. */
   readonly #idOf: Int32Array;
+  /** By id. */
+  readonly #scores: Float64Array;
   readonly #unknownScore: number;
   readonly #vocabulary = new Map<string, number>();
   readonly #utf8 = new TextEncoder();
@@ -39,6 +44,7 @@ export class UnigramModel implements TokenModel {
     const units = options.pieces.reduce((sum, [piece]) => sum + piece.length, 0);
     this.#trie = new Trie(units);
     this.#idOf = new Int32Array(units + 1).fill(-1);
+    this.#scores = Float64Array.from(options.pieces, ([, score]) => score);
     let least = Infinity;
     options.pieces.forEach(([piece, score], id) => {
       least = Math.min(least, score);
@@ -68,45 +74,48 @@ export class UnigramModel implements TokenModel {
 
   /** Goes on through the piece for so many looks; at its end finds the best way. @returns whether there is more */
   #walk(ways: Ways, most: number): boolean {
-    const { pieces } = this.#options;
+    const [trie, idOf, scores] = [this.#trie, this.#idOf, this.#scores];
     const { piece, best, from, idAt, path } = ways;
     const size = piece.length;
     const steps = this.#options.guard?.steps;
     let looks = 0;
+    let counted = 0;
     let { start } = ways;
     while (start < size) {
       const step = (piece.codePointAt(start) ?? 0) > 0xffff ? 2 : 1;
       const score = best[start] ?? 0;
       let single = false;
       let node = 0;
-      let walked = 0;
-      for (let end = start; end < size;) {
-        walked += 1;
-        node = this.#trie.child(node, piece.charCodeAt(end++));
+      let end = start;
+      while (end < size) {
+        node = trie.child(node, piece.charCodeAt(end++));
         if (node < 0) break;
-        const id = this.#idOf[node] ?? -1;
+        const id = idOf[node] ?? -1;
         if (id < 0) continue;
         if (end === start + step) single = true;
-        const candidate = score + (pieces[id]?.[1] ?? 0);
+        const candidate = score + (scores[id] ?? 0);
         if (from[end] === -1 || candidate > (best[end] ?? 0)) {
           best[end] = candidate;
           from[end] = start;
           idAt[end] = id;
         }
       }
-      steps?.take(walked);
-      const end = start + step;
+      looks += end - start;
+      end = start + step;
       if (!single && (from[end] === -1 || score + this.#unknownScore > (best[end] ?? 0))) {
         best[end] = score + this.#unknownScore;
         from[end] = start;
         idAt[end] = -1;
       }
       start = end;
-      looks += walked;
+      if (looks - counted < COUNTED) continue;
+      steps?.take(looks - counted);
+      counted = looks;
       if (looks < most) continue;
       ways.start = start;
       return true;
     }
+    steps?.take(looks - counted);
     for (let end = size; end > 0; end = from[end] ?? 0) path.push(end);
     path.reverse();
     return false;

@@ -1,5 +1,5 @@
 import { ROW_LIMITS } from '../files/limits.js';
-import { drained, type Work } from '../../regex/drained.js';
+import { drained, type Work } from '../../collections/drained.js';
 import type { Steps } from '../../regex/Steps.js';
 import type { Pattern } from './compilePattern.js';
 import { matchesOf } from './matchesOf.js';

@@ -1,6 +1,6 @@
 import { ROW_LIMITS } from '../files/limits.js';
 import { LimitError } from './growth.js';
-import type { Work } from '../../regex/drained.js';
+import type { Work } from '../../collections/drained.js';
 
 /**
  * Units of a text (characters, symbols, pieces) that are worked on between two moments at which work may stop: some

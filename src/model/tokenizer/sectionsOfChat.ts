@@ -1,4 +1,4 @@
-import type { Work } from '../../regex/drained.js';
+import type { Work } from '../../collections/drained.js';
 import { isObject } from '../../arguments/isObject.js';
 import { SpelledNumber } from '../../arguments/jsonNumbers.js';
 import type { ChatMessage, TemplateInput } from '../Tokenizer.js';

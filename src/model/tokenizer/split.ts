@@ -1,4 +1,4 @@
-import { drained, type Work } from '../../regex/drained.js';
+import { drained, type Work } from '../../collections/drained.js';
 import type { Steps } from '../../regex/Steps.js';
 import type { Pattern } from './compilePattern.js';
 import { PART_UNITS } from './parts.js';

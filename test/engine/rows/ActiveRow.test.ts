@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { ActiveRow, endsReasoning, splitReasoning, type TextRules } from '../../../src/engine/rows/ActiveRow.js';
 import { prepareRow as prepareRowInParts } from '../../../src/engine/rows/prepareRow.js';
-import { drained } from '../../../src/regex/drained.js';
+import { drained } from '../../../src/collections/drained.js';
 import type { NativeGrammar } from '../../../src/bindings/Grammars.js';
 import type { AnswerFormat } from '../../../src/engine/grammar/AnswerFormat.js';
 import type { SampledToken } from '../../../src/engine/grid/Task.js';

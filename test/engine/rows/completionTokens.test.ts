@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { completionTokens as completionTokensInParts } from '../../../src/engine/rows/completionTokens.js';
-import { drained } from '../../../src/regex/drained.js';
+import { drained } from '../../../src/collections/drained.js';
 import type { RowError } from '../../../src/errors/RowError.js';
 import type { Completion } from '../../../src/rows/completions.js';
 import { open } from '../../model/tokenizer/fixtures.js';

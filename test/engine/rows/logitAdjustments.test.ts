@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { LogitAdjustments } from '../../../src/engine/grid/Device.js';
 import { logitAdjustments, tokenLists } from '../../../src/engine/rows/logitAdjustments.js';
-import { drained } from '../../../src/regex/drained.js';
+import { drained } from '../../../src/collections/drained.js';
 import { letterTokenizer } from '../../support/wordTokenizer.js';
 
 const NONE = { presencePenalty: 0, frequencyPenalty: 0, minNewTokens: 0, ...tokenLists({}) };

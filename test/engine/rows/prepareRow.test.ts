@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { checkSampling, generatorSeed, prepareRow as prepareRowInParts } from '../../../src/engine/rows/prepareRow.js';
-import { drained } from '../../../src/regex/drained.js';
+import { drained } from '../../../src/collections/drained.js';
 import { RowError } from '../../../src/errors/RowError.js';
 import type { GenerateOptions, Row } from '../../../src/Row.js';
 import { letterTokenizer } from '../../support/wordTokenizer.js';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { promptTokens as promptTokensInParts } from '../../../src/engine/rows/promptTokens.js';
-import { drained } from '../../../src/regex/drained.js';
+import { drained } from '../../../src/collections/drained.js';
 import type { ChatMessage, TemplateInput, Tokenizer } from '../../../src/model/Tokenizer.js';
 import type { PromptOptions, Row } from '../../../src/Row.js';
 import { letterTokenizer } from '../../support/wordTokenizer.js';

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { prepareRow } from '../../../src/engine/rows/prepareRow.js';
 import { fittedPrompt as fittedInParts, type FittedPrompt } from '../../../src/engine/rows/truncate.js';
-import { drained } from '../../../src/regex/drained.js';
+import { drained } from '../../../src/collections/drained.js';
 import type { Tokenizer } from '../../../src/model/Tokenizer.js';
 import type { PromptOptions, Row } from '../../../src/Row.js';
 import { open } from '../../model/tokenizer/fixtures.js';
