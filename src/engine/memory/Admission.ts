@@ -163,6 +163,12 @@ export class Admission {
     this.forecast = undefined;
   }
 
+  /** It keeps its place after all. */
+  unpause(row: RowPages): void {
+    row.paused = false;
+    this.forecast = undefined;
+  }
+
   /** It has a place again: what is left of its prompt comes after that of all rows that are there. */
   resume(row: RowPages): void {
     const { rows } = this.setup.run;

@@ -229,7 +229,7 @@ export class PagePool {
       admission: (places) => {
         const { lists, rules, size } = this;
         return new Admission({
-          runs: this.runs.values(),
+          runs: [...this.runs.values()],
           run: open,
           sweeps,
           pace,
