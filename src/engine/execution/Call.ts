@@ -7,6 +7,8 @@ export interface CallEvents<Result> {
   result(result: Result): void;
   /** All of its rows have, and hold nothing any more. */
   over(): void;
+  /** Whatever became of it: nothing of it holds memory any more. */
+  left(): void;
   /** It cannot go on, and others can: its rows failed to come, or what they do with their tokens has. */
   failed(error: unknown): void;
 }
@@ -29,7 +31,7 @@ export class Call<Result> {
 
   constructor(
     readonly feed: RowFeed<Result>,
-    readonly recorder: Pick<RunRecorder, 'admitted' | 'rows'>,
+    readonly recorder: Pick<RunRecorder, 'admitted' | 'rows' | 'spent'>,
     readonly events: CallEvents<Result>,
     { priority = 0, sharePrefixes = true }: CallOptions = {},
   ) {

@@ -197,10 +197,7 @@ export class RowAdmission<Result> {
   }
 
   /** The row whose place a call may take: of the call that has least claim to its own, the one that came in last. */
-  private lastToKeepFrom(
-    { priority, running }: Call<Result>,
-    paused: ReadonlySet<RowId>,
-  ): LiveRow<Result> | undefined {
+  private lastToKeepFrom({ priority, running }: Call<Result>, paused: ReadonlySet<RowId>): LiveRow<Result> | undefined {
     let victim: LiveRow<Result> | undefined;
     for (const live of this.parts.rows.all()) {
       if (!live.row || live.ended || live.pages.paused || paused.has(live.id)) continue;
@@ -218,10 +215,7 @@ export class RowAdmission<Result> {
    * Begins to compute the beginning of a prompt, for that row and others, where they should wait for that: to the
    * schedule a row whose tokens are all given and that samples none.
    */
-  private openPrefix(
-    { row, path, call }: WaitingRow<Result>,
-    admission: Admission,
-  ): AdmittedRow | 'later' | undefined {
+  private openPrefix({ row, path, call }: WaitingRow<Result>, admission: Admission): AdmittedRow | 'later' | undefined {
     const pages = path && admission.admitPrefix(this.nextRow, lengthsOf(row), path, call.priority);
     if (!pages) return undefined;
     if (pages === 'coming') return 'later';
@@ -238,12 +232,7 @@ export class RowAdmission<Result> {
     return this.open(call, row, pages, row.sequence);
   }
 
-  private open(
-    call: Call<Result>,
-    waiting: LiveRow<Result>['row'],
-    pages: RowPages,
-    sequence: DeviceRow,
-  ): AdmittedRow {
+  private open(call: Call<Result>, waiting: LiveRow<Result>['row'], pages: RowPages, sequence: DeviceRow): AdmittedRow {
     const { device, id } = this.setup;
     const row = this.nextRow++;
     const { shared, sharedTokens } = pages;

@@ -1,3 +1,4 @@
+import type { Batch, RowRange } from '../grid/Square.js';
 import type { Call } from './Call.js';
 import type { LiveRow } from './LiveRow.js';
 import { type RunSetup, ScheduledSquares } from './ScheduledSquares.js';
@@ -29,5 +30,15 @@ export class Run<Result> extends SquareRun<LiveRow<Result>, Result, ScheduledSqu
   /** A call wants no more results. */
   leave(call: Call<Result>): void {
     this.source.leave(call);
+  }
+
+  /** Calls that have joined and are not over. */
+  get callCount(): number {
+    return this.source.callCount;
+  }
+
+  /** The calls that have rows in a batch, and those rows. */
+  shares(batch: Batch): ReadonlyMap<Call<Result>, readonly RowRange[]> {
+    return this.source.shares(batch);
   }
 }

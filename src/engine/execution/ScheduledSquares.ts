@@ -1,6 +1,6 @@
 import { Subject } from 'rxjs';
 import { PeerError, ScheduleError } from '../../errors/engineErrors.js';
-import { layerBounds, type Batch, type RowId, type Square } from '../grid/Square.js';
+import { layerBounds, type Batch, type RowId, type RowRange, type Square } from '../grid/Square.js';
 import type { HeadOutput } from '../grid/Task.js';
 import type { BeginMessage, RunMessage } from '../peers/PeerMessage.js';
 import { Call } from './Call.js';
@@ -39,7 +39,7 @@ export class ScheduledSquares<Result> implements SquareSource<Result, LiveRow<Re
   private readonly sweeps: Sweeps<Result>;
   private readonly ring: RingLead | undefined;
   /** Rows share pages. Where engines of other layers have to, too, they say whether they can. */
-  private shares: boolean;
+  private sharesPages: boolean;
   private started = false;
   /** Of a run that is one call: what has come of the square that is looked at. */
   private results: Result[] = [];
@@ -54,7 +54,7 @@ export class ScheduledSquares<Result> implements SquareSource<Result, LiveRow<Re
     this.lastLayer = layerBounds(setup.grid).last;
     const ring = connection && new RingLead(setup, connection, setup.pool.pageTokens);
     this.ring = ring;
-    this.shares = !ring;
+    this.sharesPages = !ring;
     this.admission = new RowAdmission(setup, {
       life,
       rows,
@@ -80,6 +80,7 @@ export class ScheduledSquares<Result> implements SquareSource<Result, LiveRow<Re
         new Call(setup.feed, setup.recorder, {
           result: (result) => void this.results.push(result),
           over: () => undefined,
+          left: () => undefined,
           failed: (error) => {
             life.fail(error);
           },
@@ -110,7 +111,26 @@ export class ScheduledSquares<Result> implements SquareSource<Result, LiveRow<Re
       this.end(live);
       this.rows.releaseIfUnused(live.id);
     }
+    if (call.held === 0) call.events.left();
     this.window.ask();
+  }
+
+  /** Calls that have joined and are not over. */
+  get callCount(): number {
+    return this.calls.size;
+  }
+
+  /** The calls that have rows in a batch, and those rows. */
+  shares({ rows }: Batch): Map<Call<Result>, RowRange[]> {
+    const shares = new Map<Call<Result>, RowRange[]>();
+    for (const range of rows) {
+      const call = this.rows.get(range.row)?.call;
+      if (!call) continue;
+      const ranges = shares.get(call);
+      if (ranges) ranges.push(range);
+      else shares.set(call, [range]);
+    }
+    return shares;
   }
 
   /** All layers are there: in this engine, or in those that have joined. */
@@ -119,7 +139,7 @@ export class ScheduledSquares<Result> implements SquareSource<Result, LiveRow<Re
   }
 
   private arrived(call: Call<Result>, row: RunRow<Result>): void {
-    this.admission.waiting.arrived(call, row, this.shares, this.setup.device);
+    this.admission.waiting.arrived(call, row, this.sharesPages, this.setup.device);
   }
 
   retired({ batch, layer, events }: IssuedSquare, last: boolean): Result[] {
@@ -161,7 +181,7 @@ export class ScheduledSquares<Result> implements SquareSource<Result, LiveRow<Re
     const grid = ring.joined(message);
     const { pages, cache, sharesPages } = message;
     void this.life.drained.then(this.setup.pool.limitTo(pages, cache.mostFetchedPages));
-    this.shares = sharesPages;
+    this.sharesPages = sharesPages;
     this.sweeps.start(grid);
     for (const call of this.calls) for (const row of call.feed.rows) this.arrived(call, row);
     this.setup.joined?.();
@@ -207,6 +227,7 @@ export class ScheduledSquares<Result> implements SquareSource<Result, LiveRow<Re
     // The rows before a failure of their source have been seen to.
     if (feed.failure) call.events.failed(feed.failure.error);
     else call.events.over();
+    call.events.left();
   }
 
   entering(square: Square): void {
@@ -216,6 +237,7 @@ export class ScheduledSquares<Result> implements SquareSource<Result, LiveRow<Re
 
   released(row: RowId, { call }: LiveRow<Result>): void {
     call.held--;
+    if (call.held === 0 && !this.calls.has(call)) call.events.left();
     this.ring?.released(row, !this.life.closed);
   }
 

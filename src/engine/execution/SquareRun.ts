@@ -89,11 +89,7 @@ export class SquareRun<
   private readonly window: SquareWindow;
   protected readonly source: Source;
 
-  constructor(
-    setup: SquareRunSetup,
-    steady: SteadySweeps | undefined,
-    sourceOf: (parts: RunParts<Row>) => Source,
-  ) {
+  constructor(setup: SquareRunSetup, steady: SteadySweeps | undefined, sourceOf: (parts: RunParts<Row>) => Source) {
     const { id, grid, device, movement, pool, peers } = setup;
     this.grid = grid;
     this.device = device;
