@@ -20,7 +20,6 @@ import type { GenerateOptions } from '../Row.js';
 import { Fifo } from '../collections/Channel.js';
 import { inputOrder } from './inputOrder.js';
 import { channelOf } from './iterated.js';
-import { throughStages } from './throughStages.js';
 
 type Callbacks = Pick<GenerateOptions, 'onStats' | 'onProgress'>;
 
@@ -57,7 +56,7 @@ export function runResults<Result>(
   let failure: { readonly error: unknown } | undefined;
   const over = async (): Promise<void> => {
     try {
-      await generation?.run.settled();
+      await generation?.settled();
       if (failure) throw failure.error;
       if (!final) throw new InterruptedError('the results were given up before the run began');
       resolve(final);
@@ -86,23 +85,23 @@ export function runResults<Result>(
     },
     settled: async () => {
       if (!generation) await over();
-      await generation?.run.settled();
+      await generation?.settled();
     },
   });
   return Object.assign(channel, { stats, progress$: progress$.asObservable() });
 }
 
 /**
- * The squares of a run, through its stages, to the rows that end with them; rows that need no computing among them.
+ * The rows of a run that have come to their ends, those that need no computing among them.
  * `delivered` is to be called for each.
  * @param emitted called with the place of each, before it is
  */
 function resultsOf<Result>(
-  { run, options, closed, answered, answered$ }: Generation<Result>,
+  { computed, options, closed, answered, answered$ }: Generation<Result>,
   emitted: (sequence: number) => void,
 ): Observable<Result> {
   const computed$ = new Subject<void>();
-  const stages$ = throughStages(run, options.pipeline).pipe(
+  const stages$ = computed().pipe(
     tap({
       complete: () => {
         computed$.next();

@@ -1,4 +1,4 @@
-import { RunRecorder } from '../execution/RunRecorder.js';
+import { RunRecorder, type RecorderSetup } from '../execution/RunRecorder.js';
 import type { PagePool } from '../memory/PagePool.js';
 import { memoryUse, type Opened } from '../open/Opened.js';
 import type { RunForecast, SeenRun } from './RunForecast.js';
@@ -17,16 +17,20 @@ export interface RecordedRun {
   readonly pool: PagePool;
   readonly schedule: string;
   readonly timings?: SeenRun['timings'];
+  /** As in `RecorderSetup`. */
+  readonly computed?: RecorderSetup['computed'];
+  /** The run that a call joins, which takes down its tasks. */
+  readonly joins?: RunRecorder | undefined;
 }
 
 export function recorderOf(
   opened: Pick<Opened, 'settings' | 'grid' | 'gpu' | 'cache' | 'reserved'>,
-  { model, loadSeconds, forecast, pool, schedule, timings }: RecordedRun,
+  { model, loadSeconds, forecast, pool, schedule, timings, computed, joins }: RecordedRun,
   { onProgress, onStats, onTrace, pipeline }: RecordedOptions,
 ): RunRecorder {
   const products = opened.gpu?.options.products ?? 'own';
   const { sparseAttention, precision } = opened.settings.numerics;
-  return new RunRecorder({
+  const setup: RecorderSetup = {
     model,
     policy: {
       schedule,
@@ -42,8 +46,10 @@ export function recorderOf(
     lengths: forecast.drift,
     forecast: (totals) => forecast.of({ schedule, totals, ownStages: pipeline !== undefined, timings }),
     timings,
+    computed,
     onProgress,
     onStats,
     onTrace,
-  });
+  };
+  return new RunRecorder(setup, joins);
 }

@@ -37,7 +37,7 @@ const MOST_SWEEP_ROWS = 2 ** 20;
 const NOTHING: HeadOutput = { sampled: new Map(), scored: new Map() };
 
 /** The squares of the batches that the engine before announces. */
-export class AnnouncedSquares implements SquareSource<never> {
+export class AnnouncedSquares implements SquareSource<never, FollowedRow> {
   readonly returned$ = new Subject<never>();
 
   private readonly life: RunLifecycle;

@@ -20,9 +20,9 @@ export interface HeldRowsSetup {
   readonly sharePrefixes?: boolean;
 }
 
-export interface HeldRowsEvents {
+export interface HeldRowsEvents<Row extends HeldRow> {
   /** A row has given its memory back. */
-  released(row: RowId): void;
+  released(row: RowId, held: Row): void;
   /** A page of the cache is kept for rows to come no longer. */
   freed(page: number): void;
 }
@@ -37,7 +37,7 @@ export class HeldRows<Row extends HeldRow> {
 
   constructor(
     { pool, steady, sharePrefixes = false }: HeldRowsSetup,
-    private readonly events: HeldRowsEvents,
+    private readonly events: HeldRowsEvents<Row>,
   ) {
     this.pool = pool;
     this.pages = pool.openRun(steady, sharePrefixes, (page) => {
@@ -55,6 +55,11 @@ export class HeldRows<Row extends HeldRow> {
 
   ids(): Iterable<RowId> {
     return this.rows.keys();
+  }
+
+  /** In order of admission. */
+  all(): Iterable<Row> {
+    return this.rows.values();
   }
 
   add(row: RowId, held: Row): void {
@@ -129,8 +134,8 @@ export class HeldRows<Row extends HeldRow> {
     }
   }
 
-  private release(row: RowId, { pages }: Row): void {
-    this.events.released(row);
-    pages.release();
+  private release(row: RowId, held: Row): void {
+    this.events.released(row, held);
+    held.pages.release();
   }
 }

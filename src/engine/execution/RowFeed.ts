@@ -13,8 +13,10 @@ const ROW_BYTES = 2048;
  * pulled: one that waits stops the feed, and so the run's admission.
  */
 export class RowFeed<Result> {
-  /** Called after a row has arrived, or the source has ended or failed. */
-  onRow: (row?: RunRow<Result>) => void = () => undefined;
+  /** Called after a row has arrived, or the source has ended or failed: to be replaced. */
+  onRow(_row?: RunRow<Result>): void {
+    return;
+  }
   /** The source has ended, and no row waits any more. */
   get ended(): boolean {
     return this.sourceEnded && this.waiting.length === 0;

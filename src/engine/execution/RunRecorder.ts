@@ -28,10 +28,15 @@ export interface RecorderSetup {
   readonly lengths?: { prompt(tokens: number, shared?: number): void; ended(newTokens: number): void } | undefined;
   /** Sets every task beside what was expected of it. */
   readonly timings?: { completed(event: TaskEvent): void } | undefined;
+  /** Told how long a batch has been computed for. */
+  readonly computed?: ((batch: Batch, seconds: number) => void) | undefined;
   readonly onProgress?: ((progress: Progress) => void) | undefined;
   readonly onStats?: ((stats: RunStats) => void) | undefined;
   readonly onTrace?: ((event: TraceEvent) => void) | undefined;
 }
+
+/** What the device did, and what that took of the JavaScript thread. */
+type DeviceWork = Pick<RunStats, 'queues' | 'bytes'> & { readonly ownSeconds: number };
 
 const PROGRESS_SECONDS = 0.1;
 /** The rate in a progress report is that of this many seconds. */
@@ -81,7 +86,15 @@ export class RunRecorder {
   /** Queues that have a track in the trace. */
   private readonly tracks = new Set<QueueName>();
 
-  constructor(private readonly setup: RecorderSetup) {
+  /** What the run had done when the call joined it. */
+  private readonly before: DeviceWork | undefined;
+
+  /** @param run whose device works for others, too: of a call that has joined it, from now on */
+  constructor(
+    private readonly setup: RecorderSetup,
+    private readonly run?: RunRecorder,
+  ) {
+    this.before = run?.work;
     this.tell<TraceEvent>(setup.onTrace, () => ({
       name: 'process_name',
       ph: 'M',
@@ -120,11 +133,52 @@ export class RunRecorder {
       // Where attention has a queue of its own, what two of them do at once counts once.
       const more = Math.max(0, timing.end - Math.max(timing.start, this.computedUntil));
       this.computedUntil = Math.max(this.computedUntil, timing.end);
-      this.prefillSeconds += (more * share.prompt) / Math.max(1, share.prompt + share.decode);
-      this.decodeSeconds += (more * share.decode) / Math.max(1, share.prompt + share.decode);
+      this.spent(more, share, share.prompt + share.decode);
+      this.setup.computed?.(task.batch, more);
     }
     this.setup.timings?.completed(event);
     for (const hop of hopsOf(task)) this.trace(hop, timing);
+  }
+
+  /** So long a batch of so many tokens was computed, of which these are the caller's. */
+  spent(seconds: number, { prompt, decode }: ReturnType<typeof tokensByPhase>, tokens: number): void {
+    this.prefillSeconds += (seconds * prompt) / Math.max(1, tokens);
+    this.decodeSeconds += (seconds * decode) / Math.max(1, tokens);
+  }
+
+  /** What the device has done for whoever shares the run. */
+  private get work(): DeviceWork {
+    return {
+      queues: Object.fromEntries(
+        [...this.queues].map(([queue, { busy, ...sums }]) => [queue, { busySeconds: busy.seconds, ...sums }]),
+      ),
+      bytes: {
+        weights: { ...this.bytes.weights },
+        cache: { ...this.bytes.cache },
+        activations: { ...this.bytes.activations },
+      },
+      ownSeconds: this.ownSeconds,
+    };
+  }
+
+  /** The same since the call has joined, where it has joined a run. */
+  private get workDone(): DeviceWork {
+    const { run, before } = this;
+    if (!run || !before) return this.work;
+    const { queues, bytes, ownSeconds } = run.work;
+    return {
+      queues: increase(queues, before.queues, (now, { busySeconds, tasks, bytes: moved }) => ({
+        busySeconds: now.busySeconds - busySeconds,
+        tasks: now.tasks - tasks,
+        bytes: now.bytes - moved,
+      })),
+      bytes: {
+        weights: increase(bytes.weights, before.bytes.weights, (now, then) => now - then),
+        cache: increase(bytes.cache, before.bytes.cache, (now, then) => now - then),
+        activations: increase(bytes.activations, before.bytes.activations, (now, then) => now - then),
+      },
+      ownSeconds: this.ownSeconds + ownSeconds - before.ownSeconds,
+    };
   }
 
   /** A link, or a processor, was busy with a task. */
@@ -259,6 +313,7 @@ export class RunRecorder {
     const wall = performance.now() / 1000 - this.startedAt;
     const rate = (tokens: number): number => (wall > 0 ? tokens / wall : 0);
     const memory = this.setup.memory();
+    const { queues, bytes, ownSeconds } = this.workDone;
     return {
       model: this.setup.model,
       policy: this.setup.policy,
@@ -272,10 +327,8 @@ export class RunRecorder {
         decode: this.decodeSeconds,
       },
       tokensPerSecond: { generated: rate(this.generatedTokens), prompt: rate(this.promptTokens) },
-      bytes: this.bytes,
-      queues: Object.fromEntries(
-        [...this.queues].map(([queue, { busy, ...sums }]) => [queue, { busySeconds: busy.seconds, ...sums }]),
-      ),
+      bytes,
+      queues,
       memory: Object.fromEntries(
         Object.entries(memory).map(([tier, { capacityBytes, peakBytes }]) => [tier, { capacityBytes, peakBytes }]),
       ),
@@ -287,7 +340,7 @@ export class RunRecorder {
         promptTokensSaved: this.promptTokensSaved,
         newTokens: this.generatedTokens,
       }),
-      orchestration: { seconds: this.ownSeconds, fractionOfWall: wall > 0 ? this.ownSeconds / wall : 0 },
+      orchestration: { seconds: ownSeconds, fractionOfWall: wall > 0 ? ownSeconds / wall : 0 },
     };
   }
 
@@ -411,4 +464,18 @@ export class RunRecorder {
       }));
     }
   }
+}
+
+/** What there is more of than there was before, by name. */
+function increase<Value>(
+  now: Readonly<Record<string, Value>>,
+  before: Readonly<Record<string, Value>>,
+  less: (now: Value, before: Value) => Value,
+): Record<string, Value> {
+  const more: Record<string, Value> = {};
+  for (const [name, value] of Object.entries(now)) {
+    const then = before[name];
+    more[name] = then === undefined ? value : less(value, then);
+  }
+  return more;
 }

@@ -44,7 +44,7 @@ export interface RunParts<Row extends HeldRow> {
 }
 
 /** Which squares come in a run, and what becomes of them. */
-export interface SquareSource<Result> {
+export interface SquareSource<Result, Row extends HeldRow> {
   readonly returned$: Observable<Result>;
   /** Somebody has subscribed. */
   begin(): void;
@@ -62,7 +62,7 @@ export interface SquareSource<Result> {
    */
   retired(square: IssuedSquare, last: boolean): Result[];
   /** A row has given its memory back. */
-  released?(row: RowId): void;
+  released?(row: RowId, held: Row): void;
   /** A page of the cache is kept for rows to come no longer. */
   freed?(page: number): void;
   /** From a peer. @throws PeerError for what it should not say */
@@ -74,7 +74,11 @@ export interface SquareSource<Result> {
 }
 
 /** A run as stages and operators see it: a lifecycle, the rows that it holds, a window, and whoever says what comes. */
-export class SquareRun<Row extends HeldRow, Result> implements RunOfSquares<Result> {
+export class SquareRun<
+  Row extends HeldRow,
+  Result,
+  Source extends SquareSource<Result, Row> = SquareSource<Result, Row>,
+> implements RunOfSquares<Result> {
   readonly grid: Grid;
   readonly device: Device;
   readonly movement: Movement;
@@ -83,13 +87,9 @@ export class SquareRun<Row extends HeldRow, Result> implements RunOfSquares<Resu
   private readonly life: RunLifecycle;
   private readonly rows: HeldRows<Row>;
   private readonly window: SquareWindow;
-  private readonly source: SquareSource<Result>;
+  protected readonly source: Source;
 
-  constructor(
-    setup: SquareRunSetup,
-    steady: SteadySweeps | undefined,
-    sourceOf: (parts: RunParts<Row>) => SquareSource<Result>,
-  ) {
+  constructor(setup: SquareRunSetup, steady: SteadySweeps | undefined, sourceOf: (parts: RunParts<Row>) => Source) {
     const { id, grid, device, movement, pool, peers } = setup;
     this.grid = grid;
     this.device = device;
@@ -133,9 +133,9 @@ export class SquareRun<Row extends HeldRow, Result> implements RunOfSquares<Resu
     this.rows = new HeldRows(
       { ...setup, steady },
       {
-        released: (row) => {
+        released: (row, held) => {
           device.closeRow(id, row);
-          this.source.released?.(row);
+          this.source.released?.(row, held);
         },
         freed: (page) => this.source.freed?.(page),
       },

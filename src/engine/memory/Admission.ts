@@ -50,6 +50,12 @@ interface Taken {
   readonly placement: PagePlacement;
 }
 
+/** A row that may come in, and whose prompt is computed before those of rows of a lower priority. */
+interface Newcomer {
+  readonly own: OwnPart;
+  readonly priority: number;
+}
+
 /** What a row needs: pages of its own, and some of others. */
 interface Needs {
   readonly placement: PagePlacement;
@@ -81,16 +87,21 @@ export class Admission {
    * Pages for a row, what its prompt needs taken; undefined if there is no room for it beside the others, now or later.
    * @param row the number that it will have @param path what `expect` returned for it: it waits no more
    */
-  admit(row: RowId, lengths: RowLengths, path?: PrefixPath): RowPages | undefined {
+  admit(row: RowId, lengths: RowLengths, path?: PrefixPath, priority = 0): RowPages | undefined {
     const { tree } = this.setup.run;
-    if (!tree || !path) return this.take(row, lengths);
+    if (!tree || !path) return this.take(row, lengths, priority);
     const { pages: whole, source, tokens } = tree.match(path);
     const sharing = (
       pages: number,
       from: PrefixMatch['source'],
       upTo = pages * this.pageTokens,
     ): RowPages | undefined =>
-      this.take(row, lengths, { tree, path, match: { pages, source: from, tokens: upTo }, placement: path.placement });
+      this.take(row, lengths, priority, {
+        tree,
+        path,
+        match: { pages, source: from, tokens: upTo },
+        placement: path.placement,
+      });
     // Where it is that tight, the page in which the prefix ends stands in nobody's way; nor does a prefix that is in
     // memory, of a row that could be on disk, when there is no other to wait for.
     const pages =
@@ -106,7 +117,7 @@ export class Admission {
    * where that is under way, and the row should wait for it; undefined where it should come in as it is, or there is no
    * room for both, or none but what others wait for.
    */
-  admitPrefix(row: RowId, lengths: RowLengths, path: PrefixPath): RowPages | 'coming' | undefined {
+  admitPrefix(row: RowId, lengths: RowLengths, path: PrefixPath, priority = 0): RowPages | 'coming' | undefined {
     const { tree } = this.setup.run;
     if (!tree) return undefined;
     const match = tree.match(path);
@@ -120,9 +131,15 @@ export class Admission {
     const { own, beside } = this.needs(lengths, { tree, path, match, placement: path.placement });
     // What rows wait for is not given up for what others do: they would take turns at computing it.
     const others = plus(tree.wanted, beside.wanted, -1);
-    if (!this.fits(own, { idle: plus(beside.idle, others), sole: plus(beside.sole, others) })) return undefined;
+    if (!this.fits({ own, priority }, { idle: plus(beside.idle, others), sole: plus(beside.sole, others) }))
+      return undefined;
     const placement = path.placement.first(Math.ceil(tokens / this.pageTokens));
-    const pages = this.take(row, { promptTokens: tokens, positions: tokens }, { tree, path, match, placement });
+    const pages = this.take(row, { promptTokens: tokens, positions: tokens }, priority, {
+      tree,
+      path,
+      match,
+      placement,
+    });
     if (pages) this.promise(path, lengths, tokens);
     return pages;
   }
@@ -140,6 +157,27 @@ export class Admission {
     return this.forecast.hastens(own, end - 1 - own.shift);
   }
 
+  /** The row gives up its place for a while, and keeps what it has: from now on it is counted in full. */
+  pause(row: RowPages): void {
+    row.paused = true;
+    this.forecast = undefined;
+  }
+
+  /** It keeps its place after all. */
+  unpause(row: RowPages): void {
+    row.paused = false;
+    this.forecast = undefined;
+  }
+
+  /** It has a place again: what is left of its prompt comes after that of all rows that are there. */
+  resume(row: RowPages): void {
+    const { rows } = this.setup.run;
+    row.paused = false;
+    rows.delete(row);
+    rows.add(row);
+    this.forecast = undefined;
+  }
+
   /** Keeps what a row will need behind its first tokens, once they have been computed. */
   private promise({ placement }: PrefixPath, { positions, promptTokens }: RowLengths, tokens: number): void {
     const sharedPages = Math.floor(tokens / this.pageTokens);
@@ -155,7 +193,7 @@ export class Admission {
     this.promised = plus(this.promised, own.placement.pages);
   }
 
-  private take(row: RowId, lengths: RowLengths, taken?: Taken): RowPages | undefined {
+  private take(row: RowId, lengths: RowLengths, priority: number, taken?: Taken): RowPages | undefined {
     const {
       run: { rows },
       sweeps,
@@ -167,7 +205,8 @@ export class Admission {
     // If as many rows like this one would not fit in full, they come in at a pace; but time goes by only while a row
     // lives.
     const paced = sweeps?.staggered === true && rows.size > 0 && !this.fitsInFull(own.placement.pages, this.places);
-    if ((paced && !pace.open) || !this.fits(own, beside)) return undefined;
+    if ((paced && !pace.open) || !this.fits({ own, priority }, beside)) return undefined;
+    const overtakes = this.overtakes(priority);
     const prefix = taken && {
       tree: taken.tree,
       nodes: taken.tree.pagesOf(taken.path, lengths.promptTokens),
@@ -186,8 +225,10 @@ export class Admission {
       },
       prefix,
     );
+    pages.priority = priority;
     rows.add(pages);
-    this.forecast?.add(own, beside.sole);
+    if (overtakes) this.forecast = undefined;
+    else this.forecast?.add(own, beside.sole);
     pace.admitted(own, own.placement);
     this.inFull = plus(this.inFull, plus(own.placement.pages, beside.idle));
     this.places--;
@@ -205,21 +246,45 @@ export class Admission {
     return within(plus(this.inFull, placement, times), this.setup.size);
   }
 
-  private fits(own: OwnPart, { idle, sole }: Pick<PagesBeside, 'idle' | 'sole'>): boolean {
+  private fits(newcomer: Newcomer, { idle, sole }: Pick<PagesBeside, 'idle' | 'sole'>): boolean {
+    const { own, priority } = newcomer;
     if (this.fitsInFull(plus(own.placement.pages, plus(idle, this.promised)))) return true;
     if (!this.setup.sweeps) return false;
-    this.forecast ??= this.forecastOf(this.setup.sweeps);
     // A page that comes free with another row's end does not if this one holds it by then.
-    return this.forecast.fits(own, plus(sole, this.promised));
+    const held = plus(sole, this.promised);
+    // Rows that it overtakes end later than they would have.
+    if (this.overtakes(priority)) return this.forecastOf(this.setup.sweeps, newcomer).holds(held);
+    this.forecast ??= this.forecastOf(this.setup.sweeps);
+    return this.forecast.fits(own, held);
   }
 
-  private forecastOf(sweeps: SweepRules): GrowthForecast {
-    const {
-      run: { rows, tree },
-      size,
-    } = this.setup;
-    const forecast = new GrowthForecast(plus(size, tree?.lastingPages ?? NO_PAGES, -1), this.pageTokens, sweeps);
-    for (const row of rows) forecast.add(ownPart(row, this.pageTokens));
+  /** Whether there are rows whose prompts would be computed after that of one of this priority which comes now. */
+  private overtakes(priority: number): boolean {
+    for (const row of this.setup.run.rows)
+      if (row.priority < priority && row.next < row.lengths.promptTokens) return true;
+    return false;
+  }
+
+  /**
+   * Rows in the order in which their prompts are computed. Those of other runs are counted in full, since nothing is
+   * known of their pace; so are those that have given up their places for a while.
+   */
+  private forecastOf(sweeps: SweepRules, newcomer?: Newcomer): GrowthForecast {
+    const { run, runs, size } = this.setup;
+    const forecast = new GrowthForecast(plus(size, run.tree?.lastingPages ?? NO_PAGES, -1), this.pageTokens, sweeps);
+    const growing: Newcomer[] = [];
+    for (const row of run.rows) {
+      if (row.paused) forecast.keep(row.ownPlacement.pages);
+      else growing.push({ own: ownPart(row, this.pageTokens), priority: row.priority });
+    }
+    if (newcomer) growing.push(newcomer);
+    growing.sort((a, b) => b.priority - a.priority);
+    for (const { own } of growing) forecast.add(own);
+    for (const other of runs) {
+      if (other === run) continue;
+      if (other.tree) forecast.keep(other.tree.commonPages);
+      for (const { ownPlacement } of other.rows) forecast.keep(ownPlacement.pages);
+    }
     return forecast;
   }
 

@@ -51,8 +51,19 @@ export class GrowthForecast {
   /** Counts a row; rows in order of admission. @param beside pages that are held from now on, whoever ends */
   add(row: GrowingRow, beside = NO_PAGES): void {
     this.count(row, 1);
-    this.constant = plus(this.constant, beside);
+    this.keep(beside);
     this.promptTokens += Math.max(0, row.promptTokens - row.next);
+  }
+
+  /** Counts pages that are held all the time: of rows that do not grow, or of which nothing else is known. */
+  keep(pages: PageCounts): void {
+    this.constant = plus(this.constant, pages);
+  }
+
+  /** Whether all that was added fits, with some pages that are held for good beside it, in every sweep. */
+  holds(beside = NO_PAGES): boolean {
+    const held = plus(this.constant, beside);
+    return PAGE_TIERS.every((tier) => this.peak(this.changes[tier]) + held[tier] <= this.capacity[tier]);
   }
 
   /**
@@ -60,8 +71,7 @@ export class GrowthForecast {
    */
   fits(row: CountedRow, beside = NO_PAGES): boolean {
     this.count(row, 1);
-    const held = plus(this.constant, beside);
-    const fits = PAGE_TIERS.every((tier) => this.peak(this.changes[tier]) + held[tier] <= this.capacity[tier]);
+    const fits = this.holds(beside);
     this.count(row, -1);
     return fits;
   }

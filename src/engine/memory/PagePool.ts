@@ -172,8 +172,8 @@ export class PagePool {
   }
 
   /**
-   * @param sweeps what the run's schedule promises, if it does: its rows are then counted as they grow. Not while
-   * several runs share the pool, since they know nothing of each other's pace: then every row counts in full
+   * @param sweeps what the run's schedule promises, if it does: its rows are then counted as they grow, and those of
+   * other runs in full, since runs know nothing of each other's pace
    * @param shares its rows share the pages of what their prompts have in common
    * @param onFree told which page, as tables name it, is kept for others no longer
    */
@@ -228,11 +228,10 @@ export class PagePool {
       },
       admission: (places) => {
         const { lists, rules, size } = this;
-        // Several runs know nothing of each other's pace.
         return new Admission({
-          runs: this.runs.values(),
+          runs: [...this.runs.values()],
           run: open,
-          sweeps: this.runs.size === 1 ? sweeps : undefined,
+          sweeps,
           pace,
           rules,
           size,

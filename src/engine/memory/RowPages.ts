@@ -44,6 +44,10 @@ export class RowPages implements PageTable {
   /** Tokens of the prompt that others have computed, from the first, and who has. */
   readonly sharedTokens: number;
   readonly shared: readonly SharedStretch[];
+  /** Prompts of rows of a higher one are computed before those of others. */
+  priority = 0;
+  /** It keeps what it has, and does not grow: its place is another row's for a while. */
+  paused = false;
   private issued: number;
   private released = false;
   private readonly writer: { readonly row: RowId; written: number };

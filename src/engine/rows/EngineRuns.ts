@@ -1,3 +1,4 @@
+import type { Observable } from 'rxjs';
 import { ByteLedger } from '../../collections/ByteLedger.js';
 import { loadAddon } from '../../bindings/loadAddon.js';
 import { madeOf } from '../../collections/cancellable.js';
@@ -8,15 +9,17 @@ import type { ModelSource } from '../../model/ModelSource.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { RowInput, RowResult } from '../../Row.js';
 import { RunForecast, type SeenRun } from '../calibration/RunForecast.js';
-import { recorderOf, type RecordedOptions } from '../calibration/recorderOf.js';
+import { recorderOf, type RecordedOptions, type RecordedRun } from '../calibration/recorderOf.js';
 import { defaultWindow } from '../execution/defaultWindow.js';
 import { HeapLimit } from '../execution/HeapLimit.js';
 import type { NativeDevice } from '../execution/NativeDevice.js';
 import { RowFeed } from '../execution/RowFeed.js';
-import { Run } from '../execution/Run.js';
-import type { RunRecorder } from '../execution/RunRecorder.js';
+import { Run, type StageContext } from '../execution/Run.js';
+import type { RecorderSetup, RunRecorder } from '../execution/RunRecorder.js';
 import type { RunRow } from '../execution/RunRow.js';
-import type { SquareRunSetup } from '../execution/SquareRun.js';
+import type { RunOfSquares, SquareRunSetup } from '../execution/SquareRun.js';
+import { StandingRun, type StandingRunSetup } from '../execution/StandingRun.js';
+import type { Ordered } from './ActiveRow.js';
 import { Grammars } from '../grammar/Grammars.js';
 import { withSchema } from '../grammar/zodSchema.js';
 import { layerBounds, type Grid } from '../grid/Square.js';
@@ -44,7 +47,7 @@ import { heldBytes } from '../../rows/heldBytes.js';
 import { InFlight, ORDER_WINDOW } from './InFlight.js';
 import { intake } from './intake.js';
 import { whatHolds } from './whatHolds.js';
-import { settledLookAhead, type RowLookAhead } from './rowLookAhead.js';
+import { settledLookAhead } from './rowLookAhead.js';
 import { scoredWindows, type WindowScore } from './ScoredRow.js';
 import { SharedAnswers } from './SharedAnswers.js';
 
@@ -55,6 +58,17 @@ export interface RunHost {
   readonly resultIdentity: ResultIdentity;
   readonly loadSeconds: number;
   readonly score: AnswerHost['score'];
+  /** Takes a run's squares through stages, by default the usual ones, to its results. */
+  readonly through: <Result>(
+    run: RunOfSquares<Result> & StageContext,
+    pipeline?: RunOptions['pipeline'],
+  ) => Observable<Result>;
+}
+
+/** Rows of one call that are about to be computed. */
+interface MadeRun<Result> extends Pick<Generation<Result>, 'computed' | 'settled' | 'answered$'> {
+  /** Resolved when nothing of them is left on the device. */
+  readonly drained: Promise<void>;
 }
 
 /** Why a run ended, in words. */
@@ -75,6 +89,10 @@ export class EngineRuns {
   /** What the rows of all runs may take together, and their results. */
   private readonly ledger: ByteLedger;
   private readonly heapLimit: HeapLimit;
+  /** What calls join. */
+  private readonly standing: StandingRun;
+  /** Of the run that calls join, what is learned from it. */
+  private standingTimings: SeenRun['timings'];
   private nextRun = 1;
   /** The last run over a ring of engines that began here. */
   private ringRun: Pick<Run<unknown>, 'closed'> | undefined;
@@ -107,6 +125,10 @@ export class EngineRuns {
       },
       score: host.score,
       composed: (options, read) => this.composed(options, read),
+    });
+    this.standing = new StandingRun({
+      open: (computed) => this.openStanding(computed),
+      through: (run) => host.through(run),
     });
     this.ledger = new ByteLedger(rowLedgerBytes(opened, decoder.vocabularySize));
     this.grammars = new Grammars(loadAddon(), tokenizer, decoder.vocabularySize, sharesModel(opened.grid));
@@ -216,7 +238,7 @@ export class EngineRuns {
     if (longest - 1 > rowLimit.tokens) throw new UsageError(`window: found ${window}, but ${whatHolds(rowLimit)}`);
     const schedule = diagonalBlock();
     return this.start<WindowScore>(
-      scoredWindows(tokens, window, promptTokens),
+      this.feed(scoredWindows(tokens, window, promptTokens), {}),
       { schedule, signal },
       this.recorder(schedule.name, {}),
     );
@@ -237,33 +259,27 @@ export class EngineRuns {
     return this.closing;
   }
 
-  /** A run over rows that `read` makes of an input. */
+  /** Results of rows that `read` makes of an input: in the run that calls join, or in one of its own. */
   private composed<Result extends { readonly carry?: unknown }>(
     options: RunOptions,
     read: ReadOfRun<Result>,
   ): Generation<Result> {
     const { grid, settings } = this.opened;
-    const schedule = options.schedule ?? BLOCK_SCHEDULES[settings.block.schedule].create();
     const places = grid.slots * grid.rowsPerSlot;
     const ahead = settledLookAhead(options.lookAhead);
     // Rows that are generated, that wait, and that may pass one of these; and their results.
     const inFlight = new InFlight(2 * (places + ahead.rows) + ORDER_WINDOW, this.ledger.account(ahead.bytes));
-    const timings = this.forecast.timings(schedule.name, options.pipeline !== undefined);
-    const recorder = this.recorder(schedule.name, options, timings);
-    const { source, answered$ } = read(inFlight, recorder);
-    // A row is judged by what the engines of the other layers hold, too.
-    if (options.peers) inFlight.hold();
-    const joined = (): void => {
-      inFlight.letGo();
-    };
-    const run = this.start(source, { ...options, schedule, mostRows: this.forecast.mostRows, joined }, recorder);
-    this.forecast.began(timings);
-    void run.drained.then(() => {
+    const schedule = options.schedule ?? BLOCK_SCHEDULES[settings.block.schedule].create();
+    const made = joins(options)
+      ? this.joined(options, inFlight, read)
+      : this.alone({ ...options, schedule }, inFlight, read);
+    const { answered$, computed, settled, drained } = made;
+    void drained.then(() => {
       inFlight.close();
-      this.forecast.ended(timings);
     });
     return {
-      run,
+      computed,
+      settled,
       options,
       closed: this.closed.signal,
       answered$,
@@ -277,21 +293,90 @@ export class EngineRuns {
     };
   }
 
-  private start<Result>(
+  /** A call in the run that all calls join which say nothing of how theirs should be composed. */
+  private joined<Result extends { readonly carry?: unknown }>(
+    options: RunOptions,
+    inFlight: InFlight,
+    read: ReadOfRun<Result>,
+  ): MadeRun<Result> {
+    this.checkOpen();
+    const { priority, sharePrefixes, signal } = options;
+    const { schedule } = this.opened.settings.block;
+    const joins = this.standing.recorder;
+    const recorder = this.recorder(schedule, options, { timings: this.standingTimings, joins });
+    const { source, answered$ } = read(inFlight, recorder);
+    const call = this.standing.call({ feed: this.feed(source, options), recorder, priority, sharePrefixes, signal });
+    return { answered$, computed: () => call.results$, settled: () => call.settled(), drained: call.drained };
+  }
+
+  /** A run for one call. */
+  private alone<Result extends { readonly carry?: unknown }>(
+    options: RunOptions & { readonly schedule: Schedule },
+    inFlight: InFlight,
+    read: ReadOfRun<Result>,
+  ): MadeRun<Result> {
+    const { schedule, pipeline } = options;
+    const timings = this.forecast.timings(schedule.name, pipeline !== undefined);
+    const recorder = this.recorder(schedule.name, options, { timings });
+    const { source, answered$ } = read(inFlight, recorder);
+    // A row is judged by what the engines of the other layers hold, too.
+    if (options.peers) inFlight.hold();
+    const joined = (): void => {
+      inFlight.letGo();
+    };
+    const run = this.start<Ordered<Result>>(
+      this.feed(source, options),
+      { ...options, mostRows: this.forecast.mostRows, joined },
+      recorder,
+    );
+    this.learnFrom(run, timings);
+    return {
+      answered$,
+      computed: () => this.host.through(run, pipeline),
+      settled: () => run.settled(),
+      drained: run.drained,
+    };
+  }
+
+  /** Begins the run that calls join. */
+  private openStanding(computed: RecorderSetup['computed']): ReturnType<StandingRunSetup['open']> {
+    const name = this.opened.settings.block.schedule;
+    const schedule = BLOCK_SCHEDULES[name].create();
+    const timings = this.forecast.timings(name, false);
+    this.standingTimings = timings;
+    const recorder = this.recorder(name, {}, { timings, computed });
+    const run = this.start<unknown>(undefined, { schedule, mostRows: this.forecast.mostRows }, recorder);
+    this.learnFrom(run, timings);
+    return { run, recorder };
+  }
+
+  private learnFrom({ drained }: Pick<Run<unknown>, 'drained'>, timings: SeenRun['timings']): void {
+    this.forecast.began(timings);
+    void drained.then(() => {
+      this.forecast.ended(timings);
+    });
+  }
+
+  private feed<Result>(
     rows: AsyncIterator<RunRow<Result>>,
-    options: StartOptions,
-    recorder: RunRecorder,
-  ): Run<Result> {
-    const { grid, gpu } = this.opened;
+    { lookAhead }: Pick<RunOptions, 'lookAhead'>,
+  ): RowFeed<Result> {
+    const { grid } = this.opened;
+    const ahead = settledLookAhead(lookAhead);
+    return new RowFeed(rows, grid.slots * grid.rowsPerSlot + ahead.rows, ahead.bytes);
+  }
+
+  /** @param feed the rows of a run that is one call */
+  private start<Result>(feed: RowFeed<Result> | undefined, options: StartOptions, recorder: RunRecorder): Run<Result> {
+    const { gpu } = this.opened;
     const { schedule, mostRows, peers, microBatches, joined, sharePrefixes = true } = options;
-    const ahead = settledLookAhead(options.lookAhead);
     if (peers) this.checkAlone(peers);
     const run = new Run<Result>({
       ...this.setup(options, recorder),
       schedule,
       // Not beside a GPU with pages on disk, which attends to those in memory alone: shared ones are there.
       sharePrefixes: sharePrefixes && !(gpu && hostAttends(gpu) && this.pool.disk.share > 0),
-      feed: new RowFeed(rows, grid.slots * grid.rowsPerSlot + ahead.rows, ahead.bytes),
+      feed,
       mostRows,
       ...(peers && { peers, begin: beginOf(this.peerFacts), microBatches, joined }),
     });
@@ -335,10 +420,14 @@ export class EngineRuns {
     void run.drained.then(() => this.underWay.delete(run));
   }
 
-  private recorder(schedule: string, options: RecordedOptions, timings?: SeenRun['timings']): RunRecorder {
+  private recorder(
+    schedule: string,
+    options: RecordedOptions,
+    of: Pick<RecordedRun, 'timings' | 'computed' | 'joins'> = {},
+  ): RunRecorder {
     const { forecast, pool } = this;
     const { source, loadSeconds } = this.host;
-    return recorderOf(this.opened, { model: source.path, loadSeconds, forecast, pool, schedule, timings }, options);
+    return recorderOf(this.opened, { model: source.path, loadSeconds, forecast, pool, schedule, ...of }, options);
   }
 
   private get peerFacts(): ReturnType<typeof peerFacts> {
@@ -371,6 +460,11 @@ export class EngineRuns {
   }
 }
 
+/** Whether a call may join others: how its run is composed, and what is traced of it, is nobody's but its own. */
+function joins({ schedule, pipeline, window, peers, microBatches, onTrace }: RunOptions): boolean {
+  return [schedule, pipeline, window, peers, microBatches, onTrace].every((own) => own === undefined);
+}
+
 /** Whether other engines have what of the model is not here. */
 function sharesModel({ part, share }: Grid): boolean {
   return part !== undefined || share !== undefined;
@@ -401,6 +495,5 @@ interface StartOptions {
   readonly microBatches?: number;
   readonly joined?: () => void;
   readonly sharePrefixes?: boolean;
-  readonly lookAhead?: RowLookAhead;
   readonly signal?: AbortSignal | undefined;
 }

@@ -2,7 +2,7 @@ import type { Observable } from 'rxjs';
 import type * as z from 'zod';
 import type { GenerateOptions, RowInput, RowResult } from '../../Row.js';
 import type { AnswerSchema } from '../../schema/zodJsonSchema.js';
-import type { Run, StageContext } from '../execution/Run.js';
+import type { StageContext } from '../execution/Run.js';
 import type { IssuedSquare } from '../execution/IssuedSquare.js';
 import type { Schedule } from '../schedules/Schedule.js';
 import type { Peers } from '../peers/PeerConnection.js';
@@ -31,6 +31,11 @@ export interface RunOptions extends GenerateOptions {
   readonly sharePrefixes?: boolean;
   /** How far the input is read ahead. */
   readonly lookAhead?: RowLookAhead;
+  /**
+   * Rows of a call of a higher priority come in before those of others, and in their places where none is free; of equal
+   * ones each has its share. From -1,000,000 to 1,000,000; default 0.
+   */
+  readonly priority?: number;
   /** The engines of the model's other layers, for an engine that has the first ones only: see `Engine.follow`. */
   readonly peers?: Peers;
   /**
@@ -53,16 +58,19 @@ export type FollowOptions = Pick<RunOptions, 'pipeline' | 'window' | 'signal' | 
 /** How a run of rows that generate nothing is composed. */
 export type Composition = Pick<
   RunOptions,
-  'schedule' | 'pipeline' | 'window' | 'sharePrefixes' | 'lookAhead' | 'peers' | 'microBatches'
+  'schedule' | 'pipeline' | 'window' | 'sharePrefixes' | 'lookAhead' | 'priority' | 'peers' | 'microBatches'
 >;
 
 /** The options of such a run: those of its rows, and how it is composed. */
 export type AnswerRunOptions<Options extends AnswerOptions> = Options & Composition;
 
-/** What `runResults` takes to answer one stream of rows: nothing happens before `run`'s squares are subscribed to. */
+/** What `runResults` takes to answer one stream of rows: nothing happens before `computed` is subscribed to. */
 export interface Generation<Result = RowResult> {
-  readonly run: Run<Ordered<Result>>;
-  readonly options: Pick<RunOptions, 'order' | 'pipeline' | 'signal'>;
+  /** The results of rows that are computed. @throws what the caller's pipeline throws */
+  readonly computed: () => Observable<Ordered<Result>>;
+  /** Resolves when nothing of it is left on the device. @throws what a callback has thrown */
+  readonly settled: () => Promise<void>;
+  readonly options: Pick<RunOptions, 'order' | 'signal'>;
   /** Fires when the engine is closed. */
   readonly closed: AbortSignal;
   /** Of rows that the run does not compute: they were refused, or are equal to others. */

@@ -30,6 +30,7 @@ const {
   window,
   sharePrefixes,
   lookAhead,
+  priority,
   peers,
   microBatches,
 } = RUN_CHECKS;
@@ -54,6 +55,7 @@ const COMMON = {
   window,
   sharePrefixes,
   lookAhead,
+  priority,
   peers,
   microBatches,
 };

@@ -89,6 +89,7 @@ export const RUN_CHECKS: Readonly<Record<keyof RunOptions, Check>> = {
   lookAhead: (name, value) => {
     checkMembers(name, value, LOOK_AHEAD_CHECKS, `${name}.`);
   },
+  priority: whole(-1e6, 1e6),
   reuse: checkStore,
   peers: (_name, value) => {
     checkPeers(value);

@@ -109,6 +109,12 @@ export class PathChecker {
     if (path) path.known = [stretch];
   }
 
+  /** A row gives up its place, and nothing of it is under way: it may go on in another slot. */
+  moves(row: RowId): void {
+    const path = this.noted(row);
+    if (path) path.slot = undefined;
+  }
+
   /** @throws ScheduleError naming the constraint that the square breaks; nothing of it then counts as done. */
   accept(square: Square): void {
     const { batch, layer } = square;

@@ -7,11 +7,16 @@ export interface AdmittedRow {
   readonly promptTokens: number;
   /** Most tokens that will be sampled; 0 for a row that is only scored. */
   readonly newTokens: number;
+  /** Prompts of rows of a higher one are computed first. Default 0. */
+  readonly priority?: number;
 }
 
 /** What has happened since a schedule was last asked. */
 export interface Observed {
-  /** New rows, in order of arrival. A schedule must take them all: as many as `free` said it had places for. */
+  /**
+   * New rows, in order of arrival. A schedule must take them all: as many as `free` said it had places for. A row that
+   * had given up its place to another one is among `ended` then, and comes again later, as what is left of it.
+   */
   readonly admitted: readonly AdmittedRow[];
   /**
    * Rows that ended before their last token (an end token, a stop string). A row that runs to its full length is not
@@ -35,8 +40,8 @@ export interface Schedule<State = unknown> {
   readonly name: string;
   /**
    * A promise about every sweep, or every `microBatches` sweeps of the grid: it advances each row that decodes by one
-   * token, and prompts by what is left of their slot's square, oldest first; what is left then goes to tokens that are
-   * known. Memory is then counted as rows grow
+   * token, and prompts by what is left of their slot's square, those of a higher priority first, then the oldest; what is
+   * left then goes to tokens that are known. Memory is then counted as rows grow
    * and end, so more of them fit; without the promise a row counts in full from the start. `staggered`: rows come in
    * whenever there is a place, and are spread over time where memory is scarce; `blocks`: they come in together.
    */

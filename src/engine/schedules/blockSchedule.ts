@@ -11,6 +11,7 @@ interface Cursor {
    */
   readonly positions: number;
   readonly scored: boolean;
+  readonly priority: number;
   readonly next: number;
 }
 
@@ -96,8 +97,8 @@ function microBatchOf(slots: readonly (readonly Cursor[])[], { grid: { microBatc
   return { chosen, turn: chosen.length > 0 ? (turn + least + 1) % microBatches : turn };
 }
 
-function cursorOf({ row, promptTokens, newTokens }: AdmittedRow): Cursor {
-  return { row, promptTokens, positions: promptTokens + newTokens - 1, scored: newTokens === 0, next: 0 };
+function cursorOf({ row, promptTokens, newTokens, priority = 0 }: AdmittedRow): Cursor {
+  return { row, promptTokens, positions: promptTokens + newTokens - 1, scored: newTokens === 0, priority, next: 0 };
 }
 
 /** New rows go where most places are free, so that slots cost about the same. */
@@ -111,7 +112,7 @@ function emptiest(slots: Cursor[][], grid: Grid): Cursor[] {
 
 /**
  * One slot's ranges for one sweep. Rows that decode come first, a token each; what is left of the square goes to
- * prompts, in chunks, oldest first, and then to tokens of rows that decode which are known. A chunk's length has no
+ * prompts, in chunks, those of a higher priority first, then the oldest, and then to tokens of rows that decode which are known. A chunk's length has no
  * influence on the row's result, only on when it comes.
  */
 function advance(rows: readonly Cursor[], tokensPerSquare: number, known: Observed['known']): RowRange[] {
@@ -124,11 +125,17 @@ function advance(rows: readonly Cursor[], tokensPerSquare: number, known: Observ
     left -= taken;
   };
   for (const cursor of rows) if (cursor.next >= cursor.promptTokens) take(cursor, 1);
-  for (const cursor of rows) take(cursor, Math.min(cursor.promptTokens, cursor.positions) - cursor.next);
+  for (const cursor of byPriority(rows)) take(cursor, Math.min(cursor.promptTokens, cursor.positions) - cursor.next);
   for (const cursor of rows)
     if (tokens.has(cursor) && cursor.next >= cursor.promptTokens)
       take(cursor, Math.min(known?.get(cursor.row) ?? 0, cursor.positions) - cursor.next - 1);
   return Array.from(tokens, ([cursor, taken]) => rangeOf(cursor, taken));
+}
+
+function byPriority(rows: readonly Cursor[]): readonly Cursor[] {
+  return rows.every(({ priority }) => priority === rows[0]?.priority)
+    ? rows
+    : [...rows].sort((a, b) => b.priority - a.priority);
 }
 
 function rangeOf({ row, next, scored, promptTokens }: Cursor, tokens: number): RowRange {

@@ -62,10 +62,12 @@ function areWhole(...values: readonly unknown[]): boolean {
   return values.every((value) => Number.isSafeInteger(value));
 }
 
-/** Where a row really begins, of which its schedule knows nothing. */
+/** Where a row really begins, or goes on, of which its schedule knows nothing. */
 export interface RowBegin {
-  /** Tokens of its prompt that others have computed: its first position. */
+  /** Its first position, to the schedule: what comes before it has been computed. */
   readonly firstPosition: number;
+  /** Tokens of its prompt that others have computed. Default: all before its first position. */
+  readonly sharedTokens?: number;
   /** False for a prefix: it is computed for its keys and values alone, and no head looks at it. */
   readonly samples: boolean;
 }
@@ -98,7 +100,7 @@ function begunAt(range: RowRange, begin: RowBegin | undefined): RowRange {
   return {
     ...range,
     firstPosition: range.firstPosition + begin.firstPosition,
-    sharedTokens: begin.firstPosition,
+    sharedTokens: begin.sharedTokens ?? begin.firstPosition,
     ...(begin.samples ? {} : { head: 'none' as const }),
   };
 }

@@ -1,0 +1,30 @@
+/** Whose turn it is depends on this. */
+interface Claimant {
+  readonly priority: number;
+  /** Its rows that have a place now. */
+  readonly running: number;
+}
+
+/**
+ * Deals places to calls: the next one goes to the call of the highest priority, of equal ones to the call that has the
+ * fewest, and of these to the one that joined first. Whoever takes what comes counts it as running before it asks for
+ * more.
+ * @param queues of each call, in the order of joining; its own rows are in an order of their own
+ */
+export function* inTurn<Call extends Claimant, Row>(
+  queues: ReadonlyMap<Call, Iterable<Row>>,
+): Generator<Row, void, undefined> {
+  const left = new Map(Array.from(queues, ([call, rows]) => [call, rows[Symbol.iterator]()]));
+  for (;;) {
+    let first: Call | undefined;
+    for (const call of left.keys()) if (!first || goesBefore(call, first)) first = call;
+    if (!first) return;
+    const step = left.get(first)?.next();
+    if (step?.done === false) yield step.value;
+    else left.delete(first);
+  }
+}
+
+function goesBefore(a: Claimant, b: Claimant): boolean {
+  return a.priority > b.priority || (a.priority === b.priority && a.running < b.running);
+}
