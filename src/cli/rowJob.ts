@@ -80,6 +80,8 @@ export type CommonOptions = Pick<
   | 'onStats'
   | 'onTrace'
   | 'reasoning'
+  | 'toolChoice'
+  | 'parallelToolCalls'
   | 'responseFormat'
   | 'schemaInPrompt'
   | keyof PromptOptions

@@ -444,12 +444,13 @@ export class Job implements AsyncDisposable {
   #writeOptions(): WriteOptions {
     const { resultColumns = {}, resultPrefix, delimiter, output } = this.options;
     const { name: task, options } = this.task;
-    const { samples, reasoning, truncate = 'off', logprobs } = options;
+    const { samples, reasoning, tools, toolChoice, truncate = 'off', logprobs } = options;
     const there = {
       id: !this.#carriesColumns,
       sample: samples !== undefined,
       value: runFormat(options)?.type === 'json_schema',
       reasoning: reasoning === 'separate',
+      toolCalls: task === 'generate' && (tools ?? toolChoice) !== undefined,
       truncated: truncate !== 'off',
       logprobs: logprobs !== undefined,
     };

@@ -33,7 +33,9 @@ export function answerProperties(options: FormatOptions): readonly DeclaredPrope
 }
 
 /** What results may have beside the usual, and whether these do. */
-export type ResultParts = Readonly<Record<'id' | 'sample' | 'value' | 'reasoning' | 'truncated' | 'logprobs', boolean>>;
+export type ResultParts = Readonly<
+  Record<'id' | 'sample' | 'value' | 'reasoning' | 'toolCalls' | 'truncated' | 'logprobs', boolean>
+>;
 
 /**
  * How results are written.
