@@ -1,5 +1,6 @@
 import { declaredTypes, propertiesOf, type PartOfSchema } from './declaredTypes.js';
 import { isObject } from '../../arguments/isObject.js';
+import { enforcedPart } from './enforcedPart.js';
 import type { Reader } from './Reader.js';
 import { joined, literal, type Rules } from './Rules.js';
 import type { ArgumentForm } from './ToolForm.js';
@@ -62,13 +63,18 @@ class BareRules {
       const written = values.map((value: unknown) => this.written(value));
       if (written.every((each) => each !== undefined)) return `(${written.map(literal).join(' | ')})`;
     }
+    // What is no text, list or object is written as in JSON.
+    if (![...types].some((type) => type === 'string' || type === 'array' || type === 'object')) {
+      const own = enforcedPart(part);
+      if (own) return this.rules.schema(own.grammar);
+    }
     const ways = [...types].flatMap((type) => {
       if (type === 'string') return [this.text()];
       if (type === 'number') return [this.number(declaresInteger(schema))];
       if (type === 'boolean') return ['"true"', '"false"'];
       if (type === 'null') return ['"null"'];
       if (type === 'array')
-        return [this.list(isObject(items) ? this.value({ schema: items, root }, depth + 1) : this.any())];
+        return [this.list(isObject(items) ? this.value({ schema: items, root }, depth + 1) : this.any(), schema)];
       return [isObject(schema['properties']) ? this.object(part, depth) : this.members()];
     });
     return ways.length === 0 ? this.any() : `(${ways.join(' | ')})`;
@@ -88,8 +94,12 @@ class BareRules {
     return this.rules.terminal('NUMBER', whole ? '-?(0|[1-9][0-9]{0,15})' : '-?(0|[1-9][0-9]{0,15})(\\.[0-9]{1,16})?');
   }
 
-  private list(item: string): string {
-    return joined(literal('['), `(${item} (${joined(literal(','), item)})*)?`, literal(']'));
+  private list(item: string, { minItems, maxItems }: Readonly<Record<string, unknown>> = {}): string {
+    const least = typeof minItems === 'number' ? Math.max(0, minItems) : 0;
+    const most = typeof maxItems === 'number' ? maxItems : undefined;
+    if (most !== undefined && (most < 1 || most < least)) return `${literal('[')} ${literal(']')}`;
+    const rest = `(${joined(literal(','), item)}){${Math.max(0, least - 1)},${most === undefined ? '' : most - 1}}`;
+    return joined(literal('['), `(${item} ${rest})${least > 0 ? '' : '?'}`, literal(']'));
   }
 
   private members(): string {

@@ -1,6 +1,5 @@
-import { UnsupportedSchema } from '../../schema/SchemaDocument.js';
-import { EnforcedSchema } from '../../schema/EnforcedSchema.js';
-import { declaredTypes, propertiesOf, typeOfValue } from './declaredTypes.js';
+import { declaredTypes, propertiesOf, typeOfValue, type PartOfSchema } from './declaredTypes.js';
+import { enforcedPart } from './enforcedPart.js';
 import type { Reader } from './Reader.js';
 import { joined, literal, type Rules } from './Rules.js';
 import type { ArgumentForm, CallableTool } from './ToolForm.js';
@@ -32,12 +31,7 @@ export function taggedArguments(tags: Tags): ArgumentForm {
   };
 }
 
-interface Property {
-  readonly schema: unknown;
-  readonly root: Readonly<Record<string, unknown>>;
-}
-
-function valueRule({ named, ends, python }: Tags, property: Property, rules: Rules): string {
+function valueRule({ named, ends, python }: Tags, property: PartOfSchema, rules: Rules): string {
   const [text, other] = typeof named === 'string' ? [named, named] : [named.text, named.other];
   const types = declaredTypes(property);
   const ways: string[] = [];
@@ -49,7 +43,7 @@ function valueRule({ named, ends, python }: Tags, property: Property, rules: Rul
         : `${literal(text)} (${among.map((each) => literal(each + ends)).join(' | ')})`,
     );
   }
-  const own = types.has('string') && types.size === 1 ? undefined : enforced(property);
+  const own = types.has('string') && types.size === 1 ? undefined : enforcedPart(property);
   if (own && !(types.has('string') && typeof named === 'string')) {
     const words = python
       ? Object.entries(PYTHON).filter(([, word]) => own.problem(JSON.parse(word)) === undefined)
@@ -66,26 +60,6 @@ function textsAmong(schema: unknown): readonly string[] | undefined {
   const listed: readonly unknown[] = Array.isArray(values) ? values : only === undefined ? [] : [only];
   const texts = listed.filter((value) => typeof value === 'string');
   return texts.length > 0 && texts.length === listed.length ? texts : undefined;
-}
-
-/** A property's schema by itself; undefined where it cannot be held to by itself: the whole is looked at anyway. */
-function enforced({ schema, root }: Property): EnforcedSchema | undefined {
-  const { $defs, definitions, $schema } = root;
-  try {
-    return new EnforcedSchema(
-      typeof schema === 'object'
-        ? {
-            ...($schema !== undefined && { $schema }),
-            ...($defs !== undefined && { $defs }),
-            ...(definitions !== undefined && { definitions }),
-            ...schema,
-          }
-        : schema,
-    );
-  } catch (error) {
-    if (error instanceof UnsupportedSchema) return undefined;
-    throw error;
-  }
 }
 
 function readArguments(
@@ -121,7 +95,7 @@ function readArguments(
 function valueOf(
   written: string,
   isText: boolean | undefined,
-  property: Property,
+  property: PartOfSchema,
   python: boolean,
 ): string | undefined {
   if (isText === true) return JSON.stringify(written);

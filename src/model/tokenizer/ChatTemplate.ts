@@ -136,7 +136,7 @@ const KNOWN: readonly ReasoningMarks[] = [
 ];
 
 /** The marks that a chat template names; undefined if none. */
-function reasoningMarksIn(template: string): ReasoningMarks | undefined {
+export function reasoningMarksIn(template: string): ReasoningMarks | undefined {
   return KNOWN.find(({ end }) => template.includes(end));
 }
 

@@ -36,10 +36,12 @@ export const harmony: ToolForm = {
       `${of(`${CHANNEL}commentary ${TO}`, json(' '))} | ${of(` ${TO}`, joined(literal(`${CHANNEL}commentary`), json(' ')))}`,
     );
     const behind = literal(`${START}assistant`);
-    const message = (begins: string): string => joined(literal(begins), rules.upTo(END), behind);
+    const marks = (of: string): string => `${ANY}<\\|(${of})\\|>${ANY}`;
+    const plain = rules.terminal('PLAIN', ANY, [marks('start|channel|message|constrain')]);
+    const message = (begins: string): string => joined(literal(begins), rules.upTo(END, plain), behind);
     const thought = `(${message(ANALYSIS)})*`;
     if (choice === 'required') return rules.from(joined(thought, call));
-    const text = rules.terminal('FREE', ANY, [`${ANY}<\\|(start|channel|message|constrain|end)\\|>${ANY}`]);
+    const text = rules.terminal('FREE', ANY, [marks('start|channel|message|constrain|end')]);
     return rules.from(
       joined(`(${message(ANALYSIS)} | ${message(COMMENTARY)})*`, `(${call} | ${literal(FINAL)} ${text}?)`),
     );

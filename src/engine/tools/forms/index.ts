@@ -1,4 +1,5 @@
 import type { ToolForm } from '../ToolForm.js';
+import { apriel } from './apriel.js';
 import { deepseekV3, deepseekV31 } from './deepseek.js';
 import { deepseekV32, deepseekV4 } from './dsml.js';
 import { functionGemma, gemma4 } from './gemma.js';
@@ -29,6 +30,7 @@ const KNOWN: readonly ToolForm[] = [
   qwenXml,
   glm47,
   glm,
+  apriel,
   hermes,
   llama3,
 ];
