@@ -38,7 +38,7 @@ await runCampaign(
     const { formIn } = await load('engine/tools/forms/index.js');
     const { callableTools } = await load('engine/tools/callableTools.js');
     const { reasoningMarksIn } = await load('model/tokenizer/ChatTemplate.js');
-    const tools = callableTools(TOOLS.map(({ function: { name, parameters } }) => ({ name, parameters })));
+    const tools = await callableTools(TOOLS.map(({ function: { name, parameters } }) => ({ name, parameters })));
     const forms = {};
     for (const file of readdirSync(campaign.values.templates).filter((name) => name.endsWith('.jinja'))) {
       const source = readFileSync(join(campaign.values.templates, file), 'utf8');

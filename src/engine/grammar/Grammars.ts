@@ -83,7 +83,7 @@ export class Grammars {
   private async ofTools(format: HeldTools): Promise<AnswerFormat> {
     const { reasoningMarks: marks } = this.tokenizer;
     const form = formNamed(format.form);
-    const tools = callableTools(format.tools);
+    const tools = await callableTools(format.tools);
     const reasoned = { marks, open: format.open };
     const texts = [...form.markers, ...(marks ? [marks.start, marks.end] : [])];
     const control = { markers: texts.filter((text) => this.isControl(text)), stops: form.stops };

@@ -63,7 +63,7 @@ export async function* intake(
   // What is wrong with the format of all rows is found before one of them is looked at.
   const runs = heldFormat({}, options);
   if (runs) await setup.answerFormat(runs);
-  if (options.tools !== undefined) callableTools(askedTools({}, options)?.tools ?? []);
+  if (options.tools !== undefined) await callableTools(askedTools({}, options)?.tools ?? []);
   const parts = { signal: setup.ended, part: <T>(run: () => T): T => recorder.timed(run) };
   const stopLists = new StopLists();
   /** Of the results. */

@@ -1,9 +1,11 @@
+import { Turns } from '../../collections/Turns.js';
 import { isObject } from '../../arguments/isObject.js';
 import { ResponseFormatError } from '../../errors/RowError.js';
 import type { Tool } from '../../rows/tools.js';
 import { EnforcedSchema } from '../../schema/EnforcedSchema.js';
+import { SCHEMA_LIMITS } from '../../schema/limits.js';
 import { UnsupportedSchema } from '../../schema/SchemaDocument.js';
-import type { Tools } from './ToolForm.js';
+import type { CallableTool, Tools } from './ToolForm.js';
 
 /** A tool that says nothing of its arguments has none. */
 const NONE = { type: 'object', properties: {}, additionalProperties: false } as const;
@@ -21,21 +23,40 @@ const MORE = [
   'dependentSchemas',
 ];
 
-/** Tools by name, ready to be called. @throws ResponseFormatError for parameters that arguments cannot be held to */
-export function callableTools(tools: readonly Tool[]): Tools {
-  return new Map(
-    tools.map(({ name, parameters }, at) => {
-      const own = ofObject(parameters);
-      try {
-        return [name, { name, parameters: own, schema: new EnforcedSchema(own) }];
-      } catch (error) {
-        if (!(error instanceof UnsupportedSchema)) throw error;
-        throw new ResponseFormatError(`tools[${at}].function.parameters of ${name}: ${error.message}`, '', undefined, {
-          cause: error,
-        });
-      }
-    }),
-  );
+/**
+ * Tools by name, ready to be called. Gives the event loop its turn between them.
+ * @throws ResponseFormatError for parameters that arguments cannot be held to, and for tools that are too much together
+ */
+export async function callableTools(tools: readonly Tool[]): Promise<Tools> {
+  const callable = new Map<string, CallableTool>();
+  const units = tools.reduce((sum, { parameters }) => sum + (JSON.stringify(parameters) ?? '').length, 0);
+  if (units > SCHEMA_LIMITS.textUnits)
+    throw new ResponseFormatError(
+      `tools: found parameters of ${units} UTF-16 units together, expected at most ${SCHEMA_LIMITS.textUnits}`,
+    );
+  const turns = new Turns();
+  let steps = 0;
+  for (const [at, tool] of tools.entries()) {
+    if (turns.due) await turns.give();
+    const own = callableTool(tool, `tools[${at}].function.parameters of ${tool.name}`);
+    steps += own.schema.steps;
+    if (steps > SCHEMA_LIMITS.steps)
+      throw new ResponseFormatError(
+        `tools: found ${tools.length} whose parameters take more than ${SCHEMA_LIMITS.steps} steps to read together, expected fewer, or simpler ones`,
+      );
+    callable.set(tool.name, own);
+  }
+  return callable;
+}
+
+function callableTool({ name, parameters: given }: Tool, place: string): CallableTool {
+  const parameters = ofObject(given);
+  try {
+    return { name, parameters, schema: new EnforcedSchema(parameters) };
+  } catch (error) {
+    if (!(error instanceof UnsupportedSchema)) throw error;
+    throw new ResponseFormatError(`${place}: ${error.message}`, '', undefined, { cause: error });
+  }
 }
 
 /**

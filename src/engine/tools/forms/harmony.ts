@@ -68,10 +68,7 @@ function read(text: string, tools: Tools): ParsedAnswer {
   reader.take(`${START}assistant`);
   while (!reader.atEnd) {
     const header = reader.upTo(MESSAGE);
-    if (header === undefined)
-      return calls.length + content.length + reasoned.length > 0 || reader.text.includes(CHANNEL)
-        ? parsed('found a message without a text')
-        : { content: reader.text.slice(reader.at), calls };
+    if (header === undefined) return unfinished(reader.text.slice(reader.at), parsed);
     const [, name] = /\bto=functions\.([A-Za-z0-9_.\-/]+)/.exec(header) ?? [];
     const [, channel] = /<\|channel\|>([a-z]+)/.exec(header) ?? [];
     if (name !== undefined) {
@@ -83,12 +80,20 @@ function read(text: string, tools: Tools): ParsedAnswer {
       if (!(reader.take(CALL) || reader.take(END)) && reader.text.slice(reader.at).trim() !== '')
         return parsed(`found text behind the arguments of ${name}`);
     } else {
-      const rest = reader.upTo(END) ?? reader.text.slice(reader.at);
-      if (!reader.text.startsWith(END, reader.at - END.length)) reader.at = reader.text.length;
-      (channel === 'analysis' ? reasoned : content).push(rest);
+      if (header.includes(' to=')) return parsed(`found a message to ${JSON.stringify(header)}, which is no tool`);
+      const whole = reader.upTo(END);
+      (channel === 'analysis' ? reasoned : content).push(whole ?? reader.text.slice(reader.at));
+      if (whole === undefined) return parsed();
     }
     if (!reader.atEnd && !reader.take(`${START}assistant`) && !reader.text.startsWith(' to=', reader.at))
       return parsed("found a message that is not the assistant's");
   }
   return parsed();
+}
+
+/** What there is of a message's header: one with whom it is to is a call that has no arguments yet. */
+function unfinished(header: string, parsed: (problem?: string) => ParsedAnswer): ParsedAnswer {
+  if (header.includes(' to=')) return parsed('found a call without arguments');
+  const answer = parsed();
+  return header.includes('<|') ? answer : { ...answer, content: answer.content + header };
 }
