@@ -3,6 +3,7 @@ import type { AnswerStore, GeneratedAnswer } from './KeptAnswer.js';
 import type { Progress, RunStats, TraceEvent } from './RunStats.js';
 import type { ResponseFormat } from './rows/responseFormat.js';
 import type { ChatMessage, TemplateInput } from './model/Tokenizer.js';
+import type { ToolCall, ToolChoice } from './rows/toolCalls.js';
 
 /** How tokens are chosen. A row may override each of these for itself. */
 export interface SamplingOptions {
@@ -47,6 +48,20 @@ export interface SamplingOptions {
    * what the row would answer with k added to its `seed`. Default: one, which says no `sample`.
    */
   readonly samples?: number;
+}
+
+/** Tools that an answer may call. A row may override each of these for itself. */
+export interface ToolOptions extends Pick<TemplateInput, 'tools'> {
+  /**
+   * Whether answers call tools: as the model will (`auto`), with one call at least (`required`), a call of one function
+   * (`{ type: 'function', function: { name } }`), among some of them (`{ type: 'allowed_tools', allowed_tools: { mode,
+   * tools } }`), or not at all, and then the model is not told of them (`none`). Default `auto` where there are tools.
+   * Calls are held to the tools' parameters, in the form of the model's own chat template; where that is none that is
+   * known, `auto` is an error.
+   */
+  readonly toolChoice?: ToolChoice;
+  /** Whether an answer may have several calls, where the model's form of calls has room for them. Default true. */
+  readonly parallelToolCalls?: boolean;
 }
 
 export const TRUNCATIONS = ['off', 'head', 'tail', 'middle'] as const;
@@ -135,7 +150,7 @@ export type Row = RowSettings & RowPrompt;
  * What a row may say beside its prompt. `tools` and `templateArgs` are for its chat template; variables of the run's
  * stay where it sets no other.
  */
-export interface RowSettings extends SamplingOptions, Omit<TemplateInput, 'now'> {
+export interface RowSettings extends SamplingOptions, ToolOptions, Omit<TemplateInput, 'now'> {
   /** Default: the row's number in the input, from 1, which a row that was given it may have too. */
   readonly id?: string | number;
   /** The row's number in its job, from 0, where that is not its number in this input (a resumed job). */
@@ -179,7 +194,7 @@ export interface RowFailure {
 
 export type RowInput = Row | BadRow;
 
-export type FinishReason = GeneratedAnswer['finishReason'] | 'error';
+export type FinishReason = GeneratedAnswer['finishReason'] | 'tool_calls' | 'error';
 
 /** The result of one row: a line of a job's output. */
 export interface RowResult<Value = unknown> extends Omit<GeneratedAnswer, 'finishReason'> {
@@ -196,6 +211,8 @@ export interface RowResult<Value = unknown> extends Omit<GeneratedAnswer, 'finis
    * there without one, and with an error.
    */
   readonly value?: Value;
+  /** The tools that the answer calls, as OpenAI has them; `text` is what it says beside. */
+  readonly toolCalls?: readonly ToolCall[];
   readonly finishReason: FinishReason;
   readonly usage: { readonly promptTokens: number; readonly completionTokens: number };
   /** Tokens that were cut of its prompt (`truncate`); of text far beyond the context, as counted in pieces. */
@@ -209,7 +226,7 @@ export const REASONING = ['keep', 'separate', 'drop'] as const;
 export type Reasoning = (typeof REASONING)[number];
 
 /** Options of one `generate` call; the sampling options are defaults for its rows. */
-export interface GenerateOptions extends SamplingOptions, PromptOptions {
+export interface GenerateOptions extends SamplingOptions, ToolOptions, PromptOptions {
   /** What the answers of rows that bring none are held to. Default: nothing. */
   readonly responseFormat?: ResponseFormat;
   /**

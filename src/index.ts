@@ -79,7 +79,9 @@ export type {
   RowResult,
   RowSettings,
   SamplingOptions,
+  ToolOptions,
 } from './Row.js';
+export type { NamedFunction, ToolCall, ToolChoice } from './rows/toolCalls.js';
 
 // Answers that are held to a format
 export type { ResponseFormat } from './rows/responseFormat.js';

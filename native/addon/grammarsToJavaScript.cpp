@@ -113,7 +113,8 @@ Napi::Value compileGrammar(const Napi::CallbackInfo& info) {
                                             {{"json_schema", GrammarKind::JsonSchema},
                                              {"regex", GrammarKind::Regex},
                                              {"grammar", GrammarKind::Lark},
-                                             {"choices", GrammarKind::Choices}});
+                                             {"choices", GrammarKind::Choices},
+                                             {"composed", GrammarKind::Composed}});
     std::string text = readText(info[2], "text");
     return makeInBackground<Grammar>(env, [vocabulary = std::move(vocabulary), kind, text = std::move(text)] {
       return std::make_shared<const Grammar>(*vocabulary, kind, text);

@@ -23,7 +23,7 @@ struct TokenTexts {
   std::vector<uint32_t> ends;
 };
 
-enum class GrammarKind : uint32_t { JsonSchema, Regex, Lark, Choices };
+enum class GrammarKind : uint32_t { JsonSchema, Regex, Lark, Choices, Composed };
 
 // Immutable.
 class Vocabulary {

@@ -40,8 +40,8 @@ typedef struct {
 SpillwayVocabulary* spillway_vocabulary(const SpillwayTokens* tokens, const SpillwayMessage* message);
 void spillway_vocabulary_free(SpillwayVocabulary* vocabulary);
 
-/* kind: 0 JSON Schema, 1 regular expression, 2 Lark, 3 choices (a JSON array of strings). Any thread. Null if it
- * failed. Keeps what it needs of the vocabulary. */
+/* kind: 0 JSON Schema, 1 regular expression, 2 Lark, 3 choices (a JSON array of strings), 4 composed (JSON: "lark", a
+ * grammar in which "schemas" are @s0, @s1, …). Any thread. Null if it failed. Keeps what it needs of the vocabulary. */
 SpillwayGrammar* spillway_grammar(const SpillwayVocabulary* vocabulary, uint32_t kind, SpillwayText text,
                                   const SpillwayMessage* message);
 void spillway_grammar_free(SpillwayGrammar* grammar);

@@ -6,7 +6,7 @@ export interface NativeGrammar {
   readonly grammar: unique symbol;
 }
 
-export type GrammarKind = 'json_schema' | 'regex' | 'grammar' | 'choices';
+export type GrammarKind = 'json_schema' | 'regex' | 'grammar' | 'choices' | 'composed';
 
 /** Bytes of tokens, by id. */
 export interface TokenTexts {
@@ -41,7 +41,8 @@ export interface GrammarAddon {
    * Compiles a grammar on a thread of its own: in milliseconds, in seconds at its limits (native/grammar/src). Rejects
    * with a coded error `invalid-argument` for a text that is not of its kind, has what is not supported, is beyond a
    * limit, or that no answer of the vocabulary's tokens fulfils.
-   * @param text of kind `json_schema` and `choices` (an array of strings) JSON
+   * @param text of kind `json_schema`, `choices` (an array of strings) and `composed` (`{lark, schemas}`: a grammar in
+   * which the schemas are `@s0`, `@s1` and so on) JSON
    */
   compileGrammar(vocabulary: NativeVocabulary, kind: GrammarKind, text: string): Promise<NativeGrammar>;
 }

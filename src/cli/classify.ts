@@ -28,7 +28,9 @@ export function addClassify(program: Command, context: CommandContext): void {
     await runRowJob(flags, new Set(command.options.map(({ long }) => long ?? '')), context, {
       name: 'classify',
       expected: { maxNewTokens: 1 },
-      task: ({ reasoning: _none, ...common }) => ({ classify: { ...options, ...common } }),
+      task: ({ reasoning: _none, toolChoice: _choice, parallelToolCalls: _several, ...common }) => ({
+        classify: { ...options, ...common },
+      }),
       answer: (engine, composition) => ({
         classify: (rows, rowsOptions) => engine.classify(rows, { ...rowsOptions, ...composition }),
       }),

@@ -19,7 +19,9 @@ export function addEmbed(program: Command, context: CommandContext): void {
     return runRowJob(flags, new Set(command.options.map(({ long }) => long ?? '')), context, {
       name: 'embed',
       expected: { maxNewTokens: 1 },
-      task: ({ reasoning: _none, ...common }) => ({ embed: { ...options, ...common } }),
+      task: ({ reasoning: _none, toolChoice: _choice, parallelToolCalls: _several, ...common }) => ({
+        embed: { ...options, ...common },
+      }),
       answer: (engine, composition) => ({
         embed: (rows, rowsOptions) => engine.embed(rows, { ...rowsOptions, ...composition }),
       }),

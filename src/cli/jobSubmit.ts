@@ -142,6 +142,9 @@ export function addJobSubmit(job: Command, context: CommandContext): void {
   });
 }
 
+/** Flags that stand among those that say how prompts are made, and are for answers. */
+const GENERATES: ReadonlySet<string> = new Set(['reasoning', 'toolChoice', 'parallelToolCalls']);
+
 /** The flags of each task, which say something where it is the job's. */
 function addTaskFlags(command: Command): ReadonlyMap<JobTaskName, readonly Option[]> {
   const added = (add: () => void): readonly Option[] => {
@@ -153,8 +156,7 @@ function addTaskFlags(command: Command): ReadonlyMap<JobTaskName, readonly Optio
     [
       'generate',
       [
-        // It stands among the flags that say how prompts are made, which all tasks have.
-        ...command.options.filter((option) => option.attributeName() === 'reasoning'),
+        ...command.options.filter((option) => GENERATES.has(option.attributeName())),
         ...added(() => {
           addFormatFlags(command);
           addSamplingFlags(command);
@@ -187,7 +189,7 @@ function addTaskFlags(command: Command): ReadonlyMap<JobTaskName, readonly Optio
 
 /** What the job does, with the files that the flags name read. @throws UsageError, JobFileError */
 async function taskOptions(flags: SubmitFlags, signal: AbortSignal): Promise<Pick<JobOptions, JobTaskName>> {
-  const { reasoning, ...prompts } = await promptOptions(flags, signal);
+  const { reasoning, toolChoice, parallelToolCalls, ...prompts } = await promptOptions(flags, signal);
   switch (flags.task) {
     case 'generate':
       return {
@@ -195,6 +197,8 @@ async function taskOptions(flags: SubmitFlags, signal: AbortSignal): Promise<Pic
           ...samplingOptions(flags),
           ...prompts,
           ...(reasoning && { reasoning }),
+          ...(toolChoice !== undefined && { toolChoice }),
+          ...(parallelToolCalls !== undefined && { parallelToolCalls }),
           ...(await formatOptions(flags, signal)),
         },
       };

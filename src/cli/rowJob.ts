@@ -84,6 +84,8 @@ export type CommonOptions = Pick<
   | 'onStats'
   | 'onTrace'
   | 'reasoning'
+  | 'toolChoice'
+  | 'parallelToolCalls'
   | 'responseFormat'
   | 'schemaInPrompt'
   | keyof PromptOptions

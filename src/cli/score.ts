@@ -19,7 +19,9 @@ export function addScore(program: Command, context: CommandContext): void {
     return runRowJob(flags, new Set(command.options.map(({ long }) => long ?? '')), context, {
       name: 'score',
       expected: { maxNewTokens: 1 },
-      task: ({ reasoning: _none, ...common }) => ({ score: { ...options, ...common } }),
+      task: ({ reasoning: _none, toolChoice: _choice, parallelToolCalls: _several, ...common }) => ({
+        score: { ...options, ...common },
+      }),
       answer: (engine, composition) => ({
         score: (rows, rowsOptions) => engine.score(rows, { ...rowsOptions, ...composition }),
       }),

@@ -452,7 +452,7 @@ export class Job implements AsyncDisposable {
   #writeOptions(): WriteOptions {
     const { resultColumns = {}, resultPrefix, delimiter, output } = this.options;
     const { name: task, options } = this.task;
-    const there = partsOf(options, !this.#carriesColumns);
+    const there = partsOf(task, options, !this.#carriesColumns);
     const name = typeof output === 'string' ? output : 'output';
     return writeOptions(there, options, {
       task,

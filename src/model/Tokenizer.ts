@@ -12,6 +12,8 @@ export interface Tokenizer {
   controlToken(text: string): number | undefined;
   /** What the chat template puts round a model's reasoning; undefined where it marks none. */
   readonly reasoningMarks?: ReasoningMarks | undefined;
+  /** The chat template of rows with tools, as it is written; undefined where there is none. */
+  readonly toolTemplate?: string | undefined;
 
   encode(text: string, options?: EncodeOptions): number[];
 
@@ -25,8 +27,12 @@ export interface Tokenizer {
    * A decoder for a stream of tokens: `push` returns the text that is final so far, holding back bytes of an unfinished
    * character; the concatenation over a row, with `end()`, equals `decode` of all its tokens.
    * @param options.reasoningMarks special tokens that mark reasoning are text. Default false
+   * @param options.markers special tokens that are text, too. Default none
    */
-  stream(options?: { reasoningMarks?: boolean }): { push(token: number): string; end(): string };
+  stream(options?: { reasoningMarks?: boolean; markers?: ReadonlySet<string> }): {
+    push(token: number): string;
+    end(): string;
+  };
 
   /**
    * The bytes that a token adds to a row's text, which `stream` makes: to its beginning, where that is something else

@@ -14,6 +14,11 @@ export class Steps {
     this.#left = most;
   }
 
+  /** Those that there are no more. */
+  get taken(): number {
+    return this.most - this.#left;
+  }
+
   /** @throws StepLimit once there are none left */
   take(count: number): void {
     this.#left -= count;

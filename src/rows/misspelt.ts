@@ -2,7 +2,17 @@ import { nameElsewhere, nearest } from '../arguments/nearest.js';
 import { NUMBERS, PROMPTS, TEXT_LISTS, TOKEN_LISTS } from './rowFields.js';
 
 /** Fields of a row that somebody may mean who writes another name. */
-const FIELDS = [...PROMPTS, ...NUMBERS, ...TOKEN_LISTS, 'stop', 'tools', 'templateArgs', 'responseFormat'] as const;
+const FIELDS = [
+  ...PROMPTS,
+  ...NUMBERS,
+  ...TOKEN_LISTS,
+  'stop',
+  'tools',
+  'toolChoice',
+  'parallelToolCalls',
+  'templateArgs',
+  'responseFormat',
+] as const;
 /** What else a row has, in files or in programs. */
 const KNOWN: ReadonlySet<string> = new Set([
   ...FIELDS,
@@ -15,6 +25,8 @@ const KNOWN: ReadonlySet<string> = new Set([
   'chat',
   'fields',
   'response_format',
+  'tool_choice',
+  'parallel_tool_calls',
   ...TEXT_LISTS,
 ]);
 

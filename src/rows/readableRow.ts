@@ -12,6 +12,8 @@ const FIELDS = [
   ...NUMBERS,
   'stop',
   'tools',
+  'toolChoice',
+  'parallelToolCalls',
   'templateArgs',
   'fields',
   'wantedSamples',

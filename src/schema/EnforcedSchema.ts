@@ -43,6 +43,11 @@ export class EnforcedSchema {
     return new EnforcedSchema(schema, bounds, yield* read(schema, bounds));
   }
 
+  /** Steps that it took to read it, and to make the grammar. */
+  get steps(): number {
+    return this.#document.steps.taken;
+  }
+
   /** What is wrong with a value, in words; undefined where it is valid. */
   problem(value: unknown): string | undefined {
     const { root } = this.#document;

@@ -23,19 +23,28 @@ function byteCharacters(): string[] {
  * which UTF-8 never uses) and a chat template: whatever a real chat model accepts, it accepts. What it says means
  * nothing, but is always the same.
  */
-export async function tinyChatModel(): Promise<{ readonly path: string } & AsyncDisposable> {
+export async function tinyChatModel({
+  template = TEMPLATE,
+  control = [],
+}: {
+  /** The chat template. */
+  readonly template?: string;
+  /** Control tokens beside the three usual ones: eight at most, in the place of bytes that UTF-8 never uses. */
+  readonly control?: readonly string[];
+} = {}): Promise<{ readonly path: string } & AsyncDisposable> {
+  const special = [...SPECIAL, ...control];
   const path = await mkdtemp(join(tmpdir(), 'spillway-tiny-'));
   await cp('test/fixtures/models/llama', path, { recursive: true });
   const config = JSON.parse(await readFile(join(path, 'config.json'), 'utf8')) as Record<string, unknown>;
   await writeFile(join(path, 'config.json'), JSON.stringify({ ...config, max_position_embeddings: 2048 }));
   const vocab = Object.fromEntries(
-    [...SPECIAL, ...byteCharacters().slice(0, 256 - SPECIAL.length)].map((token, id) => [token, id]),
+    [...special, ...byteCharacters().slice(0, 256 - special.length)].map((token, id) => [token, id]),
   );
   await writeFile(
     join(path, 'tokenizer.json'),
     JSON.stringify({
       version: '1.0',
-      added_tokens: SPECIAL.map((content, id) => ({
+      added_tokens: special.map((content, id) => ({
         id,
         content,
         single_word: false,
@@ -61,7 +70,7 @@ export async function tinyChatModel(): Promise<{ readonly path: string } & Async
   );
   await writeFile(
     join(path, 'tokenizer_config.json'),
-    JSON.stringify({ eos_token: '<|im_end|>', chat_template: TEMPLATE }),
+    JSON.stringify({ eos_token: '<|im_end|>', chat_template: template }),
   );
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
 }

@@ -133,7 +133,8 @@ pub unsafe extern "C" fn spillway_grammar(vocabulary: &Arc<Vocabulary>, kind: u3
             1 => Kind::Regex,
             2 => Kind::Lark,
             3 => Kind::Choices,
-            _ => bail!("kind: found {kind}, expected 0 to 3"),
+            4 => Kind::Composed,
+            _ => bail!("kind: found {kind}, expected 0 to 4"),
         };
         Grammar::new(vocabulary.clone(), kind, text)
     }))

@@ -35,6 +35,8 @@ pub enum Kind {
     Lark,
     /// A JSON array of strings.
     Choices,
+    /// JSON: `{lark, schemas}`, a grammar that refers to the schemas as `@s0`, `@s1` and so on.
+    Composed,
 }
 
 /// A grammar before its first token: each row clones it, so that what one row's masks have cost is nothing to another's.
@@ -63,20 +65,21 @@ impl Grammar {
 
 /// @returns the matcher before its first token, and whether it can be looked ahead in
 fn compile(vocabulary: &Arc<Vocabulary>, kind: Kind, text: &str) -> Result<(Matcher, bool)> {
-    let grammar = match kind {
-        Kind::JsonSchema => GrammarWithLexer::from_json_schema(schema(text)?),
+    let grammars = match kind {
+        Kind::JsonSchema => vec![GrammarWithLexer::from_json_schema(schema(text)?)],
         Kind::Regex => {
             check_regex(text)?;
-            GrammarWithLexer::from_regex(text)
+            vec![GrammarWithLexer::from_regex(text)]
         }
         Kind::Lark => {
             check_lark(text)?;
-            GrammarWithLexer::from_lark(text.to_string())
+            vec![GrammarWithLexer::from_lark(text.to_string())]
         }
-        Kind::Choices => GrammarWithLexer::from_lark(choices(text)?),
+        Kind::Choices => vec![GrammarWithLexer::from_lark(choices(text)?)],
+        Kind::Composed => composed(text)?,
     };
     let factory = &vocabulary.factory;
-    let init = GrammarInit::Serialized(TopLevelGrammar::from_grammar(grammar));
+    let init = GrammarInit::Serialized(TopLevelGrammar { grammars, max_tokens: None });
     let parser = factory.create_parser_from_init_ext(init, Logger::new(0, 0), Default::default(), limits())?;
     let fresh = Matcher::new(Ok(parser));
     // What no answer fulfils is found now, where the tokenizer has no token to begin with; what is found here is known to all rows.
@@ -89,7 +92,22 @@ fn compile(vocabulary: &Arc<Vocabulary>, kind: Kind, text: &str) -> Result<(Matc
 /// A schema whose values are written as JSON.stringify does: no spaces, properties in the schema's order.
 fn schema(text: &str) -> Result<Value> {
     check_bytes(text, MOST_SCHEMA_BYTES)?;
-    let mut value: Value = serde_json::from_str(text).context("it is no JSON")?;
+    checked_schema(serde_json::from_str(text).context("it is no JSON")?)
+}
+
+fn composed(text: &str) -> Result<Vec<GrammarWithLexer>> {
+    check_bytes(text, MOST_SCHEMA_BYTES)?;
+    let value: Value = serde_json::from_str(text).context("it is no JSON")?;
+    let (Some(lark), Some(schemas)) = (value["lark"].as_str(), value["schemas"].as_array()) else { bail!("expected {{lark, schemas}}") };
+    check_lark(lark)?;
+    let mut grammars = vec![GrammarWithLexer::from_lark(lark.to_string())];
+    for (at, schema) in schemas.iter().enumerate() {
+        grammars.push(GrammarWithLexer { name: Some(format!("s{at}")), ..GrammarWithLexer::from_json_schema(checked_schema(schema.clone())?) });
+    }
+    Ok(grammars)
+}
+
+fn checked_schema(mut value: Value) -> Result<Value> {
     check_schema(&value)?;
     match &mut value {
         Value::Bool(true) => value = json!({}),

@@ -7,6 +7,7 @@ import {
   UsageError,
   type GenerateOptions,
   type Reasoning,
+  type ToolChoice,
   type Truncation,
 } from '../library.js';
 import { addSwitch } from './commandFlags.js';
@@ -17,6 +18,9 @@ export interface PromptFlags {
   readonly system?: string;
   readonly chat?: 'on' | 'off';
   readonly tools?: string;
+  /** Likewise. */
+  readonly toolChoice?: string;
+  readonly parallelToolCalls?: 'on' | 'off';
   readonly templateArgs?: string;
   readonly now?: string;
   readonly truncate: Truncation;
@@ -52,7 +56,7 @@ export function addPromptFlags(command: Command, generates = true): void {
   );
   command.option(
     '--tools <file|json>',
-    "descriptions of tools for the model's chat template, as OpenAI writes them; or a row's own `tools` (default: none)",
+    "descriptions of tools, as OpenAI writes them: for the model's chat template, and for answers that call them; or a row's own `tools` (default: none)",
   );
   command.addOption(
     new Option(
@@ -62,7 +66,17 @@ export function addPromptFlags(command: Command, generates = true): void {
       .choices(RUN_OPTIONS.truncate.among)
       .default(RUN_OPTIONS.truncate.fallback),
   );
-  if (generates)
+  if (generates) {
+    command.option(
+      '--tool-choice <choice>',
+      "auto: answers call --tools as the model will; required: with one call at least; NAME: of one function; none: not at all; or JSON, as OpenAI's tool_choice (default: auto where there are tools)",
+    );
+    command.addOption(
+      new Option(
+        '--parallel-tool-calls <on|off>',
+        "off: an answer has one call at most (default: on, where the model's form of calls has room for several)",
+      ).choices(['on', 'off']),
+    );
     command.addOption(
       new Option(
         '--reasoning <what>',
@@ -71,6 +85,7 @@ export function addPromptFlags(command: Command, generates = true): void {
         .choices(RUN_OPTIONS.reasoning.among)
         .default(RUN_OPTIONS.reasoning.fallback),
     );
+  }
   addSwitch(command, '--escape-special-tokens', 'text such as <|im_start|> inside a row is data, not a control token');
 }
 
@@ -115,11 +130,20 @@ export async function promptOptions(flags: PromptFlags, signal: AbortSignal): Pr
     ...(system !== undefined && { system }),
     ...(chat !== undefined && { chat: chat === 'on' }),
     ...(tools && { tools: tools as readonly unknown[] }),
+    ...(flags.toolChoice !== undefined && { toolChoice: toolChoiceOf(flags.toolChoice) }),
+    ...(flags.parallelToolCalls !== undefined && { parallelToolCalls: flags.parallelToolCalls === 'on' }),
     ...(templateArgs && { templateArgs }),
     ...(flags.now !== undefined && { now: dateOf('--now', flags.now) }),
   };
   checkJobOptions({ generate: options });
   return options;
+}
+
+/** A choice in words, the name of a function, or JSON. @throws UsageError */
+function toolChoiceOf(text: string): ToolChoice {
+  if (text === 'none' || text === 'auto' || text === 'required') return text;
+  if (/^\s*\{/.test(text)) return jsonOf('--tool-choice', text) as ToolChoice;
+  return { type: 'function', function: { name: text } };
 }
 
 /** A date as ISO 8601 writes it, in full. A day without a time is the local one. @throws UsageError */

@@ -1,5 +1,6 @@
 import type { NativeGrammar } from '../../bindings/Grammars.js';
 import type { RowResult } from '../../Row.js';
+import { withCalls, type CalledTools } from '../tools/withCalls.js';
 import type { EnforcedSchema } from '../../schema/EnforcedSchema.js';
 
 /** What an answer is made into: a value, or what is wrong with it, in words. */
@@ -12,6 +13,8 @@ export interface AnswerFormat {
   read(text: string): ReadAnswer;
   /** Whether a text is a whole answer. None where only the grammar knows, token by token. */
   readonly isWhole?: (text: string) => boolean;
+  /** Of answers that may call tools: these are read, and `read` and `isWhole` are not asked. */
+  readonly calls?: CalledTools;
 }
 
 /** The value of an answer that satisfies a schema. */
@@ -29,6 +32,7 @@ export function jsonOf(text: string, schema: EnforcedSchema): ReadAnswer {
 /** A finished row with its value; one whose answer has none becomes an error row `schema` that keeps the text. */
 export function withValue(result: RowResult, format: AnswerFormat | undefined): RowResult {
   if (format === undefined || result.error !== undefined) return result;
+  if (format.calls) return withCalls(result, format.calls);
   const read = format.read(result.text);
   if ('value' in read) return { ...result, value: read.value };
   return {

@@ -8,6 +8,9 @@ import { ANSWER_BOUNDS, EnforcedSchema } from '../../schema/EnforcedSchema.js';
 import type { Json } from '../../schema/keywords.js';
 import { UnsupportedSchema } from '../../schema/SchemaDocument.js';
 import { jsonOf, type AnswerFormat, type ReadAnswer } from './AnswerFormat.js';
+import { callableTools } from '../tools/callableTools.js';
+import { formNamed } from '../tools/forms/index.js';
+import type { HeldTools } from '../tools/heldTools.js';
 import { formatText, type HeldFormat } from './formatText.js';
 import { tokenTexts } from './tokenTexts.js';
 
@@ -20,6 +23,8 @@ export const GRAMMARS_KEPT = { count: 256, bytes: 2 * 2 ** 20 } as const;
 /** A model's grammars: each format is compiled once, beside JavaScript, and kept while it is among the last ones. */
 export class Grammars {
   private vocabulary: Promise<NativeVocabulary> | undefined;
+  /** By form of calls: control tokens are text there, or end an answer. */
+  private readonly vocabularies = new Map<string, Promise<NativeVocabulary>>();
   /** By format, the least recently used first. */
   private readonly kept = new Map<string, { readonly format: Promise<AnswerFormat>; readonly bytes: number }>();
   private keptBytes = 0;
@@ -58,6 +63,7 @@ export class Grammars {
   }
 
   private async compile(kind: GrammarKind, text: string, format: HeldFormat): Promise<AnswerFormat> {
+    if (format.type === 'tools') return this.ofTools(format);
     if (format.type !== 'json_schema') {
       const grammar = await this.native(kind, text, format);
       return format.type === 'choices' ? choicesFormat(grammar, format.choices) : { grammar, read: asText };
@@ -74,6 +80,49 @@ export class Grammars {
       read,
       isWhole: (answer) => 'value' in read(answer),
     };
+  }
+
+  private async ofTools(format: HeldTools): Promise<AnswerFormat> {
+    const { reasoningMarks: marks } = this.tokenizer;
+    const form = formNamed(format.form);
+    const tools = await callableTools(format.tools);
+    const reasoned = { marks, open: format.open };
+    const texts = [...form.markers, ...(marks ? [marks.start, marks.end] : [])];
+    const control = { markers: texts.filter((text) => this.isControl(text)), stops: form.stops };
+    let vocabulary = this.vocabularies.get(form.name);
+    if (vocabulary === undefined) {
+      vocabulary =
+        control.markers.length === 0 && !form.stops.some((text) => this.isControl(text))
+          ? this.usualVocabulary()
+          : Promise.resolve().then(() =>
+              this.addon.createVocabulary(tokenTexts(this.tokenizer, this.vocabularySize, control)),
+            );
+      this.vocabularies.set(form.name, vocabulary);
+    }
+    const grammar = form.grammar({ tools, choice: format.choice, parallel: format.parallel, ...reasoned });
+    return {
+      grammar: await this.native('composed', JSON.stringify(grammar), format, vocabulary),
+      read: asText,
+      calls: {
+        form,
+        tools,
+        required: format.choice === 'required',
+        reasoning: format.reasoning,
+        markers: new Set(control.markers),
+        hidden: marks ? [marks.start, marks.end].filter((text) => this.isControl(text)) : [],
+        read: (text) => form.read(text, tools, reasoned),
+      },
+    };
+  }
+
+  private isControl(text: string): boolean {
+    return this.tokenizer.controlToken(text) !== undefined;
+  }
+
+  private usualVocabulary(): Promise<NativeVocabulary> {
+    return (this.vocabulary ??= Promise.resolve().then(() =>
+      this.addon.createVocabulary(tokenTexts(this.tokenizer, this.vocabularySize)),
+    ));
   }
 
   /** What the library does not take is asked for less; what it does not take then is refused with its place. */
@@ -111,18 +160,20 @@ export class Grammars {
     }
   }
 
-  private async native(kind: GrammarKind, text: string, { type }: HeldFormat): Promise<NativeGrammar> {
-    this.vocabulary ??= Promise.resolve().then(() =>
-      this.addon.createVocabulary(tokenTexts(this.tokenizer, this.vocabularySize)),
-    );
-    const vocabulary = await this.vocabulary;
+  private async native(
+    kind: GrammarKind,
+    text: string,
+    { type }: HeldFormat,
+    made = this.usualVocabulary(),
+  ): Promise<NativeGrammar> {
+    const vocabulary = await made;
     try {
       return await this.addon.compileGrammar(vocabulary, kind, text);
     } catch (error) {
       const known = fromNativeError(error);
       if (!isNativeError(known, 'invalid-argument')) throw known;
       throw new ResponseFormatError(
-        `responseFormat: found a ${WORDS[type]} that answers cannot be held to: ${inOneLine((known as Error).message)}`,
+        `${type === 'tools' ? 'tools' : 'responseFormat'}: found ${WORDS[type]} that answers cannot be held to: ${inOneLine((known as Error).message)}`,
         undefined,
         undefined,
         { cause: error },
@@ -142,10 +193,11 @@ function choicesFormat(grammar: NativeGrammar, choices: readonly string[]): Answ
 }
 
 const WORDS: Readonly<Record<HeldFormat['type'], string>> = {
-  json_schema: 'JSON Schema',
-  regex: 'regular expression',
-  grammar: 'grammar',
-  choices: 'list of choices',
+  json_schema: 'a JSON Schema',
+  regex: 'a regular expression',
+  grammar: 'a grammar',
+  choices: 'a list of choices',
+  tools: 'tools',
 };
 
 /** Compilers draw over several lines where they stumbled. */

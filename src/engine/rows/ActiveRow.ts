@@ -3,7 +3,7 @@ import type { TokenLogprob } from '../../KeptAnswer.js';
 import { StopMatcher } from '../../model/StopMatcher.js';
 import type { StopStrings } from '../../model/StopStrings.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
-import type { ReasoningMarks, Tokenizer } from '../../model/Tokenizer.js';
+import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { FinishReason, Reasoning, RowResult } from '../../Row.js';
 import { withValue, type AnswerFormat } from '../grammar/AnswerFormat.js';
 import type { DeviceRow } from '../grid/Device.js';
@@ -14,6 +14,7 @@ import type { RowId } from '../grid/Square.js';
 import { notFinite } from './notFinite.js';
 import { tooManyLogprobs } from './logprobLimit.js';
 import type { PreparedRow } from './prepareRow.js';
+import { endsReasoning, splitReasoning } from './reasoning.js';
 
 /** What a row carries from input to output. */
 export interface RowIdentity {
@@ -77,7 +78,10 @@ export class ActiveRow implements RunRow<OrderedResult> {
     /** The stop strings of `prepared`, as far as rows share them. */
     stops?: StopStrings,
   ) {
-    this.stream = tokenizer.stream({ reasoningMarks: this.splits });
+    this.stream = tokenizer.stream({
+      reasoningMarks: this.splits || format?.calls !== undefined,
+      ...(format?.calls && { markers: format.calls.markers }),
+    });
     const { tokens, maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed, adjustments } = prepared;
     this.matcher = prepared.stop.length > 0 ? new StopMatcher(stops ?? prepared.stop) : undefined;
     const capacityTokens = tokens.length + maxNewTokens;
@@ -127,7 +131,10 @@ export class ActiveRow implements RunRow<OrderedResult> {
       const { notFinite: place, failure } = sampled;
       if (failure !== undefined) {
         this.release();
-        return this.failed('limit', `the answer's responseFormat, behind ${this.tokens.length} tokens: ${failure}`);
+        return this.failed(
+          'limit',
+          `the answer's ${this.format?.calls ? 'calls of tools' : 'responseFormat'}, behind ${this.tokens.length} tokens: ${failure}`,
+        );
       }
       if (place)
         throw new RowError('numeric', notFinite(this.sequence.tokens.length + this.tokens.length - 1, place.layer));
@@ -189,7 +196,8 @@ export class ActiveRow implements RunRow<OrderedResult> {
   private ended(reason: FinishReason, place?: SampledToken['place']): RowResult {
     if (this.release()) return this.stopped();
     // Also where what is there would be a whole answer: of a number, say, more digits may be missing.
-    return place === undefined || reason === 'stop'
+    // Of calls it is found out when they are read.
+    return place === undefined || reason === 'stop' || this.format?.calls
       ? this.result(reason)
       : this.cutOff(`its limit of ${this.prepared.maxNewTokens} tokens`);
   }
@@ -205,7 +213,7 @@ export class ActiveRow implements RunRow<OrderedResult> {
   /** Whether the text that a stop string has left is all that the row's format asks for. */
   private isWhole(): boolean {
     const { format, wholeAt, text, tokens } = this;
-    if (!format) return true;
+    if (!format || format.calls) return true;
     if (format.isWhole) return format.isWhole(text);
     // The grammar has said where tokens made a whole answer; a text that ends within a token counts as none. Texts
     // grow with their tokens: the places are searched by halves.
@@ -282,32 +290,4 @@ export class ActiveRow implements RunRow<OrderedResult> {
       ...(carry && { carry }),
     };
   }
-}
-
-/** Tokens at the end of a prompt in which a mark may stand that opens the reasoning. */
-const LAST_TOKENS = 32;
-
-/** Whether the prompt ends inside of the model's reasoning: chat templates of some models open it themselves. */
-export function endsReasoning(prompt: readonly number[], { start }: ReasoningMarks, tokenizer: Tokenizer): boolean {
-  return tokenizer.decode(prompt.slice(-LAST_TOKENS), { skipSpecial: false }).trimEnd().endsWith(start);
-}
-
-/**
- * A text in which marks stand round what the model reasoned first, in its parts, without the marks and the white space
- * round them. Pure.
- * @param open whether the reasoning began before the text
- */
-export function splitReasoning(
-  text: string,
-  { start, end }: ReasoningMarks,
-  open: boolean,
-): { readonly reasoning?: string; readonly text: string } {
-  const trimmed = text.trimStart();
-  const own = trimmed.startsWith(start);
-  const rest = own ? trimmed.slice(start.length) : text;
-  const at = rest.indexOf(end);
-  // A mark that nothing opened ends nothing.
-  if (!own && !open) return { text };
-  if (at < 0) return { reasoning: rest.trim(), text: '' };
-  return { reasoning: rest.slice(0, at).trim(), text: rest.slice(at + end.length).trimStart() };
 }

@@ -10,6 +10,8 @@ import { checkPromptTemplate } from '../../rows/promptTemplate.js';
 import { checkResponseFormat } from '../../rows/responseFormat.js';
 import { ROW_SECONDS } from '../../rows/rowFields.js';
 import { checkTemplateInput } from '../../rows/templateInput.js';
+import type { ToolChoice } from '../../rows/toolCalls.js';
+import { checkToolOptions } from '../../rows/tools.js';
 import { zodJsonSchema, type AnswerSchema } from '../../schema/zodJsonSchema.js';
 import { checkPeers } from '../peers/checkPeers.js';
 import type { FollowOptions, RunOptions } from './Generation.js';
@@ -73,6 +75,10 @@ export const RUN_CHECKS: Readonly<Record<keyof RunOptions, Check>> = {
   tools: (_name, tools) => {
     checkTemplateInput({ tools: tools as readonly unknown[] });
   },
+  toolChoice: (_name, toolChoice) => {
+    checkToolOptions({ toolChoice: toolChoice as ToolChoice });
+  },
+  parallelToolCalls: checkBoolean,
   templateArgs: (_name, templateArgs) => {
     checkTemplateInput({ templateArgs: templateArgs as Readonly<Record<string, unknown>> });
   },
@@ -108,7 +114,8 @@ function checkNow(name: string, value: unknown): void {
  */
 export function checkRunOptions(options: unknown, vocabularySize: number): void {
   checkMembers('options', options, RUN_CHECKS);
-  const { logprobs, schema, responseFormat } = options as RunOptions;
+  const { logprobs, schema, responseFormat, tools, toolChoice } = options as RunOptions;
+  if ((tools ?? toolChoice) !== undefined) checkToolOptions(options as RunOptions);
   if (schema !== undefined && responseFormat !== undefined)
     throw new UsageError('found both schema and responseFormat, expected one of them');
   if (logprobs !== undefined && logprobs > vocabularySize)

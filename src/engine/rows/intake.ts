@@ -14,6 +14,8 @@ import { ActiveRow, type RowIdentity } from './ActiveRow.js';
 import type { InFlight } from './InFlight.js';
 import { logprobBytes, tokenBytes } from '../../rows/heldBytes.js';
 import { mostLogprobs } from './logprobLimit.js';
+import { askedTools } from '../../rows/tools.js';
+import { callableTools } from '../tools/callableTools.js';
 import { generatorSeed, heldFormat, prepareRow, type PreparedRow } from './prepareRow.js';
 import type { RowLimits } from './promptTokens.js';
 import { rowKey } from './rowKey.js';
@@ -61,6 +63,7 @@ export async function* intake(
   // What is wrong with the format of all rows is found before one of them is looked at.
   const runs = heldFormat({}, options);
   if (runs) await setup.answerFormat(runs);
+  if (options.tools !== undefined) await callableTools(askedTools({}, options)?.tools ?? []);
   const parts = { signal: setup.ended, part: <T>(run: () => T): T => recorder.timed(run) };
   const stopLists = new StopLists();
   /** Of the results. */

@@ -9,9 +9,10 @@ import { responseFormatOf } from '../../rows/responseFormat.js';
 import type { HeldFormat } from '../grammar/formatText.js';
 import type { LogitAdjustments } from '../grid/Device.js';
 import { checkKnown, logitAdjustments, tokenLists } from './logitAdjustments.js';
-import { type NUMBERS, SAMPLES } from '../../rows/rowFields.js';
+import { type NUMBERS, promptField, SAMPLES } from '../../rows/rowFields.js';
+import { formedTools, heldTools } from '../tools/heldTools.js';
 import { readable } from '../../rows/readableRow.js';
-import { tooManyTokens, type RowLimits } from './promptTokens.js';
+import { isConversation, tooManyTokens, type RowLimits } from './promptTokens.js';
 import { fittedPrompt } from './truncate.js';
 
 /** A row that has been checked and turned into tokens, with every parameter settled. */
@@ -111,7 +112,9 @@ export function* prepareRow(
 ): Work<PreparedRow> {
   const asked = setting('maxNewTokens', row, options);
   const samples = row.samples ?? options.samples;
-  const responseFormat = heldFormat(row, options);
+  const format = heldFormat(row, options);
+  const tools = formedTools(row, options, tokenizer);
+  if (tools) checkCalling(row, options, tokenizer, format);
   const { stop, stopTokens } = stops(row.stop ?? options.stop, tokenizer);
   const lists = tokenLists({
     logitBias: row.logitBias ?? options.logitBias,
@@ -122,16 +125,20 @@ export function* prepareRow(
     checkKnown(`stopTokenIds[${at}]`, id, limits.vocabularySize);
     stopTokens.add(id);
   });
+  for (const text of tools?.form.stops ?? []) {
+    const id = tokenizer.controlToken(text);
+    if (id !== undefined) stopTokens.add(id);
+  }
   const adjusting = {
     ...lists,
     presencePenalty: setting('presencePenalty', row, options),
     frequencyPenalty: setting('frequencyPenalty', row, options),
     minNewTokens: checkedLeast(setting('minNewTokens', row, options), asked),
   };
-  if (responseFormat && (adjusting.minNewTokens > 0 || lists.badWords.length > 0))
+  if ((format ?? tools) && (adjusting.minNewTokens > 0 || lists.badWords.length > 0))
     throw new RowError(
       'invalid-parameter',
-      `${lists.badWords.length > 0 ? 'badWords' : 'minNewTokens'}: found it beside a responseFormat, which may need just the tokens that it forbids, expected one of them`,
+      `${lists.badWords.length > 0 ? 'badWords' : 'minNewTokens'}: found it beside ${tools ? 'tools' : 'a responseFormat'}, which may need just the tokens that it forbids, expected one of them`,
     );
   const settled = {
     temperature: setting('temperature', row, options),
@@ -148,7 +155,6 @@ export function* prepareRow(
       tokenizer,
       limits.vocabularySize,
     ),
-    responseFormat,
     samples: samples === undefined ? undefined : wantedSamples(row.wantedSamples, setting('samples', row, options)),
   };
   const { contextTokens } = limits;
@@ -160,7 +166,23 @@ export function* prepareRow(
   });
   const room = contextTokens - tokens.length + 1;
   if (room < 1) throw tooManyTokens(tokens.length, contextTokens);
-  return { ...settled, tokens, truncated, maxNewTokens: Math.min(asked, room) };
+  const responseFormat = tools ? heldTools(tools, tokens, tokenizer, options.reasoning ?? 'keep') : format;
+  return { ...settled, tokens, truncated, responseFormat, maxNewTokens: Math.min(asked, room) };
+}
+
+/** Whether a row may call tools that says so. @throws RowError */
+function checkCalling(row: Row, options: GenerateOptions, tokenizer: Tokenizer, format: HeldFormat | undefined): void {
+  if (format)
+    throw new RowError(
+      'invalid-parameter',
+      'responseFormat: found it beside tools, expected one of them, or toolChoice none',
+    );
+  const given = options.promptTemplate === undefined && promptField(row) === 'tokens';
+  if (!given && !isConversation(row, options, tokenizer))
+    throw new RowError(
+      'invalid-parameter',
+      'tools: found them beside a prompt that is raw text, in which the model is not told of them, expected messages, chat: true, or tokens that a chat template has made',
+    );
 }
 
 /** Distinct numbers below the count, in order. @throws RowError */

@@ -5,13 +5,16 @@ import { RowError } from '../../errors/RowError.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import { unitsOfChat } from '../../model/tokenizer/ChatTemplate.js';
 import type { ChatMessage, Tokenizer } from '../../model/Tokenizer.js';
-import type { GenerateOptions, PromptOptions, Row } from '../../Row.js';
+import type { GenerateOptions, PromptOptions, Row, ToolOptions } from '../../Row.js';
 import { readMessages } from '../../rows/messages.js';
 import { promptField } from '../../rows/rowFields.js';
 import { filledTemplate } from '../../rows/promptTemplate.js';
 import { formatInWords, responseFormatOf } from '../../rows/responseFormat.js';
 import { readable } from '../../rows/readableRow.js';
 import { templateInput } from '../../rows/templateInput.js';
+import { isToldOfTools } from '../../rows/tools.js';
+import { toldOfTools } from '../tools/toldOfTools.js';
+import { withObjects } from '../tools/withObjects.js';
 
 /** What rows are checked against. */
 export interface RowLimits {
@@ -20,14 +23,17 @@ export interface RowLimits {
 }
 
 /** What decides how a prompt is made. */
-export type MadeOptions = Pick<GenerateOptions, keyof PromptOptions | 'responseFormat' | 'schemaInPrompt'>;
+export type MadeOptions = Pick<
+  GenerateOptions,
+  keyof PromptOptions | keyof ToolOptions | 'responseFormat' | 'schemaInPrompt'
+>;
 
 /**
  * The tokens of a row's prompt, whichever way it is given; stops on the way to those of a long text. @throws RowError
  */
 export function* promptTokens(
   row: Row,
-  options: Pick<GenerateOptions, keyof PromptOptions | 'responseFormat' | 'schemaInPrompt'>,
+  options: MadeOptions,
   tokenizer: Tokenizer,
   limits: RowLimits,
 ): Work<readonly number[]> {
@@ -39,7 +45,8 @@ export function* promptTokens(
   }
   let tokens: number[];
   if ('messages' in prompt) {
-    const input = templateInput(row, options);
+    const { tools, ...others } = templateInput(row, options);
+    const input = { ...others, ...(tools && isToldOfTools(row, options) && { tools }) };
     checkUnits(unitsOfChat(prompt.messages, input), limits);
     tokens = yield* tokenizer.encodeChatInParts(prompt.messages, { parseSpecial, ...input });
   } else {
@@ -54,12 +61,7 @@ export function* promptTokens(
 
 type Prompt = { readonly text: string } | { readonly messages: readonly ChatMessage[] } | { readonly tokens: unknown };
 
-function promptOf(
-  row: Row,
-  options: Pick<GenerateOptions, keyof PromptOptions | 'responseFormat' | 'schemaInPrompt'>,
-  tokenizer: Tokenizer,
-  limits: RowLimits,
-): Prompt {
+function promptOf(row: Row, options: MadeOptions, tokenizer: Tokenizer, limits: RowLimits): Prompt {
   const { promptTemplate, system } = options;
   const field = promptTemplate === undefined ? promptField(row) : 'prompt';
   if (field === 'tokens') return { tokens: row.tokens };
@@ -67,9 +69,16 @@ function promptOf(
   const conversation = (own: readonly ChatMessage[]): Prompt => {
     // A row that has instructions of its own keeps them.
     const begins = system === undefined || own.some(isInstruction);
-    return { messages: withFormat(begins ? own : [{ role: 'system', content: system }, ...own], told) };
+    const messages = withFormat(begins ? own : [{ role: 'system', content: system }, ...own], told);
+    return { messages: withFormat(messages, toldOfTools(row, options, tokenizer)) };
   };
-  if (field === 'messages') return conversation(readable(() => readMessages(row.messages)));
+  if (field === 'messages')
+    return conversation(
+      withObjects(
+        readable(() => readMessages(row.messages)),
+        tokenizer,
+      ),
+    );
   const text: unknown =
     promptTemplate === undefined ? row.prompt : filledTemplate(promptTemplate, fieldsOf(row), mostUnits(limits));
   if (typeof text !== 'string') throw new RowError('invalid-row', `prompt: found ${found(text)}, expected a string`);

@@ -95,6 +95,7 @@ function answerOf({
   text,
   value,
   reasoning,
+  toolCalls,
   tokens,
   finishReason,
   label,
@@ -108,6 +109,7 @@ function answerOf({
       text,
       ...(value === undefined ? {} : { value }),
       ...(reasoning === undefined ? {} : { reasoning }),
+      ...(toolCalls === undefined ? {} : { toolCalls }),
       tokens,
       finishReason,
     };

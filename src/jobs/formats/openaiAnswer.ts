@@ -73,15 +73,24 @@ function bodyOf(carry: FinishedRow['carry'], choices: readonly AnyResult[], name
     object: text ? 'text_completion' : 'chat.completion',
     created: 0,
     model: typeof model === 'string' ? model : '',
-    choices: choices.map(({ sample, text: content, reasoning, finishReason }) => {
+    choices: choices.map(({ sample, text: content, reasoning, toolCalls, finishReason }) => {
       // OpenAI's answers have no place for it; others' have it so.
       const reasoned = reasoning === undefined ? {} : { reasoning_content: reasoning };
-      const answer = text
-        ? { text: content, ...reasoned }
-        : { message: { role: 'assistant', content, ...reasoned, refusal: null } };
+      const answer = text ? { text: content, ...reasoned } : { message: messageOf(content, toolCalls, reasoned) };
       return { index: sample ?? 0, ...answer, logprobs: null, finish_reason: finishReason };
     }),
     usage: { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion },
     ...cut,
+  };
+}
+
+/** Without a text beside its calls a message has no content. */
+function messageOf(content: string | undefined, calls: AnyResult['toolCalls'], reasoned: object): object {
+  return {
+    role: 'assistant',
+    content: calls !== undefined && content === '' ? null : content,
+    ...reasoned,
+    refusal: null,
+    ...(calls && { tool_calls: calls }),
   };
 }

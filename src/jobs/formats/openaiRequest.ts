@@ -37,6 +37,9 @@ const PARAMETERS: Readonly<Record<string, string>> = {
   min_tokens: 'minNewTokens',
   stop_token_ids: 'stopTokenIds',
   bad_words: 'badWords',
+  tools: 'tools',
+  tool_choice: 'toolChoice',
+  parallel_tool_calls: 'parallelToolCalls',
   chat_template_kwargs: 'templateArgs',
 };
 /**
@@ -45,7 +48,6 @@ const PARAMETERS: Readonly<Record<string, string>> = {
  */
 const REFUSED = [
   'stream',
-  'tools',
   'functions',
   'logprobs',
   'top_logprobs',
@@ -69,9 +71,7 @@ const NEUTRAL: ReadonlySet<string> = new Set([
   'prompt_cache_key',
   'prompt_cache_retention',
   'stream_options',
-  'tool_choice',
   'function_call',
-  'parallel_tool_calls',
   'prediction',
   ...Object.keys(PARAMETERS),
 ]);

@@ -8,6 +8,7 @@ import { readMessages } from '../../rows/messages.js';
 import { misspelt } from '../../rows/misspelt.js';
 import { isAbsent, NUMBERS, promptField, PROMPTS, TEXT_LISTS, TOKEN_LISTS, wrongType } from '../../rows/rowFields.js';
 import { responseFormatOf } from '../../rows/responseFormat.js';
+import type { ToolChoice } from '../../rows/toolCalls.js';
 
 /** The fields that are ours. */
 export const ROW_FIELDS: ReadonlySet<string> = new Set([
@@ -17,6 +18,10 @@ export const ROW_FIELDS: ReadonlySet<string> = new Set([
   ...TOKEN_LISTS,
   'stop',
   'tools',
+  'toolChoice',
+  'tool_choice',
+  'parallelToolCalls',
+  'parallel_tool_calls',
   'templateArgs',
   'responseFormat',
   'response_format',
@@ -72,6 +77,7 @@ export function parseRow(
       ...identity,
       ...(fields === false ? readPrompt(value) : { fields }),
       ...readTemplateInput(own),
+      ...readToolChoice(own),
       ...readFormat(own),
       ...readNumbers(own),
       ...readStop(own['stop']),
@@ -143,12 +149,29 @@ function readTemplateInput({ tools, templateArgs }: Readonly<Record<string, unkn
   return { ...(Array.isArray(tools) && { tools }), ...(isObject(templateArgs) && { templateArgs }) };
 }
 
+/** What may be said of them is looked at where the row is prepared. */
+function readToolChoice(row: Readonly<Record<string, unknown>>): Pick<Row, 'toolChoice' | 'parallelToolCalls'> {
+  const choice = oneOfNames(row, 'toolChoice', 'tool_choice');
+  const several = oneOfNames(row, 'parallelToolCalls', 'parallel_tool_calls');
+  if (several !== undefined && typeof several !== 'boolean')
+    throw wrongType('parallelToolCalls', several, 'true or false');
+  return {
+    ...(choice !== undefined && { toolChoice: choice as ToolChoice }),
+    ...(several !== undefined && { parallelToolCalls: several }),
+  };
+}
+
+/** A value that may stand under either name, and not under both. @throws RowError */
+function oneOfNames(row: Readonly<Record<string, unknown>>, ours: string, theirs: string): unknown {
+  const given = [row[ours], row[theirs]].filter((value) => !isAbsent(value));
+  if (given.length > 1) throw new RowError('invalid-row', `found both ${ours} and ${theirs}, expected one of them`);
+  return given[0];
+}
+
 /** What it is an error of is said where the row is prepared. */
 function readFormat(row: Readonly<Record<string, unknown>>): Pick<Row, 'responseFormat'> {
-  const given = [row['responseFormat'], row['response_format']].filter((format) => !isAbsent(format));
-  if (given.length > 1)
-    throw new RowError('invalid-row', 'found both responseFormat and response_format, expected one of them');
-  return given.length === 0 ? {} : { responseFormat: responseFormatOf(given[0]) };
+  const given = oneOfNames(row, 'responseFormat', 'response_format');
+  return given === undefined ? {} : { responseFormat: responseFormatOf(given) };
 }
 
 function readToken(value: unknown, at: number): number {

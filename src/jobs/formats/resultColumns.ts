@@ -31,6 +31,12 @@ const COLUMNS: readonly KnownColumn[] = [
     value: ({ text, error }) => (error === undefined || text !== '' ? text : undefined),
   },
   {
+    name: 'tool_calls',
+    part: 'toolCalls',
+    type: 'text',
+    value: ({ toolCalls }) => toolCalls && JSON.stringify(toolCalls),
+  },
+  {
     name: 'value',
     part: 'value',
     type: 'text',
@@ -72,6 +78,11 @@ const COLUMNS: readonly KnownColumn[] = [
 /** What the column is called that holds answers as a whole. */
 const WHOLE = 'value';
 
+/** The text of an answer where calls of tools have no column of their own. */
+function textWithCalls({ text, toolCalls }: AnyResult): string | undefined {
+  return toolCalls && JSON.stringify({ content: text === '' ? null : text, tool_calls: toolCalls });
+}
+
 /** What a result column can be renamed from. */
 export function resultColumnNames(properties: readonly DeclaredProperty[] | undefined): readonly string[] {
   const own = properties?.map(({ name }) => name) ?? [];
@@ -98,7 +109,10 @@ export function resultColumns(
     ({ part, task = done }) =>
       task === done && (part === undefined || (parts.includes(part) && !(part === 'id' && hasId))),
   ).flatMap((column) => {
-    const known = { ...column, name: nameOf(column.name), was: column.name, ofSchema: false };
+    const value = (result: AnyResult): ReturnType<ResultColumn['value']> =>
+      (column.name === 'text' && !parts.includes('toolCalls') ? textWithCalls(result) : undefined) ??
+      column.value(result);
+    const known = { ...column, value, name: nameOf(column.name), was: column.name, ofSchema: false };
     if (properties === undefined || (column.name !== 'text' && column.name !== WHOLE)) return [known];
     return column.name === WHOLE ? [] : propertyColumns(properties, known, renamed, emptyIsNone);
   });

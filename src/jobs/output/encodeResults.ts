@@ -31,6 +31,7 @@ export const ENCODE_CHECKS: Readonly<Record<keyof EncodeResultsOptions, Check>> 
   samples: checkBoolean,
   values: checkBoolean,
   reasoning: checkBoolean,
+  toolCalls: checkBoolean,
   truncated: checkBoolean,
   logprobs: checkBoolean,
   name: text(),

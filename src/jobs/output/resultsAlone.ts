@@ -30,6 +30,11 @@ export interface ResultTableOptions extends FormatOptions {
   readonly values?: boolean;
   /** Whether tables have a column for reasoning that was separated. Default false. */
   readonly reasoning?: boolean;
+  /**
+   * Whether tables have a column for calls of tools; without one an answer with calls is JSON in the column of texts,
+   * `{"content": …, "tool_calls": […]}`. Default false.
+   */
+  readonly toolCalls?: boolean;
   /** Whether tables have a column for the tokens that were cut of prompts (`truncate`). Default false. */
   readonly truncated?: boolean;
   /** Whether tables have a column for log-probabilities. Default false. */
@@ -53,6 +58,7 @@ export function resultsAlone(
     samples = false,
     values = false,
     reasoning = false,
+    toolCalls = false,
     truncated = false,
     logprobs = false,
     name = 'output',
@@ -60,14 +66,18 @@ export function resultsAlone(
     resultPrefix,
     delimiter,
   } = options;
-  return writeOptions({ id: true, sample: samples, value: values, reasoning, truncated, logprobs }, options, {
-    task,
-    table: () => undefined,
-    name,
-    resultColumns,
-    ...(resultPrefix !== undefined && { resultPrefix }),
-    ...(delimiter !== undefined && { delimiter }),
-  });
+  return writeOptions(
+    { id: true, sample: samples, value: values, reasoning, toolCalls, truncated, logprobs },
+    options,
+    {
+      task,
+      table: () => undefined,
+      name,
+      resultColumns,
+      ...(resultPrefix !== undefined && { resultPrefix }),
+      ...(delimiter !== undefined && { delimiter }),
+    },
+  );
 }
 
 /** Results, and what was done: what the caller says, or the first of them that tells. */

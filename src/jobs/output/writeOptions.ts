@@ -1,5 +1,5 @@
 import { UsageError } from '../../errors/UsageError.js';
-import type { EmbedOptions } from '../../Results.js';
+import type { EmbedOptions, JobTaskName } from '../../Results.js';
 import type { GenerateOptions } from '../../Row.js';
 import { type ResponseFormat, responseFormatOf } from '../../rows/responseFormat.js';
 import { declaredProperties, type DeclaredProperty } from '../../schema/declaredProperties.js';
@@ -34,11 +34,14 @@ export function answerProperties(options: FormatOptions): readonly DeclaredPrope
 }
 
 /** What results may have beside the usual, and whether these do. */
-export type ResultParts = Readonly<Record<'id' | 'sample' | 'value' | 'reasoning' | 'truncated' | 'logprobs', boolean>>;
+export type ResultParts = Readonly<
+  Record<'id' | 'sample' | 'value' | 'reasoning' | 'toolCalls' | 'truncated' | 'logprobs', boolean>
+>;
 
 /** What results of a run have that is told so. @param id whether their ids stand in a column of their own */
 export function partsOf(
-  { samples, reasoning, truncate = 'off', logprobs, ...format }: FormatOptions & RunParts,
+  task: JobTaskName,
+  { samples, reasoning, tools, toolChoice, truncate = 'off', logprobs, ...format }: FormatOptions & RunParts,
   id: boolean,
 ): ResultParts {
   return {
@@ -46,12 +49,13 @@ export function partsOf(
     sample: samples !== undefined,
     value: runFormat(format)?.type === 'json_schema',
     reasoning: reasoning === 'separate',
+    toolCalls: task === 'generate' && (tools ?? toolChoice) !== undefined,
     truncated: truncate !== 'off',
     logprobs: logprobs !== undefined,
   };
 }
 
-type RunParts = Pick<GenerateOptions, 'samples' | 'reasoning' | 'truncate' | 'logprobs'>;
+type RunParts = Pick<GenerateOptions, 'samples' | 'reasoning' | 'tools' | 'toolChoice' | 'truncate' | 'logprobs'>;
 
 /**
  * How results are written.

@@ -102,6 +102,8 @@ export function promptOptions({
   system,
   chat,
   tools,
+  toolChoice,
+  parallelToolCalls = true,
   templateArgs,
   now,
   truncate = 'off',
@@ -115,6 +117,8 @@ export function promptOptions({
     // What is not said lines of text and other rows decide for themselves, unless there is a system message.
     chat: chat ?? (system === undefined ? null : true),
     ...(tools && { tools }),
+    ...(toolChoice !== undefined && { toolChoice }),
+    ...(!parallelToolCalls && { parallelToolCalls }),
     ...(templateArgs && { templateArgs }),
     ...(now !== undefined && { now: new Date(now).toISOString() }),
     ...(truncate !== 'off' && { truncate }),

@@ -64,6 +64,11 @@ export class ChatTemplate {
     return reasoningMarksIn(this.#sources.get(DEFAULT) ?? [...this.#sources.values()].join('\n'));
   }
 
+  /** The one that is for rows with tools, as it is written. */
+  get toolTemplate(): string | undefined {
+    return this.#sources.get(TOOL_USE) ?? this.#sources.get(DEFAULT);
+  }
+
   /** @throws RowError 'chat-template' if the template cannot be parsed, refuses the messages, or goes beyond a limit */
   render(messages: readonly ChatMessage[], input: TemplateInput = {}): string {
     this.#guard.field = 'chat_template';
@@ -131,7 +136,7 @@ const KNOWN: readonly ReasoningMarks[] = [
 ];
 
 /** The marks that a chat template names; undefined if none. */
-function reasoningMarksIn(template: string): ReasoningMarks | undefined {
+export function reasoningMarksIn(template: string): ReasoningMarks | undefined {
   return KNOWN.find(({ end }) => template.includes(end));
 }
 

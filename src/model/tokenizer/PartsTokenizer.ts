@@ -213,12 +213,23 @@ export class PartsTokenizer implements Tokenizer {
     });
   }
 
-  stream(options: { reasoningMarks?: boolean } = {}): { push(token: number): string; end(): string } {
+  get toolTemplate(): string | undefined {
+    return this.#parts.chatTemplate?.toolTemplate;
+  }
+
+  stream(options: { reasoningMarks?: boolean; markers?: ReadonlySet<string> } = {}): {
+    push(token: number): string;
+    end(): string;
+  } {
     const { start, end } = (options.reasoningMarks === true ? this.reasoningMarks : undefined) ?? {};
     return new TokenStream(
       this.#parts,
       this.#added,
-      (token) => !token.special || token.content === start || token.content === end,
+      (token) =>
+        !token.special ||
+        token.content === start ||
+        token.content === end ||
+        options.markers?.has(token.content) === true,
     );
   }
 

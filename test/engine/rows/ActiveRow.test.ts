@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { ActiveRow, endsReasoning, splitReasoning, type TextRules } from '../../../src/engine/rows/ActiveRow.js';
+import { ActiveRow, type TextRules } from '../../../src/engine/rows/ActiveRow.js';
+import { endsReasoning, splitReasoning } from '../../../src/engine/rows/reasoning.js';
 import { prepareRow as prepareRowInParts } from '../../../src/engine/rows/prepareRow.js';
 import { drained } from '../../../src/collections/drained.js';
 import type { NativeGrammar } from '../../../src/bindings/Grammars.js';

@@ -1,0 +1,69 @@
+import type { ReasoningMarks } from '../../model/Tokenizer.js';
+import type { AskedTools } from '../../rows/tools.js';
+import type { EnforcedSchema } from '../../schema/EnforcedSchema.js';
+import type { Rules } from './Rules.js';
+import type { Reader } from './Reader.js';
+
+/** A tool whose arguments can be held to its parameters. */
+export interface CallableTool {
+  readonly name: string;
+  /** Of its arguments: an object, of no other properties than those listed where it lists any and does not say. */
+  readonly parameters: Readonly<Record<string, unknown>>;
+  readonly schema: EnforcedSchema;
+}
+
+export type Tools = ReadonlyMap<string, CallableTool>;
+
+/** Reasoning that may stand before an answer. */
+export interface Reasoned {
+  readonly marks: ReasoningMarks | undefined;
+  /** It has begun before the answer, in the prompt. */
+  readonly open: boolean;
+}
+
+export interface CallRules extends Omit<AskedTools, 'tools'>, Reasoned {
+  readonly tools: Tools;
+}
+
+/** How a model writes calls of tools, as its chat template shows. */
+export interface ToolForm {
+  readonly name: string;
+  /** Whether a chat template writes calls so. */
+  isIn(template: string): boolean;
+  /** Control tokens that are text in its answers. */
+  readonly markers: readonly string[];
+  /** Control tokens that end an answer with calls, where the model's own end tokens do not say so. */
+  readonly stops: readonly string[];
+  /** A grammar of answers, in Lark's notation, with the schemas that it refers to. */
+  grammar(rules: CallRules): { readonly lark: string; readonly schemas: readonly unknown[] };
+  /** The parts of an answer. Text of which nothing can be made is said to be so, never left out. */
+  read(text: string, tools: Tools, reasoned: Reasoned): ParsedAnswer;
+  /** The id of a call where the form has its own kind: of 64 hexadecimal digits that stand for its place. */
+  id?(name: string, nth: number, digits: string): string;
+}
+
+/** How arguments are written. */
+export interface ArgumentForm {
+  /** An expression of a grammar for a tool's arguments; empty where it has none. */
+  rule(tool: CallableTool, rules: Rules): string;
+  /** Those that stand here, as JSON, with numbers as they are written; undefined where no whole ones do. */
+  read(reader: Reader, tool: CallableTool): string | undefined;
+}
+
+/** A call of a tool in an answer. */
+export interface ParsedCall {
+  readonly name: string;
+  /** JSON. */
+  readonly arguments: string;
+}
+
+/** What an answer says, in its parts. */
+export interface ParsedAnswer {
+  readonly reasoning?: string;
+  /** The same as it stands in the text, before the content. */
+  readonly thought?: string;
+  readonly content: string;
+  readonly calls: readonly ParsedCall[];
+  /** What is wrong with it: a call that is no whole one, say. */
+  readonly problem?: string;
+}

@@ -1,0 +1,18 @@
+import type { ArgumentForm } from './ToolForm.js';
+import { isObject } from '../../arguments/isObject.js';
+
+/** Blanks behind commas and colons as Python writes them, or none, as JavaScript does: models are trained on both. */
+const SEPARATORS = { item_separator: ', ?', key_separator: ': ?' };
+
+/** Arguments as an object of JSON. */
+export const jsonArguments: ArgumentForm = {
+  rule: ({ schema: { grammar } }, rules) => {
+    if (!isObject(grammar)) return rules.schema(grammar);
+    const { 'x-guidance': guidance } = grammar;
+    return rules.schema({ ...grammar, 'x-guidance': { ...(isObject(guidance) && guidance), ...SEPARATORS } });
+  },
+  read: (reader) => {
+    reader.skipSpace();
+    return reader.text[reader.at] === '{' ? reader.json() : undefined;
+  },
+};

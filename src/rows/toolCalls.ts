@@ -1,0 +1,28 @@
+/** A call of a tool in an answer, as OpenAI writes it, and as messages of a conversation have it. */
+export interface ToolCall {
+  /** Of the row, the sample and the call: the same row calls under the same ids. */
+  readonly id: string;
+  readonly type: 'function';
+  readonly function: {
+    readonly name: string;
+    /** JSON: an object that is valid under the tool's `parameters`. */
+    readonly arguments: string;
+  };
+}
+
+/** A function by its name, as OpenAI writes it. */
+export interface NamedFunction {
+  readonly type: 'function';
+  readonly function: { readonly name: string };
+}
+
+/** Which tools an answer calls, as OpenAI writes it. */
+export type ToolChoice =
+  | 'none'
+  | 'auto'
+  | 'required'
+  | NamedFunction
+  | {
+      readonly type: 'allowed_tools';
+      readonly allowed_tools: { readonly mode: 'auto' | 'required'; readonly tools: readonly NamedFunction[] };
+    };
