@@ -279,10 +279,11 @@ export class ScheduledSquares<Result> implements SquareSource<Result> {
         this.forced.delete(row);
         continue;
       }
+      const end = Math.min(live.known.end, live.pages.next + live.pages.mostTokens);
       admission ??= this.rows.pages.admission(0);
-      if (!admission.hasten(live.pages, live.known.end)) continue;
+      if (!admission.hasten(live.pages, end)) continue;
       this.window.path.knows(row, live.known);
-      ahead.set(row, live.known.end - (live.begin?.firstPosition ?? 0));
+      ahead.set(row, end - (live.begin?.firstPosition ?? 0));
     }
     return ahead;
   }
