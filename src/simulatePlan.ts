@@ -15,7 +15,7 @@ import type { ComputeTier } from './engine/grid/Tier.js';
 import { movement, movementOnGpu, type Movement } from './engine/memory/movement.js';
 import { PagePool } from './engine/memory/PagePool.js';
 import { total } from './engine/grid/pageCounts.js';
-import { pagesOfRows, placePages } from './engine/memory/PagePlacement.js';
+import { pagesOfRows, placePages } from './engine/memory/placePages.js';
 import type { BlockSetting } from './plan/CostModel.js';
 import { hostShare, tokensPerSquareOf, type Policy } from './plan/Policy.js';
 import { settingOf } from './plan/predict.js';

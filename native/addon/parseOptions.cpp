@@ -13,6 +13,7 @@ constexpr uint32_t kMostBindings = 1u << 20;
 constexpr uint32_t kMostSegments = 1u << 22;  // of all bindings
 constexpr uint32_t kMostFiles = 1u << 16;
 constexpr uint32_t kMostEvents = 1u << 12;
+constexpr uint32_t kMostGroupedLayers = 1u << 12;
 constexpr uint64_t kMostSafe = (uint64_t(1) << 53) - 1;
 
 uint32_t count(const Napi::Object& object, const char* key, const std::string& path) {
@@ -111,6 +112,18 @@ std::vector<WeightBinding> parseBindings(const Napi::Value& value) {
   return bindings;
 }
 
+// One integer a layer.
+std::vector<uint32_t> parseGroups(const Napi::Value& value) {
+  if (value.IsUndefined()) return {};
+  const Napi::Array array = readArray(value, "cache.groups", kMostGroupedLayers);
+  std::vector<uint32_t> groups;
+  for (uint32_t layer = 0, length = array.Length(); layer < length; layer++) {
+    groups.push_back(static_cast<uint32_t>(
+        readInteger(array.Get(layer), "cache.groups[" + std::to_string(layer) + "]", 0, kMostGroupedLayers - 1)));
+  }
+  return groups;
+}
+
 std::optional<StoredWeights> parseStoredWeights(const Napi::Value& value) {
   if (value.IsUndefined()) return {};
   const Napi::Object object = readObject(value, "weights");
@@ -185,6 +198,7 @@ RuntimeOptions parseRuntimeOptions(const Napi::Value& value) {
       {{"f32", CacheType::F32}, {"f16", CacheType::F16}, {"q8", CacheType::Q8}, {"q4", CacheType::Q4}});
   options.pageTokens = count(cache, "pageTokens", "cache.");
   options.pages = count(cache, "pages", "cache.");
+  options.cacheGroups = parseGroups(cache.Get("groups"));
   const Napi::Value sparse = object.Get("sparseAttention");
   if (!sparse.IsUndefined()) options.keepKeys = readFloat(sparse, "sparseAttention");
   const Napi::Object limits = readObject(object.Get("limits"), "limits");

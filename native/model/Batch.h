@@ -18,20 +18,27 @@ enum class HeadMode : uint8_t {
   Score,   // log-probability of the sequence's own next token after each token of the range that has one
 };
 
-struct BatchRange {
+// Where tokens stand of a page that is not a sequence's for good, in one group of layers (CacheGroups.h).
+struct GroupPages {
+  int32_t tail = -1;      // page of the pool that takes the tokens of a page on disk until it is complete; -1: none
+  int32_t copyFrom = -1;  // page whose tokens that of firstPosition begins with; -1: none
+  int32_t copyTo = -1;    // that page: of the sequence's table, or the tail
+};
+
+// In the first group of layers, what GroupPages says.
+struct BatchRange : GroupPages {
   std::shared_ptr<Sequence> sequence;
   uint32_t firstPosition;
   uint32_t tokens;
   HeadMode mode;
   uint32_t firstToken;  // of the range within the batch's activations
-  uint32_t firstPage;   // index into `pages`
-  uint32_t pageCount;
-  int32_t tail;           // page of the pool that takes the tokens of a page on disk until it is complete; -1: none
-  bool spilled;           // some of the sequence's pages are on disk
-  uint32_t devicePages;   // that a device attends to, the first ones of the sequence's table: those that are there for
-                          // good, and those that come to it
-  int32_t copyFrom = -1;  // page whose tokens that of firstPosition begins with; -1: none
-  int32_t copyTo = -1;    // that page: of the sequence's table, or the tail
+  uint32_t firstPage;   // index into `pages`: of the first group's table
+  uint32_t pageCount;   // of each group's table; one stands after the other
+  bool spilled;         // some of the sequence's pages are on disk
+  uint32_t devicePages;  // that a device attends to, the first ones of the sequence's table: those that are there for
+                         // good, and those that come to it
+
+  uint32_t table(uint32_t group) const { return firstPage + group * pageCount; }
 };
 
 // Whether a token is sampled behind the range: it ends with the sequence's last known one.
@@ -39,7 +46,11 @@ inline bool samples(const BatchRange& range) {
   return range.mode == HeadMode::Sample && size_t(range.firstPosition) + range.tokens == range.sequence->tokens.size();
 }
 
+// In place of a page that was given back: no token of the range sees it, nor of a later one.
+constexpr int32_t kGivenBack = INT32_MIN;
+
 // Page tables name pages of the pool from 0 up, and pages on disk from -1 down.
+inline bool isOnDisk(int32_t page) { return page < 0 && page != kGivenBack; }
 inline uint32_t diskPage(int32_t page) { return static_cast<uint32_t>(-1 - page); }
 
 struct BatchToken {
@@ -50,12 +61,15 @@ struct BatchToken {
 struct Batch {
   uint64_t serial = 0;  // no two batches of a process share it
   std::vector<BatchRange> ranges;
-  std::vector<int32_t> pages;
+  std::vector<int32_t> pages;         // the tables of each range, group by group
+  uint32_t groups = 1;                // of layers (CacheGroups.h)
+  std::vector<GroupPages> further;    // of each range, those of the groups after the first
   bool spilled = false;               // some of the pages are on disk
   bool copies = false;                // some ranges begin in a page that another sequence has begun
   std::vector<BatchToken> tokens;     // of all ranges, in order
   std::vector<uint32_t> alike;        // all ranges, those beside one another whose first pages are the same
-  std::vector<uint32_t> inCommon;     // of each of `alike`: how many of its first pages the one before has, too
+  std::vector<uint32_t> inCommon;     // of each of `alike`: how many of its first pages the one before has, too (in the
+                                      // first group)
   std::vector<FetchedPages> fetched;  // for each window that layers have, where pages come to a device that attends
 
   // Filled in anew for each layer by the task that attends, so that it allocates nothing.
@@ -63,6 +77,10 @@ struct Batch {
   mutable std::vector<AttentionRow> attentionRows;
 
   std::atomic<uint32_t> tasks{0};  // under way
+
+  const GroupPages& of(size_t range, uint32_t group) const {
+    return group == 0 ? ranges[range] : further[range * (groups - 1) + group - 1];
+  }
 
   // Null where pages are attended to where they live.
   const FetchedPages* fetchedIn(uint32_t window) const {

@@ -2,14 +2,15 @@
 
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "../system/Error.h"
 
 namespace spillway {
 
-CacheMemory::CacheMemory(const CacheLayout& layout, uint32_t layers, uint32_t pages)
-    : layout_(layout), pages_(pages), pageBytes_(cachePageBytes(layout)) {
-  const size_t count = size_t(layers) * pages;  // at most 2^12 x 2^32
+CacheMemory::CacheMemory(const CacheLayout& layout, CacheGroups groups, uint32_t pages)
+    : layout_(layout), groups_(std::move(groups)), pages_(pages), pageBytes_(cachePageBytes(layout)) {
+  const size_t count = size_t(groups_.width()) * pages;  // at most 2^12 x 2^32
   if (count > std::numeric_limits<size_t>::max() / 2 / pageBytes_) {
     throw Error(ErrorCode::Memory, "the KV cache: " + std::to_string(count) + " pages of " +
                                        std::to_string(pageBytes_) + " bytes are more than can be addressed");

@@ -35,14 +35,16 @@ void append(std::vector<Range>& ranges, uint64_t offset, Pointer memory, size_t 
 
 }  // namespace
 
-CacheSpill::CacheSpill(DirectFile& file, uint32_t firstLayer, uint32_t layers, uint32_t pages, size_t slotBytes,
+CacheSpill::CacheSpill(DirectFile& file, uint32_t firstLayer, const CacheGroups& groups, uint32_t pages,
+                       size_t slotBytes,
                        uint32_t pageTokens)
     : file_(file),
       firstLayer_(firstLayer),
+      groups_(groups),
       pages_(pages),
       slotBytes_(slotBytes),
       pageTokens_(pageTokens),
-      states_(new std::atomic<uint8_t>[size_t(layers) * pages]()) {}
+      states_(new std::atomic<uint8_t>[size_t(groups.width()) * pages]()) {}
 
 std::string CacheSpill::name(uint32_t layer) const { return "layer " + std::to_string(firstLayer_ + layer) + " cache"; }
 
@@ -56,7 +58,7 @@ void CacheSpill::load(uint32_t layer, uint32_t window, const Batch& batch, uint8
     ranges.clear();
     bytes = 0;
   };
-  forStagedPages(batch, window, pageTokens_, [&](const StagedPage& page) {
+  forStagedPages(batch, groups_.groupOf(layer), window, pageTokens_, [&](const StagedPage& page) {
     if (!page.loaded) return true;
     const uint8_t found = state(layer, page.diskPage).load(std::memory_order_acquire);
     if (found != kStored) {
@@ -76,12 +78,12 @@ void CacheSpill::load(uint32_t layer, uint32_t window, const Batch& batch, uint8
 void CacheSpill::store(uint32_t layer, uint32_t window, const Batch& batch, const uint8_t* buffer) {
   std::vector<DirectFile::WriteRange> ranges;
   const auto mark = [&](State value) {
-    forStagedPages(batch, window, pageTokens_, [&](const StagedPage& page) {
+    forStagedPages(batch, groups_.groupOf(layer), window, pageTokens_, [&](const StagedPage& page) {
       if (!page.loaded) state(layer, page.diskPage).store(value, std::memory_order_release);
       return true;
     });
   };
-  forStagedPages(batch, window, pageTokens_, [&](const StagedPage& page) {
+  forStagedPages(batch, groups_.groupOf(layer), window, pageTokens_, [&](const StagedPage& page) {
     if (!page.loaded)
       append(ranges, offset(layer, page.diskPage), static_cast<const void*>(buffer + page.place * slotBytes_),
              slotBytes_);

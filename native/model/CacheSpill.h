@@ -1,5 +1,5 @@
 // Pages of the KV cache on disk, and their way to and from staging buffers. A page has a slot of whole 4096-byte blocks
-// in the spill file for each layer; slots stand layer by layer, so that pages which follow each other are moved by one
+// in the spill file for each layer of a group; slots stand layer by layer, so that pages which follow each other are moved by one
 // request.
 #pragma once
 #include <atomic>
@@ -9,14 +9,16 @@
 
 #include "../system/DirectFile.h"
 #include "Batch.h"
+#include "CacheGroups.h"
 
 namespace spillway {
 
 class CacheSpill {
  public:
-  // file: must outlive this; its first layers x pages x slotBytes bytes are the cache's.
+  // file: must outlive this; its first groups.width() x pages x slotBytes bytes are the cache's.
   // firstLayer: the number that messages give the first of the layers.
-  CacheSpill(DirectFile& file, uint32_t firstLayer, uint32_t layers, uint32_t pages, size_t slotBytes,
+  // groups: must outlive this.
+  CacheSpill(DirectFile& file, uint32_t firstLayer, const CacheGroups& groups, uint32_t pages, size_t slotBytes,
              uint32_t pageTokens);
 
   // Moves what forStagedPages() names for a layer with this window; a place of `buffer` is slotBytes large. By one
@@ -28,13 +30,15 @@ class CacheSpill {
 
  private:
   enum State : uint8_t { kEmpty, kWriting, kStored };
-  std::atomic<uint8_t>& state(uint32_t layer, uint32_t page) { return states_[size_t(layer) * pages_ + page]; }
-  uint64_t offset(uint32_t layer, uint32_t page) const { return (uint64_t(layer) * pages_ + page) * slotBytes_; }
+  size_t slot(uint32_t layer, uint32_t page) const { return size_t(groups_.placeOf(layer)) * pages_ + page; }
+  std::atomic<uint8_t>& state(uint32_t layer, uint32_t page) { return states_[slot(layer, page)]; }
+  uint64_t offset(uint32_t layer, uint32_t page) const { return uint64_t(slot(layer, page)) * slotBytes_; }
 
   std::string name(uint32_t layer) const;
 
   DirectFile& file_;
   uint32_t firstLayer_;
+  const CacheGroups& groups_;
   uint32_t pages_;
   size_t slotBytes_;
   uint32_t pageTokens_;

@@ -19,7 +19,7 @@ class Lister {
         firstDevicePage_(firstDevicePage),
         fetched_(fetched),
         staged_(batch.pages.size(), 0) {
-    forStagedPages(batch, window, pageTokens, [&](const StagedPage& page) {
+    forStagedPages(batch, 0, window, pageTokens, [&](const StagedPage& page) {
       staged_[page.entry] = -1 - static_cast<int32_t>(page.place);
       return true;
     });

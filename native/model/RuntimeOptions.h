@@ -26,7 +26,7 @@ struct StoredWeights {
 // Room on disk for what does not fit into memory while the runtime lives.
 struct SpillOptions {
   std::string folder;
-  uint32_t pages = 0;        // of the cache, for every layer
+  uint32_t pages = 0;        // of the cache, for every layer of a group
   uint32_t buffers = 0;      // for staging; 0 where there are no pages
   uint32_t bufferPages = 0;  // of one layer that a buffer has places for; likewise
   uint64_t hiddenBytes = 0;  // for hidden stores
@@ -70,6 +70,7 @@ struct RuntimeOptions {
   float keepKeys = 1;  // above 0; below 1: sparse attention
   uint32_t pageTokens = 32;
   uint32_t pages = 1;
+  std::vector<uint32_t> cacheGroups;  // of each layer (CacheGroups.h); empty: all layers are one group
   Limits limits;
   std::optional<StoredWeights> weights;
   std::optional<SpillOptions> spill;

@@ -15,11 +15,11 @@ struct StagedPage {
   bool begun;   // its first tokens stand in the sequence's tail
 };
 
-// visit(page) for every page that a layer with this window (0: none) stages, in order of their places, until it returns
+// visit(page) for every page that a layer of this group with this window (0: none) stages, in order of their places, until it returns
 // false. Ranges in order, within a range pages in order of position. A page is staged if it is on disk, complete once
 // the range is computed, and not wholly before what the range's first token sees.
 template <typename Visit>
-void forStagedPages(const Batch& batch, uint32_t window, uint32_t pageTokens, Visit visit) {
+void forStagedPages(const Batch& batch, uint32_t group, uint32_t window, uint32_t pageTokens, Visit visit) {
   if (!batch.spilled) return;
   uint32_t place = 0;
   for (uint32_t r = 0; r < batch.ranges.size(); r++) {
@@ -29,20 +29,21 @@ void forStagedPages(const Batch& batch, uint32_t window, uint32_t pageTokens, Vi
     const uint32_t lowest = window != 0 && first >= window ? first - window + 1 : 0;
     const uint32_t current = first / pageTokens;
     const uint32_t complete = (first + range.tokens) / pageTokens;
+    const uint32_t table = range.table(group);
     for (uint32_t p = lowest / pageTokens; p < complete; p++) {
-      const int32_t page = batch.pages[range.firstPage + p];
-      if (page >= 0) continue;
-      const StagedPage staged{place++,        r,           range.firstPage + p,
+      const int32_t page = batch.pages[table + p];
+      if (!isOnDisk(page)) continue;
+      const StagedPage staged{place++,        r,           table + p,
                               diskPage(page), p < current, p == current && first % pageTokens != 0};
       if (!visit(staged)) return;
     }
   }
 }
 
-// Whether a layer with this window stages anything.
-inline bool stages(const Batch& batch, uint32_t window, uint32_t pageTokens) {
+// Whether a layer of this group with this window stages anything.
+inline bool stages(const Batch& batch, uint32_t group, uint32_t window, uint32_t pageTokens) {
   bool any = false;
-  forStagedPages(batch, window, pageTokens, [&](const StagedPage&) {
+  forStagedPages(batch, group, window, pageTokens, [&](const StagedPage&) {
     any = true;
     return false;
   });

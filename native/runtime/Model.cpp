@@ -42,6 +42,29 @@ void check(const SpillOptions& spill) {
   checkRange("spill.bufferPages", spill.bufferPages, INT32_MAX);
 }
 
+// Groups counted from 0, without a gap.
+void checkGroups(const RuntimeOptions& options) {
+  const std::vector<uint32_t>& groups = options.cacheGroups;
+  if (groups.empty()) return;
+  const auto refuse = [](const std::string& found, const std::string& expected) {
+    throw Error(ErrorCode::InvalidArgument, "cache.groups: found " + found + ", expected " + expected);
+  };
+  if (groups.size() != options.decoder.layers)
+    refuse(std::to_string(groups.size()) + " integers",
+           "one for each of " + std::to_string(options.decoder.layers) + " layers");
+  std::vector<bool> named(groups.size(), false);
+  for (const uint32_t group : groups) {
+    if (group >= named.size())
+      refuse(std::to_string(group), "a group under " + std::to_string(named.size()) + ", the layers");
+    named[group] = true;
+  }
+  const size_t count = static_cast<size_t>(std::count(named.begin(), named.end(), true));
+  if (std::any_of(named.begin() + static_cast<ptrdiff_t>(count), named.end(), [](bool each) { return each; }))
+    refuse("no layer in some group", "groups counted from 0 without a gap");
+  if (count > 1 && options.gpu)
+    refuse(std::to_string(count) + " groups beside a GPU", "one: its pages are those of all layers");
+}
+
 RuntimeOptions checked(RuntimeOptions&& options) {
   validate(options.decoder);
   checkRange("threads", options.threads, kMostThreads);
@@ -66,6 +89,7 @@ RuntimeOptions checked(RuntimeOptions&& options) {
     throw Error(ErrorCode::InvalidArgument, "gpu: found one beside decoder.share, expected the processor to compute");
   if (options.weights && !options.gpu) checkRange("weights.buffers", options.weights->buffers, kMostBuffers);
   if (options.spill) check(*options.spill);
+  checkGroups(options);
   return std::move(options);
 }
 
@@ -82,6 +106,11 @@ size_t stagingBytes(const RuntimeOptions& options, size_t slotBytes) {
   return static_cast<size_t>(places * slotBytes);
 }
 
+CacheGroups groupsOf(const RuntimeOptions& options) {
+  const uint32_t layers = options.decoder.layers;
+  return options.cacheGroups.empty() ? CacheGroups(layers) : CacheGroups(options.cacheGroups);
+}
+
 CacheLayout layoutOf(const RuntimeOptions& options) {
   return {options.cacheType, options.decoder.kvHeads, options.decoder.headDim, options.pageTokens};
 }
@@ -91,12 +120,12 @@ CacheLayout layoutOf(const RuntimeOptions& options) {
 Model::Model(RuntimeOptions&& options)
     : options_(checked(std::move(options))),
       weights_(options_.decoder, options_.bindings, options_.files, residentLayerBytes(options_)),
-      cache_(layoutOf(options_), options_.decoder.layers, options_.pages),
+      cache_(layoutOf(options_), groupsOf(options_), options_.pages),
       pool_(options_.threads),
       compute_{kernelsFor(options_.instructionSet), pool_, options_.precision},
       backend_((options_.gpu ? makeCudaBackend : makeCpuBackend)({options_, weights_, cache_, compute_})) {
   options_.bindings.clear();
-  if (options_.spill && uint64_t(options_.decoder.layers) * options_.spill->pages >
+  if (options_.spill && uint64_t(cache_.groups().width()) * options_.spill->pages >
                             kMostSpillBytes / DirectFile::aligned(cache_.pageBytes())) {
     throw Error(ErrorCode::Memory, "the spill file's bytes overflow");
   }
@@ -106,7 +135,7 @@ Model::Model(RuntimeOptions&& options)
 // What the spill file begins with; hidden stores come after it.
 uint64_t Model::spilledCacheBytes() const {
   return options_.spill
-             ? uint64_t(options_.decoder.layers) * options_.spill->pages * DirectFile::aligned(cache_.pageBytes())
+             ? uint64_t(cache_.groups().width()) * options_.spill->pages * DirectFile::aligned(cache_.pageBytes())
              : 0;
 }
 
@@ -134,7 +163,7 @@ void Model::reserve(DiskTraffic* traffic) {
   if (cacheBytes != 0) {
     const SpillOptions& spill = *options_.spill;
     const size_t slotBytes = DirectFile::aligned(cache_.pageBytes());
-    cacheSpill_ = std::make_unique<CacheSpill>(*spillFile(), options_.decoder.firstLayer, options_.decoder.layers,
+    cacheSpill_ = std::make_unique<CacheSpill>(*spillFile(), options_.decoder.firstLayer, cache_.groups(),
                                                spill.pages, slotBytes, options_.pageTokens);
     staging_.reserve(spill.buffers, spill.bufferPages * slotBytes);
   } else if (options_.gpu) {
@@ -174,7 +203,7 @@ void Model::attendStaged(const Batch& batch, uint32_t layer, int32_t buffer, Att
   if (buffer == kNoBuffer) return attend({});
   const FetchedPages* fetched = batch.fetchedIn(window(layer));
   bool loads = fetched != nullptr && fetched->loads;
-  forStagedPages(batch, window(layer), options_.pageTokens,
+  forStagedPages(batch, cache_.groups().groupOf(layer), window(layer), options_.pageTokens,
                  [&](const StagedPage& page) { return !(loads |= page.loaded); });
   using Purpose = StagingBuffers::Purpose;
   StagingBuffers::Use use(staging_, static_cast<uint32_t>(buffer), {batch.serial, layer},
@@ -186,7 +215,7 @@ void Model::attendStaged(const Batch& batch, uint32_t layer, int32_t buffer, Att
 void Model::loadCache(uint32_t layer, const Batch& batch, uint32_t buffer, const std::atomic<bool>& stopped,
                       Launch& launch) {
   const FetchedPages* fetched = batch.fetchedIn(window(layer));
-  const bool staged = stages(batch, window(layer), options_.pageTokens);
+  const bool staged = stages(batch, cache_.groups().groupOf(layer), window(layer), options_.pageTokens);
   if (!staged && (fetched == nullptr || !fetched->loads)) return;
   StagingBuffers::Use use(staging_, buffer, {batch.serial, layer}, StagingBuffers::Purpose::Load);
   const auto readDisk = [&] {
@@ -201,7 +230,7 @@ void Model::loadCache(uint32_t layer, const Batch& batch, uint32_t buffer, const
 
 void Model::storeCache(uint32_t layer, const Batch& batch, uint32_t buffer, Launch& launch) {
   const FetchedPages* fetched = batch.fetchedIn(window(layer));
-  const bool staged = stages(batch, window(layer), options_.pageTokens);
+  const bool staged = stages(batch, cache_.groups().groupOf(layer), window(layer), options_.pageTokens);
   if (!staged && (fetched == nullptr || !fetched->stores)) return;
   const StagingBuffers::Use use(staging_, buffer, {batch.serial, layer}, StagingBuffers::Purpose::Store);
   if (fetched != nullptr) backend_->storeCache(layer, *fetched, staging(use.data(), buffer), launch);

@@ -66,6 +66,7 @@ class Model {
   std::string gpuProducts() const { return backend_->gpuProducts(); }
   const DecoderSpec& spec() const { return options_.decoder; }
   const RuntimeOptions& options() const { return options_; }
+  const CacheGroups& cacheGroups() const { return cache_.groups(); }
 
  private:
   uint64_t spilledCacheBytes() const;

@@ -91,6 +91,15 @@ Runtime::Runtime(RuntimeOptions&& options, std::function<void()> wake)
     if (std::count(bounds_.windows.begin(), bounds_.windows.end(), layer.window) == 0)
       bounds_.windows.push_back(layer.window);
   }
+  const CacheGroups& groups = model_->cacheGroups();
+  if (!model_->options().gpu) {
+    bounds_.groupWindows.resize(groups.count(), 1);
+    for (uint32_t layer = 0; layer < spec_.layers; layer++) {
+      uint32_t& widest = bounds_.groupWindows[groups.groupOf(layer)];
+      const uint32_t window = spec_.layerSpecs[layer].window;
+      widest = widest == 0 || window == 0 ? 0 : std::max(widest, window);
+    }
+  }
   for (const LayerSpec& layer : spec_.layerSpecs) {
     if (layer.window == 0) bounds_.widestWindow = 0;
     if (layer.window == 0) break;

@@ -27,43 +27,63 @@ uint32_t checked(size_t row, const char* field, int32_t value, int64_t least, in
 void checkOwnership(const Batch& batch, uint32_t pageTokens) {
   std::unordered_map<int32_t, size_t> writers;  // page to sequence of the batch
   const char* const expected = "pages that no position before it in the batch is written to";
-  for (size_t r = 0; r < batch.ranges.size(); r++) {
-    const BatchRange& range = batch.ranges[r];
-    if (range.spilled && !writers.emplace(range.tail, r).second) refuse(r, "tail", range.tail, expected);
-  }
-  for (size_t r = 0; r < batch.ranges.size(); r++) {
-    const BatchRange& range = batch.ranges[r];
+  // Of each sequence and group.
+  const auto forTables = [&](auto visit) {
+    for (size_t r = 0; r < batch.ranges.size(); r++)
+      for (uint32_t g = 0; g < batch.groups; g++)
+        visit(r, batch.ranges[r], batch.pages.data() + batch.ranges[r].table(g), batch.of(r, g).tail);
+  };
+  forTables([&](size_t r, const BatchRange& range, const int32_t*, int32_t tail) {
+    if (range.spilled && !writers.emplace(tail, r).second) refuse(r, "tail", tail, expected);
+  });
+  forTables([&](size_t r, const BatchRange& range, const int32_t* table, int32_t tail) {
     for (uint32_t p = range.firstPosition / pageTokens; p <= (range.firstPosition + range.tokens - 1) / pageTokens;
          p++) {
-      const int32_t page = batch.pages[range.firstPage + p];
-      if (range.spilled && page == range.tail) continue;
-      if (!writers.emplace(page, r).second) refuse(r, "pages", page, expected);
+      if (range.spilled && table[p] == tail) continue;
+      if (!writers.emplace(table[p], r).second) refuse(r, "pages", table[p], expected);
     }
-  }
-  for (size_t r = 0; r < batch.ranges.size(); r++) {
-    const BatchRange& range = batch.ranges[r];
+  });
+  forTables([&](size_t r, const BatchRange& range, const int32_t* table, int32_t tail) {
     const uint32_t firstWritten = range.firstPosition / pageTokens;
     for (uint32_t p = 0; p < range.pageCount; p++) {
-      const auto writer = writers.find(batch.pages[range.firstPage + p]);
+      const auto writer = writers.find(table[p]);
       if (writer == writers.end()) continue;
-      const bool own = writer->second == r && (p >= firstWritten || (range.spilled && writer->first == range.tail));
+      const bool own = writer->second == r && (p >= firstWritten || (range.spilled && writer->first == tail));
       if (!own)
         refuse(r, "pages", writer->first,
                "no page that row " + std::to_string(writer->second) + " of the batch writes to");
+    }
+  });
+}
+
+// Pages that were given back are those that no token sees.
+void checkGroups(const Batch& batch, const BatchBounds& bounds) {
+  if (bounds.groupWindows.empty()) return;
+  for (size_t r = 0; r < batch.ranges.size(); r++) {
+    const BatchRange& range = batch.ranges[r];
+    for (uint32_t g = 0; g < batch.groups; g++) {
+      const uint32_t window = bounds.groupWindows[g], first = range.firstPosition;
+      const uint32_t seen = (window != 0 && first >= window ? first - window + 1 : 0) / bounds.pageTokens;
+      for (uint32_t p = seen; p <= (first + range.tokens - 1) / bounds.pageTokens; p++) {
+        if (batch.pages[range.table(g) + p] == kGivenBack)
+          refuse(r, "pages", kGivenBack,
+                 "a page for position " + std::to_string(uint64_t(p) * bounds.pageTokens) + " in group " +
+                     std::to_string(g));
+      }
     }
   }
 }
 
 // A tail is overwritten until the sequence's last page on disk is complete, so it may hold positions of its own only
 // after that.
-void checkTail(size_t row, const BatchRange& range, const std::vector<int32_t>& pages) {
-  if (range.tail < 0) refuse(row, "tail", range.tail, "a page of the pool, since some of the row's pages are on disk");
+void checkTail(size_t row, const BatchRange& range, uint32_t table, int32_t tail, const std::vector<int32_t>& pages) {
+  if (tail < 0) refuse(row, "tail", tail, "a page of the pool, since some of the row's pages are on disk");
   bool own = false;
   for (uint32_t p = 0; p < range.pageCount; p++) {
-    const int32_t page = pages[range.firstPage + p];
-    if (own && (page < 0 || page == range.tail))
-      refuse(row, "tail", range.tail, "a page that stands in the row's table once at most, after all pages on disk");
-    own |= page == range.tail;
+    const int32_t page = pages[table + p];
+    if (own && (isOnDisk(page) || page == tail))
+      refuse(row, "tail", tail, "a page that stands in the row's table once at most, after all pages on disk");
+    own |= page == tail;
   }
 }
 
@@ -84,7 +104,11 @@ uint32_t countDevicePages(size_t row, const BatchRange& range, const std::vector
 
 void checkStaging(const Batch& batch, const BatchBounds& bounds) {
   uint64_t places = 0;
-  forStagedPages(batch, bounds.widestWindow, bounds.pageTokens, [&](const StagedPage&) { return ++places != 0; });
+  for (uint32_t g = 0; g < batch.groups && places <= bounds.bufferPages; g++) {
+    places = 0;
+    forStagedPages(batch, g, batch.groups == 1 ? bounds.widestWindow : bounds.groupWindows[g], bounds.pageTokens,
+                   [&](const StagedPage&) { return ++places != 0; });
+  }
   if (places <= bounds.bufferPages) return;
   throw Error(ErrorCode::InvalidArgument, "rows: found " + std::to_string(places) +
                                               " pages to stage for a layer, expected at most the " +
@@ -119,31 +143,37 @@ void listFetched(Batch& batch, const std::vector<int32_t>& comes, const BatchBou
 
 // What is copied are the tokens before the range's first one, so a range at the beginning of its page has none to copy.
 void takeCopies(Batch& batch, const std::vector<int32_t>& copies, const BatchBounds& bounds) {
-  if (copies.size() % kCopyStride != 0)
-    throw Error(ErrorCode::InvalidArgument,
-                "copies: found " + std::to_string(copies.size()) + " integers, expected two a copy");
-  for (size_t c = 0; c < copies.size(); c += kCopyStride) {
-    const std::string name = "copies[" + std::to_string(c / kCopyStride) + "] ";
+  const size_t stride = kCopyStride + batch.groups - 1;
+  if (copies.size() % stride != 0)
+    throw Error(ErrorCode::InvalidArgument, "copies: found " + std::to_string(copies.size()) + " integers, expected " +
+                                                (stride == 2 ? "two" : std::to_string(stride)) + " a copy");
+  for (size_t c = 0; c < copies.size(); c += stride) {
+    const std::string name = "copies[" + std::to_string(c / stride) + "] ";
     const auto refuseCopy = [&](const char* field, int64_t found, const std::string& expected) {
       throw Error(ErrorCode::InvalidArgument,
                   name + field + ": found " + std::to_string(found) + ", expected " + expected);
     };
     if (copies[c] < 0 || static_cast<size_t>(copies[c]) >= batch.ranges.size())
       refuseCopy("range", copies[c], "one of the batch's " + std::to_string(batch.ranges.size()));
-    BatchRange& range = batch.ranges[static_cast<size_t>(copies[c])];
-    const int32_t page = copies[c + 1], entry = batch.pages[range.firstPage + range.firstPosition / bounds.pageTokens],
-                  written = entry < 0 ? range.tail : entry;
+    const size_t r = static_cast<size_t>(copies[c]);
+    const BatchRange& range = batch.ranges[r];
     const auto onDevice = [&](int32_t p) { return static_cast<uint32_t>(p) >= bounds.pages - bounds.devicePages; };
-    if (page < 0 || static_cast<uint32_t>(page) >= bounds.pages || page == written)
-      refuseCopy("page", page, "another page than the range's own, under " + std::to_string(bounds.pages));
-    if (onDevice(page) != onDevice(written))
-      refuseCopy("page", page,
-                 onDevice(written) ? "one on the device, where the range's own is"
-                                   : "one in memory, where the range's own is");
-    if (range.firstPosition % bounds.pageTokens == 0) refuseCopy("range", copies[c], "one that begins within a page");
-    if (range.copyFrom >= 0) refuseCopy("range", copies[c], "each range once");
-    range.copyFrom = page;
-    range.copyTo = written;
+    for (uint32_t g = 0; g < batch.groups; g++) {
+      const int32_t page = copies[c + 1 + g],
+                    entry = batch.pages[range.table(g) + range.firstPosition / bounds.pageTokens],
+                    written = isOnDisk(entry) ? batch.of(r, g).tail : entry;
+      if (page < 0 || static_cast<uint32_t>(page) >= bounds.pages || page == written)
+        refuseCopy("page", page, "another page than the range's own, under " + std::to_string(bounds.pages));
+      if (onDevice(page) != onDevice(written))
+        refuseCopy("page", page,
+                   onDevice(written) ? "one on the device, where the range's own is"
+                                     : "one in memory, where the range's own is");
+      if (range.firstPosition % bounds.pageTokens == 0) refuseCopy("range", copies[c], "one that begins within a page");
+      if (batch.of(r, g).copyFrom >= 0) refuseCopy("range", copies[c], "each range once");
+      GroupPages& pages = g == 0 ? batch.ranges[r] : batch.further[r * (batch.groups - 1) + g - 1];
+      pages.copyFrom = page;
+      pages.copyTo = written;
+    }
     batch.copies = true;
   }
 }
@@ -179,13 +209,16 @@ uint64_t nextSerial() {
 std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::vector<int32_t>& pages,
                                  const std::vector<int32_t>& copies, const std::vector<int32_t>& comes,
                                  const BatchBounds& bounds, const HandleTable<Sequence>& table) {
-  if (rows.empty() || rows.size() % kBatchStride != 0 || rows.size() / kBatchStride > bounds.limits.rowsPerSquare) {
+  const uint32_t groups = bounds.groups();
+  const size_t stride = kBatchStride + groups - 1;
+  if (rows.empty() || rows.size() % stride != 0 || rows.size() / stride > bounds.limits.rowsPerSquare) {
     throw Error(ErrorCode::InvalidArgument, "rows: found " + std::to_string(rows.size()) + " integers, expected " +
-                                                std::to_string(kBatchStride) + " a row and 1 to " +
+                                                std::to_string(stride) + " a row and 1 to " +
                                                 std::to_string(bounds.limits.rowsPerSquare) + " rows");
   }
   for (size_t i = 0; i < pages.size(); i++) {
     if (pages[i] < 0 ? diskPage(pages[i]) < bounds.diskPages : static_cast<uint32_t>(pages[i]) < bounds.pages) continue;
+    if (!bounds.groupWindows.empty() && pages[i] == kGivenBack) continue;
     throw Error(ErrorCode::InvalidArgument,
                 "pages[" + std::to_string(i) + "]: found " + std::to_string(pages[i]) + ", expected a page under " +
                     std::to_string(bounds.pages) +
@@ -193,13 +226,14 @@ std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::ve
   }
   auto batch = std::make_shared<Batch>();
   batch->serial = nextSerial();
-  const size_t count = rows.size() / kBatchStride;
+  batch->groups = groups;
+  const size_t count = rows.size() / stride;
   batch->ranges.reserve(count);
   std::unordered_map<const Sequence*, size_t> seen;
   const uint32_t memoryPages = bounds.pages - bounds.devicePages;
   uint64_t tokens = 0, reached = 0;
   for (size_t r = 0; r < count; r++) {
-    const int32_t* entry = rows.data() + r * kBatchStride;
+    const int32_t* entry = rows.data() + r * stride;
     BatchRange range;
     range.sequence = table.get(checked(r, "handle", entry[0], 0, INT32_MAX));
     if (!seen.emplace(range.sequence.get(), r).second) refuse(r, "handle", entry[0], "each row once");
@@ -208,13 +242,17 @@ std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::ve
     range.tokens = checked(r, "tokens", entry[2], 1, capacity - range.firstPosition);
     range.mode = static_cast<HeadMode>(checked(r, "head mode", entry[3], 0, 2));
     range.firstPage = checked(r, "first page", entry[4], 0, static_cast<int64_t>(pages.size()));
-    range.pageCount = checked(r, "page count", entry[5], 0, static_cast<int64_t>(pages.size() - range.firstPage));
-    if (entry[6] < -1 || entry[6] >= static_cast<int64_t>(memoryPages))
-      refuse(r, "tail", entry[6], "-1, or a page under " + std::to_string(memoryPages));
+    range.pageCount =
+        checked(r, "page count", entry[5], 0, static_cast<int64_t>((pages.size() - range.firstPage) / groups));
+    for (uint32_t g = 0; g < groups; g++) {
+      if (entry[6 + g] < -1 || entry[6 + g] >= static_cast<int64_t>(memoryPages))
+        refuse(r, "tail", entry[6 + g], "-1, or a page under " + std::to_string(memoryPages));
+      if (g > 0) batch->further.push_back({entry[6 + g]});
+    }
     range.tail = entry[6];
-    range.spilled = std::any_of(pages.begin() + range.firstPage, pages.begin() + range.firstPage + range.pageCount,
-                                [](int32_t page) { return page < 0; });
-    if (range.spilled) checkTail(r, range, pages);
+    range.spilled =
+        std::any_of(pages.begin() + range.firstPage, pages.begin() + range.table(groups), isOnDisk);
+    for (uint32_t g = 0; g < groups && range.spilled; g++) checkTail(r, range, range.table(g), entry[6 + g], pages);
     batch->spilled |= range.spilled;
     range.devicePages = countDevicePages(r, range, pages, memoryPages);
     range.firstToken = static_cast<uint32_t>(tokens);
@@ -236,6 +274,7 @@ std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::ve
     batch->ranges.push_back(std::move(range));
   }
   batch->pages = pages;
+  checkGroups(*batch, bounds);
   checkOwnership(*batch, bounds.pageTokens);
   takeCopies(*batch, copies, bounds);
   checkStaging(*batch, bounds);

@@ -1,5 +1,6 @@
 // Batches of what JavaScript hands over: checked, so that tasks can compute them safely.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -25,11 +26,15 @@ struct BatchBounds {
   uint32_t cacheBufferPages = 0;
   std::vector<uint32_t> windows = {};
   bool sharesAttention = false;  // GpuOptions
+  // Of each group of layers the widest window (0: none), where pages may be given back. Empty: one group, and none is.
+  std::vector<uint32_t> groupWindows = {};
+
+  uint32_t groups() const { return std::max<size_t>(1, groupWindows.size()); }
 };
 
-// Seven integers a sequence (src/bindings/Addon.ts, BATCH_STRIDE).
+// Seven integers a sequence (src/bindings/Addon.ts, BATCH_STRIDE); after them the tails of the further groups.
 constexpr size_t kBatchStride = 7;
-// Two integers a copy: index of the range, page that is copied.
+// Two integers a copy: index of the range, page that is copied; after them those of the further groups.
 constexpr size_t kCopyStride = 2;
 
 // Throws Error(InvalidArgument), naming the sequence and the number at fault, for whatever the tasks could not compute
@@ -40,6 +45,8 @@ constexpr size_t kCopyStride = 2;
 // range's first position is written, its page becomes a copy of another one, both in memory or both on a device. Of a
 // page on disk what is begun is the tail. `comes`, one integer a sequence, where the processor and a device share
 // attention: how many of its pages, from the first, the device attends to. Empty: all of them.
+// Where layers are in several groups, a sequence's table is one a group, of as many pages, one after the other; pages
+// wholly outside of the group's window may be kGivenBack.
 std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::vector<int32_t>& pages,
                                  const std::vector<int32_t>& copies, const std::vector<int32_t>& comes,
                                  const BatchBounds& bounds, const HandleTable<Sequence>& table);

@@ -92,8 +92,13 @@ export interface RuntimeOptions {
     readonly type: 'f32' | 'f16' | 'q8' | 'q4';
     /** Tokens a page holds, of one layer: 16, 32, 64, 128 or 256. */
     readonly pageTokens: number;
-    /** Pages a layer. Page ids are 0 to pages - 1, and page i of every layer belongs to the same row. */
+    /** Pages a layer. Page ids are 0 to pages - 1, and page i of every layer of a group belongs to the same row. */
     readonly pages: number;
+    /**
+     * Of each layer, the group whose page tables it has: groups counted from 0, without a gap. A page is as wide as the
+     * widest group has layers. Default: all layers are one group. Not beside a GPU.
+     */
+    readonly groups?: readonly number[];
   };
   /**
    * Top-k sparse attention (FlexGen, section 4.2): each generated or scored token takes the values of this share of the
@@ -249,7 +254,9 @@ export const HEAD_MODES = {
  * Integers per row in the `rows` array of `createBatch`: row handle, first position, tokens, head mode, first page
  * (index into `pages`), page count, tail. An entry of `pages` from 0 up is a page in memory; -1 - d is page d on disk.
  * A row with any page on disk names a page in memory as its tail (-1: none): tokens of a page on disk stand there until
- * the page is complete. The tail may itself be in the row's table, after all pages on disk.
+ * the page is complete. The tail may itself be in the row's table, after all pages on disk. Where layers are in several
+ * groups (`cache.groups`), a row has a table a group, one after the other and of `page count` pages each, and the tails
+ * of the further groups follow its seven integers. A page that no layer of its group sees any more may be -2^31.
  */
 export const BATCH_STRIDE = 7;
 
@@ -320,7 +327,8 @@ export interface NativeRuntime {
 
   /**
    * The rows and token ranges of one (pass, slot), shared by the tasks of all its layers. See BATCH_STRIDE. Freed with
-   * `freeBatch`; running tasks keep it alive. `copies`, two integers each: index of a range, and a page in memory. In
+   * `freeBatch`; running tasks keep it alive. `copies`, two integers each: index of a range, and a page in memory (and
+   * one for each further group of layers). In
    * each layer the page that the range's first position stands in begins as a copy of that one; the row's tail, where
    * that page is on disk. `comes`, with `gpu.sharesAttention`, an integer a row: how many of its pages, from the first,
    * the GPU attends to; those that are there count. Empty: all of them.

@@ -17,7 +17,7 @@ import {
 import { zigZagBlock } from '../../src/api/schedules.js';
 import { recordsOfTrace, validatePath } from '../../src/api/testing.js';
 import { fetchedPages } from '../../src/engine/memory/fetchedPages.js';
-import { placePages } from '../../src/engine/memory/PagePlacement.js';
+import { placePages } from '../../src/engine/memory/placePages.js';
 import type { RowLimit } from '../../src/engine/memory/PagePool.js';
 import { poolOf, type Opened } from '../../src/engine/open/Opened.js';
 import type { PathMove } from '../../src/engine/schedules/PathRecord.js';

@@ -15,7 +15,7 @@ import {
 } from '../../src/engine/memory/movement.js';
 import { pagedMovement } from '../../src/engine/memory/pagedMovement.js';
 import { PagePool } from '../../src/engine/memory/PagePool.js';
-import { placePages } from '../../src/engine/memory/PagePlacement.js';
+import { placePages } from '../../src/engine/memory/placePages.js';
 import { diagonalBlock } from '../../src/engine/schedules/blockSchedules.js';
 import type { Schedule } from '../../src/engine/schedules/Schedule.js';
 import type { Grid } from '../../src/engine/grid/Square.js';

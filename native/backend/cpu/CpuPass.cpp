@@ -158,6 +158,7 @@ void CpuPass::finishHeads(size_t layer, float* keys, float* values) const {
   const float* table = rotary && !measuring
                            ? activations.rotary + spec.layerSpecs[layer].rotaryTable * tokens() * spec.rotaryDims
                            : nullptr;
+  const uint32_t group = cache.groups().groupOf(layer);
   const auto rotate = spec.rotaryStyle == RotaryStyle::Pairs ? kernels.rotatePairs : kernels.rotateHalves;
   forRows(tokens(), spec.queryWidth() + 2 * size_t(spec.keyWidth()), [&](size_t t, unsigned) {
     const auto prepare = [&](float* heads, size_t count, const float* weight) {
@@ -174,7 +175,7 @@ void CpuPass::finishHeads(size_t layer, float* keys, float* values) const {
     if (batch.spilled) return;  // pages may be on their way from the disk: attention stores them
     const BatchToken& token = batch.tokens[t];
     const uint32_t pageTokens = cache.layout().pageTokens;
-    const int32_t page = batch.pages[batch.ranges[token.range].firstPage + token.position / pageTokens];
+    const int32_t page = batch.pages[batch.ranges[token.range].table(group) + token.position / pageTokens];
     cacheStore(compute.kernels, cache.layout(), cache.page(layer, static_cast<size_t>(page)),
                token.position % pageTokens, key, values + t * spec.keyWidth());
   });

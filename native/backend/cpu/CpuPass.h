@@ -75,6 +75,8 @@ using OfToken = std::function<bool(const BatchToken&)>;
 // Pages in memory that go on from what another sequence has computed begin as copies of that one's, before the first
 // token of the sequence's own is stored there. copies: of which of these tokens.
 void copyPages(const CpuPass& pass, size_t layer, const OfToken& copies = {});
+// Leaves in Batch::pagePointers where the pages of the layer's group are that are in memory; null for others.
+void pointToPages(const CpuPass& pass, size_t layer);
 // For a batch with pages on disk, first: new keys and values from the activations into the pages, in the pool, the
 // staging buffer and the tails. Leaves the pages' places in Batch::pagePointers. stores: of which tokens. Throws
 // Error(InvalidArgument) unless this batch and layer were projected last.

@@ -15,8 +15,8 @@ void CpuPass::attend(size_t layer) const {
     copyPages(*this, layer);
     placePages(*this, layer);
   } else
-    for (size_t i = 0; i < batch.pages.size(); i++)
-      batch.pagePointers[i] = cache.page(layer, static_cast<size_t>(batch.pages[i]));
+    pointToPages(*this, layer);
+  const uint32_t group = cache.groups().groupOf(layer);
   for (size_t r = 0; r < batch.ranges.size(); r++) {
     const BatchRange& range = batch.ranges[batch.alike[r]];
     float* queries = activations.queries + size_t(range.firstToken) * spec.queryWidth();
@@ -24,7 +24,7 @@ void CpuPass::attend(size_t layer) const {
                               queries,
                               range.firstPosition,
                               range.tokens,
-                              batch.pagePointers.data() + range.firstPage,
+                              batch.pagePointers.data() + range.table(group),
                               range.sequence->promptTokens};
   }
   const AttentionShape shape = attentionShape(spec, layer, weights.layer(layer).sinks, keepKeys);

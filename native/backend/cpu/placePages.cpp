@@ -6,6 +6,18 @@
 
 namespace spillway {
 
+void pointToPages(const CpuPass& pass, size_t layer) {
+  const Batch& batch = pass.batch;
+  const uint32_t group = pass.cache.groups().groupOf(layer);
+  for (const BatchRange& range : batch.ranges) {
+    const uint32_t table = range.table(group);
+    for (uint32_t i = table; i < table + range.pageCount; i++) {
+      const bool here = batch.pages[i] >= 0 && static_cast<uint32_t>(batch.pages[i]) < pass.cache.pages();
+      batch.pagePointers[i] = here ? pass.cache.page(layer, static_cast<size_t>(batch.pages[i])) : nullptr;
+    }
+  }
+}
+
 namespace {
 
 // Where a range's pages are during this layer: in the pool, in the staging buffer, in the sequence's tail; null for
@@ -13,17 +25,17 @@ namespace {
 void findPages(const CpuPass& pass, size_t layer) {
   const Batch& batch = pass.batch;
   const uint32_t pageTokens = pass.cache.layout().pageTokens;
-  for (size_t i = 0; i < batch.pages.size(); i++) {
-    const bool here = batch.pages[i] >= 0 && static_cast<uint32_t>(batch.pages[i]) < pass.cache.pages();
-    batch.pagePointers[i] = here ? pass.cache.page(layer, static_cast<size_t>(batch.pages[i])) : nullptr;
-  }
-  for (const BatchRange& range : batch.ranges) {
+  const uint32_t group = pass.cache.groups().groupOf(layer);
+  pointToPages(pass, layer);
+  for (size_t r = 0; r < batch.ranges.size(); r++) {
+    const BatchRange& range = batch.ranges[r];
     const uint32_t end = range.firstPosition + range.tokens;
     if (!range.spilled || end % pageTokens == 0) continue;
-    const uint32_t last = range.firstPage + end / pageTokens;
-    if (batch.pages[last] < 0) batch.pagePointers[last] = pass.cache.page(layer, static_cast<size_t>(range.tail));
+    const uint32_t last = range.table(group) + end / pageTokens;
+    if (isOnDisk(batch.pages[last]))
+      batch.pagePointers[last] = pass.cache.page(layer, static_cast<size_t>(batch.of(r, group).tail));
   }
-  forStagedPages(batch, pass.spec.layerSpecs[layer].window, pageTokens, [&](const StagedPage& page) {
+  forStagedPages(batch, group, pass.spec.layerSpecs[layer].window, pageTokens, [&](const StagedPage& page) {
     batch.pagePointers[page.entry] = pass.staged + page.place * pass.stagedBytes;
     return true;
   });
@@ -34,16 +46,17 @@ void findPages(const CpuPass& pass, size_t layer) {
 void takeTails(const CpuPass& pass, size_t layer, const OfToken& stores) {
   const Batch& batch = pass.batch;
   const size_t bytes = pass.cache.pageBytes();
+  const uint32_t group = pass.cache.groups().groupOf(layer);
   pass.forRows(batch.ranges.size(), bytes / sizeof(float), [&](size_t r, unsigned) {
     const BatchRange& range = batch.ranges[r];
     const uint32_t pageTokens = pass.cache.layout().pageTokens;
     const uint32_t current = range.firstPosition / pageTokens;
-    const uint32_t entry = range.firstPage + current;
+    const uint32_t entry = range.table(group) + current;
     const bool completed = (range.firstPosition + range.tokens) / pageTokens > current;
-    if (!completed || range.firstPosition % pageTokens == 0 || batch.pages[entry] >= 0) return;
+    if (!completed || range.firstPosition % pageTokens == 0 || !isOnDisk(batch.pages[entry])) return;
     if (stores && !stores({static_cast<uint32_t>(r), range.firstPosition})) return;
     std::memcpy(const_cast<uint8_t*>(batch.pagePointers[entry]),
-                pass.cache.page(layer, static_cast<size_t>(range.tail)), bytes);
+                pass.cache.page(layer, static_cast<size_t>(batch.of(r, group).tail)), bytes);
   });
 }
 
@@ -56,10 +69,11 @@ void placePages(const CpuPass& pass, size_t layer, const OfToken& stores) {
   takeTails(pass, layer, stores);
   const uint32_t pageTokens = pass.cache.layout().pageTokens;
   const size_t width = pass.spec.keyWidth();
+  const uint32_t group = pass.cache.groups().groupOf(layer);
   pass.forRows(pass.tokens(), 2 * width, [&](size_t t, unsigned) {
     const BatchToken& token = pass.batch.tokens[t];
     const uint8_t* page =
-        pass.batch.pagePointers[pass.batch.ranges[token.range].firstPage + token.position / pageTokens];
+        pass.batch.pagePointers[pass.batch.ranges[token.range].table(group) + token.position / pageTokens];
     if (page == nullptr || (stores && !stores(token))) return;  // on a device, or by it
     cacheStore(pass.compute.kernels, pass.cache.layout(), const_cast<uint8_t*>(page), token.position % pageTokens,
                activations.keys + t * width, activations.values + t * width);

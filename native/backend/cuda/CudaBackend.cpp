@@ -85,7 +85,7 @@ CudaBackend::CudaBackend(const BackendParts& parts)
       hostWeights_(spec_, parts.options.bindings, parts.options.files, keptLayerBytes(parts.options)),
       weights_(checked(parts).weights, hostWeights_),
       pageBytes_(parts.hostPages.pageBytes()),
-      cacheBytes_(CacheMemory(parts.hostPages.layout(), spec_.layers, parts.options.gpu->pages).bytes()),
+      cacheBytes_(CacheMemory(parts.hostPages.layout(), CacheGroups(spec_.layers), parts.options.gpu->pages).bytes()),
       constantBytes_(Scratch::aligned(parts.options.limits.tokensPerSquare * sizeof(uint32_t)) +
                      Scratch::aligned(spec_.alibiSlopes.size() * sizeof(float))),
       fetcher_(*parts.options.gpu, parts.hostPages, hostPages_) {

@@ -1,3 +1,4 @@
+import { groupRules } from '../memory/cacheGroups.js';
 import { loadAddon } from '../../bindings/loadAddon.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { RunStats } from '../../RunStats.js';
@@ -179,8 +180,9 @@ export class RunForecast {
 
   private get cache(): CachePages {
     const {
-      cache: { pages, pageTokens, disk },
+      cache: { pages, pageTokens, disk, groups },
       gpu,
+      grid,
     } = this.opened;
     return {
       pages,
@@ -190,6 +192,7 @@ export class RunForecast {
         gpuShare: gpu?.cacheShare,
         diskShare: disk.share,
         mostDiskPages: disk.mostPerRow,
+        ...groupRules(groups, grid),
       },
     };
   }

@@ -1,5 +1,5 @@
 import { pageSweepsOf } from '../memory/AdmissionPace.js';
-import { placePages, type CacheRules } from '../memory/PagePlacement.js';
+import { placePages, type CacheRules } from '../memory/placePages.js';
 import type { PlacementShares } from '../../plan/Placement.js';
 import type { PlanRequest } from '../../plan/PlanRequest.js';
 import { refillsAtOnce, type BlockChoice, type Policy } from '../../plan/Policy.js';
@@ -40,7 +40,7 @@ export function rowsInMemory(
     sharedPrefixTokens = 0,
   }: Pick<Workload, 'promptTokens' | 'newTokens' | 'sharedPrefixTokens'>,
 ): number {
-  const { gpu, memory } = placePages(promptTokens + newTokens, rules).pages;
+  const { gpu, memory } = placePages(promptTokens + newTokens, rules, promptTokens).pages;
   const shared = gpuPages > 0 ? 0 : Math.floor(sharedPrefixTokens / rules.pageTokens);
   const rows = Math.min(
     memory > 0 ? (pages - shared) / Math.max(1, memory - shared) : Infinity,
@@ -67,8 +67,15 @@ export function admittedPerSweep(
   const positions = prompt + newTokens - 1;
   return (
     Math.max(1, pages - shared) /
-    pageSweepsOf({ promptTokens: prompt, positions }, placePages(positions, rules), rules.pageTokens).memory
+    pageSweepsOf({ promptTokens: prompt, positions }, placePages(positions, rules, prompt), rules.pageTokens).memory
   );
+}
+
+/** As many pages for rows that keep all of theirs in every layer, which is what the model counts. Pure. */
+function pagesOfAllLayers({ pages, rules }: CachePages, { promptTokens, newTokens }: Workload): number {
+  const positions = promptTokens + newTokens;
+  const held = placePages(positions, rules, promptTokens).pages.memory;
+  return Math.floor((pages * placePages(positions, { ...rules, groups: undefined }).pages.memory) / held);
 }
 
 /**
@@ -112,7 +119,7 @@ export function predictRun(
   };
   const asItCame = {
     ...workload,
-    cachePages: shared?.pages,
+    cachePages: shared && pagesOfAllLayers(shared, workload),
     ...(paced && { admittedPerSweep: admittedPerSweep(shared, workload) }),
   };
   return { ...predict({ ...request, workload: asItCame }, policy), workload };

@@ -34,6 +34,8 @@ export class HeldRows<Row extends HeldRow> {
   private readonly rows = new Map<RowId, Row>();
   /** How often each batch is under way: its squares, and where it has set out for other engines. */
   private readonly underWay = new Map<Batch, number>();
+  /** Those that have been through all layers. */
+  private readonly computed = new Set<Batch>();
 
   constructor(
     { pool, steady, sharePrefixes = false }: HeldRowsSetup,
@@ -97,6 +99,7 @@ export class HeldRows<Row extends HeldRow> {
     else {
       this.underWay.delete(batch);
       this.use(batch, -1);
+      if (this.computed.delete(batch)) this.left(batch);
     }
     return times === 0;
   }
@@ -109,8 +112,11 @@ export class HeldRows<Row extends HeldRow> {
   /**
    * A batch has been through all layers for which the run answers: what its rows begin as a copy of has been copied.
    */
-  through({ rows }: Batch): void {
-    for (const { row } of rows) this.rows.get(row)?.pages.copied();
+  through(batch: Batch): void {
+    for (const { row } of batch.rows) this.rows.get(row)?.pages.copied();
+    // What it leaves on a disk may still be on its way.
+    if (this.underWay.has(batch)) this.computed.add(batch);
+    else this.left(batch);
   }
 
   releaseIfUnused(row: RowId): void {
@@ -127,7 +133,11 @@ export class HeldRows<Row extends HeldRow> {
     this.pages.close();
   }
 
-  private use({ rows }: Batch, times: number): void {
+  private left({ rows }: Batch): void {
+    for (const { row, firstPosition } of rows) this.rows.get(row)?.pages.left(firstPosition);
+  }
+
+  private use({ rows }: Batch, times: 1 | -1): void {
     for (const { row } of rows) {
       const held = this.rows.get(row);
       if (held) held.uses += times;

@@ -27,6 +27,8 @@ export interface NativeDeviceSetup {
   /** Buffers for the pages of a batch in a layer; 0 where none of them move. */
   readonly cacheBuffers: number;
   readonly pageTokens: number;
+  /** Groups of layers, each with a page table of a row. Default 1. */
+  readonly groups?: number | undefined;
   readonly fetch?: CacheMoves['fetch'];
   /** Number of the first layer that the runtime has; tasks name layers by their numbers in the model. Default 0. */
   readonly firstLayer?: number;

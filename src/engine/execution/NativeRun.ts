@@ -42,6 +42,8 @@ type MovedPages = StagedPages & Partial<Pick<FetchedPages, 'groups'>>;
 /** Which pages of the cache move. */
 export interface CacheMoves {
   readonly pageTokens: number;
+  /** Groups of layers, each with a page table. Default 1. */
+  readonly groups?: number | undefined;
   /** Where pages in memory and on disk come to a GPU. Default: the disk's move. */
   readonly fetch?: Omit<FetchRules, 'pageTokens'> | undefined;
 }
@@ -168,18 +170,23 @@ export class NativeRun {
     const pages: number[] = [];
     const copies: number[] = [];
     const comes: number[] = [];
-    const table = new Int32Array(rows.length * BATCH_STRIDE);
+    const { pageTokens, groups = 1 } = this.cache;
+    const stride = BATCH_STRIDE + groups - 1;
+    const table = new Int32Array(rows.length * stride);
     rows.forEach(({ firstPosition, tokens, head }, index) => {
       const native = natives[index];
       if (!native) return;
-      const { entries, tail, copy, attendedPages } = native.pages;
+      const { entries, tail, further, copy, attendedPages } = native.pages;
       if (attendedPages !== undefined) comes.push(Math.min(attendedPages, entries.length));
-      if (copy?.position === firstPosition) copies.push(index, copy.from);
-      table.set(
-        [native.handle, firstPosition, tokens, HEAD_MODES[head], pages.length, entries.length, tail],
-        index * BATCH_STRIDE,
-      );
-      pages.push(...entries);
+      if (copy?.position === firstPosition) copies.push(index, copy.from, ...(copy.further ?? []));
+      // Groups take their pages at different times: of each those that the batch reaches.
+      const reached = further ? Math.ceil((firstPosition + tokens) / pageTokens) : entries.length;
+      table.set([native.handle, firstPosition, tokens, HEAD_MODES[head], pages.length, reached, tail], index * stride);
+      pages.push(...(further ? entries.slice(0, reached) : entries));
+      further?.forEach((group, at) => {
+        table[index * stride + BATCH_STRIDE + at] = group.tail;
+        pages.push(...group.entries.slice(0, reached));
+      });
     });
     const handle = nativeCall(() =>
       this.runtime.createBatch(table, Int32Array.from(pages), Int32Array.from(copies), Int32Array.from(comes)),

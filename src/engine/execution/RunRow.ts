@@ -20,6 +20,8 @@ export interface RunRow<Result> {
    * samples, none of one that is scored.
    */
   readonly sharedTokens?: number;
+  /** Rows will go on after its prompt: all of that is kept for them. Default false. */
+  readonly goesOn?: boolean;
   /** How many of them belong to a row that it goes on behind: they have been counted. Default 0. */
   readonly countedTokens?: number;
   /** Told when the row gets its place. */

@@ -99,10 +99,11 @@ export class Sweeps<Result> {
         continue;
       }
       if (live.pages.paused) continue;
+      const end = Math.min(live.known.end, live.pages.next + live.pages.mostTokens);
       admission ??= rows.pages.admission(0);
-      if (!admission.hasten(live.pages, live.known.end)) continue;
+      if (!admission.hasten(live.pages, end)) continue;
       window.path.knows(row, live.known);
-      ahead.set(row, live.known.end - (live.begin?.firstPosition ?? 0));
+      ahead.set(row, end - (live.begin?.firstPosition ?? 0));
     }
     return ahead;
   }

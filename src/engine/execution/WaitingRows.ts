@@ -52,7 +52,7 @@ export class WaitingRows<Result> {
     const most = device.sharesPromptsOnly === true ? Math.min(sharedTokens, promptTokens) : sharedTokens;
     const prompt = most < tokens.length ? tokens.slice(0, most) : tokens;
     const kind = device.promptKind?.(promptTokens);
-    const path = shares && call.sharePrefixes ? this.pages.expect(lengthsOf(row), prompt, kind) : undefined;
+    const path = shares && call.sharePrefixes ? this.pages.expect(lengthsOf(row), prompt, kind, row.goesOn) : undefined;
     const waiting = { row, call, path, since: of.admitted };
     of.rows.set(row, waiting);
     if (path) this.byPath.set(path, waiting);

@@ -5,7 +5,8 @@ import { NO_PAGES, plus, within, type PageTier, type PageCounts } from '../grid/
 import type { PrefixPath } from './PrefixNode.js';
 import { NOTHING_BESIDE, type PagesBeside, type PrefixMatch, type PrefixTree } from './PrefixTree.js';
 import { RowPages, type PageLists } from './RowPages.js';
-import { placePages, type CacheRules, type PagePlacement, type RowLengths } from './PagePlacement.js';
+import type { PagePlacement, RowLengths } from './PagePlacement.js';
+import { placePages, type CacheRules } from './placePages.js';
 
 /** What a run's schedule promises about its sweeps. */
 export interface SteadySweeps extends SweepRules {
@@ -107,7 +108,11 @@ export class Admission {
     const pages =
       sharing(whole, source, tokens) ??
       (source && sharing(whole, undefined)) ??
-      (path.placement.pages.disk > 0 && this.setup.run.rows.size === 0 ? sharing(0, undefined) : undefined);
+      (path.placement.pages.disk > 0 && this.setup.run.rows.size === 0 ? sharing(0, undefined) : undefined) ??
+      // Nor do pages that are kept whole for others alone.
+      (path.placement.wholePages < path.placement.length && this.setup.run.rows.size === 0
+        ? this.take(row, lengths, priority)
+        : undefined);
     if (pages) tree.leave(path);
     return pages;
   }
@@ -187,6 +192,7 @@ export class Admission {
         placement: placement.behind(sharedPages),
         next: tokens,
         sharedPages,
+        inPrompt: true,
       },
       this.pageTokens,
     );
@@ -209,7 +215,7 @@ export class Admission {
     const overtakes = this.overtakes(priority);
     const prefix = taken && {
       tree: taken.tree,
-      nodes: taken.tree.pagesOf(taken.path, lengths.promptTokens),
+      nodes: taken.tree.pagesOf(taken.path, Math.min(lengths.promptTokens, placement.wholePages * this.pageTokens)),
       match: taken.match,
     };
     const pages: RowPages = new RowPages(
@@ -224,6 +230,7 @@ export class Admission {
         onRelease();
       },
       prefix,
+      onRelease,
     );
     pages.priority = priority;
     rows.add(pages);
@@ -237,8 +244,10 @@ export class Admission {
 
   private needs(lengths: RowLengths, taken?: Taken): Needs {
     const { pages = 0, tokens = 0 } = taken?.match ?? {};
-    const placement = (taken?.placement ?? placePages(lengths.positions, this.setup.rules)).behind(pages);
-    const own = ownPart({ lengths, placement, next: tokens, sharedPages: pages }, this.pageTokens);
+    const placement = (taken?.placement ?? placePages(lengths.positions, this.setup.rules, lengths.promptTokens))
+      .keeping(taken ? Math.ceil(taken.tree.commonTokens(taken.path) / this.pageTokens) : 0)
+      .behind(pages);
+    const own = ownPart({ lengths, placement, next: tokens, sharedPages: pages, inPrompt: true }, this.pageTokens);
     return { placement, own, beside: taken ? taken.tree.beside(taken.path, taken.match) : NOTHING_BESIDE };
   }
 
@@ -308,7 +317,13 @@ interface OwnPart extends GrowingRow {
  * `shift` on. Pure.
  */
 function ownPart(
-  { lengths, placement, next, sharedPages }: Pick<RowPages, 'lengths' | 'placement' | 'next' | 'sharedPages'>,
+  {
+    lengths,
+    placement,
+    next,
+    sharedPages,
+    inPrompt,
+  }: Pick<RowPages, 'lengths' | 'placement' | 'next' | 'sharedPages' | 'inPrompt'>,
   pageTokens: number,
 ): OwnPart {
   const shift = sharedPages * pageTokens;
@@ -317,6 +332,7 @@ function ownPart(
     positions: lengths.positions - shift,
     placement: placement.without(sharedPages),
     next: Math.max(0, next - shift),
+    inPrompt,
     shift,
   };
 }

@@ -53,7 +53,8 @@ export function pageSweepsOf(
   pageTokens: number,
 ): PageCounts {
   const first = placement.held(Math.max(1, Math.ceil(Math.min(promptTokens, positions) / pageTokens)));
+  const last = placement.held(placement.length);
   const decoded = Math.max(0, positions - promptTokens);
-  const uses = (tier: PageTier): number => pageSweeps(first[tier], placement.pages[tier], decoded);
+  const uses = (tier: PageTier): number => pageSweeps(first[tier], last[tier], decoded);
   return { gpu: uses('gpu'), memory: uses('memory'), disk: uses('disk') };
 }

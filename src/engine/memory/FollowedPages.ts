@@ -7,6 +7,7 @@ const NUMBER = 'the number of a page that rows share';
 
 /** A page that the engine that decides has given a number, or is about to. */
 interface FollowedPage extends SharedPage {
+  further: number[];
   readonly start: number;
   /** Rows that are open and have it in their tables. */
   open: number;
@@ -68,6 +69,7 @@ export class FollowedPages implements PrefixPages {
         start: first,
         end,
         page: undefined,
+        further: [],
         writer: undefined,
         holders: 0,
         readers: 0,
@@ -114,10 +116,10 @@ export class FollowedPages implements PrefixPages {
     this.numbered.clear();
   }
 
-  hold(node: FollowedPage, page?: number, writer?: PageWriter): void {
+  hold(node: FollowedPage, pages?: readonly number[], writer?: PageWriter): void {
     this.use(node, 1, 0);
-    if (page === undefined) return;
-    node.page = page;
+    if (pages === undefined) return;
+    [node.page, ...node.further] = pages;
     node.writer = writer;
   }
 
@@ -159,8 +161,9 @@ export class FollowedPages implements PrefixPages {
 
   private giveIfUnused(node: FollowedPage): void {
     if (node.page === undefined || node.numbered || isUsed(node)) return;
-    this.give(node.page);
+    for (const page of [node.page, ...node.further]) this.give(page);
     node.page = undefined;
+    node.further = [];
   }
 }
 

@@ -1,4 +1,4 @@
-import { NO_PAGES, PAGE_TIERS, plus, total, type PageTier, type PageCounts } from '../grid/pageCounts.js';
+import { NO_PAGES, PAGE_TIERS, plus, type PageTier, type PageCounts } from '../grid/pageCounts.js';
 import type { PagePlacement, RowLengths } from './PagePlacement.js';
 
 /** A row as the forecast sees it. */
@@ -6,6 +6,8 @@ export interface GrowingRow extends RowLengths {
   readonly placement: PagePlacement;
   /** The first position that is not computed yet, nor about to be. */
   readonly next: number;
+  /** Some of its prompt is under way, or to come: it holds what a prompt holds. Default: only while some is to come. */
+  readonly inPrompt?: boolean | undefined;
 }
 
 /** `endsFrom`: where it is at least, as far as its end goes. Default: `next`. */
@@ -103,7 +105,10 @@ export class GrowthForecast {
     return most;
   }
 
-  private count({ promptTokens, positions, placement, next, endsFrom = next }: CountedRow, sign: 1 | -1): void {
+  private count(
+    { promptTokens, positions, placement, next, endsFrom = next, inPrompt }: CountedRow,
+    sign: 1 | -1,
+  ): void {
     const { tokensPerSquare, rowsPerSlot } = this.sweeps;
     const remaining = Math.max(0, Math.min(promptTokens, positions) - next);
     // Sweeps until the prompt is computed, at best and at worst; for a row that decodes, minus what it has decoded.
@@ -119,7 +124,13 @@ export class GrowthForecast {
     let begun = Math.ceil(Math.max(next, Math.min(promptTokens, positions), 1) / this.pageTokens);
     let held = placement.held(begun);
     this.change(0, held, sign);
-    const pages = total(placement.pages);
+    if (remaining > 0 || inPrompt === true) {
+      // Beside that, until the prompt has been through.
+      const more = plus(placement.held(begun, true), held, -1);
+      this.change(0, more, sign);
+      this.change(Math.min(end, Math.max(0, latest) + 1), plus(NO_PAGES, more, -1), sign);
+    }
+    const pages = placement.length;
     for (; begun < pages; begun++) {
       // Position p is computed in sweep (earliest + p - promptTokens + 1), counted from 1.
       const sweep = earliest + begun * this.pageTokens - promptTokens;

@@ -1,6 +1,7 @@
 import { Subject, type Observable } from 'rxjs';
 import { Admission, type OpenRun, type SteadySweeps } from './Admission.js';
 import { AdmissionPace } from './AdmissionPace.js';
+import { ALL_POSITIONS, type CacheLaw } from './CacheLaw.js';
 import { FollowedPages } from './FollowedPages.js';
 import { REASONS } from './IdlePages.js';
 import { least, NO_PAGES, plus, within, type PageCounts } from '../grid/pageCounts.js';
@@ -8,7 +9,8 @@ import { PageList } from './PageList.js';
 import type { PrefixPath, SharedTier } from './PrefixNode.js';
 import { PrefixTree, type TreeCensus } from './PrefixTree.js';
 import { RowPages, type PageLists, type RowPrefix } from './RowPages.js';
-import { longestRow, placePages, type CacheRules, type RowLengths } from './PagePlacement.js';
+import type { RowLengths } from './PagePlacement.js';
+import { longestRow, placePages, type CacheRules } from './placePages.js';
 import type { RowId } from '../grid/Square.js';
 
 export type { Admission, SteadySweeps };
@@ -36,6 +38,10 @@ export interface RowLimit {
   readonly by: 'pages' | 'buffers';
 }
 
+/** What the layers keep of rows, group by group. */
+export type PoolGroups = Pick<CacheRules, 'promptTokensUnderWay'> & { readonly groups: readonly CacheLaw[] };
+
+const ONE_GROUP: PoolGroups = { groups: [ALL_POSITIONS] };
 const NO_DISK: DiskCache = { pages: 0, share: 0, mostPerRow: 0 };
 const NO_GPU: GpuCache = { pages: 0, share: 0 };
 
@@ -45,8 +51,9 @@ export interface RunPages {
    * A row waits, with this prompt: what it has in common with others is kept for it. Undefined where rows share
    * nothing.
    * @param kind what else its results depend on; only rows of one kind share. Default: they depend on nothing else
+   * @param goesOn rows are expected to go on after its prompt. Default false
    */
-  expect(lengths: RowLengths, prompt: readonly number[], kind?: string): PrefixPath | undefined;
+  expect(lengths: RowLengths, prompt: readonly number[], kind?: string, goesOn?: boolean): PrefixPath | undefined;
   /** The row will not come. */
   forget(path: PrefixPath): void;
   /**
@@ -83,7 +90,7 @@ export class PagePool {
   private readonly lists: PageLists;
   private readonly releases = new Subject<void>();
   private readonly runs = new Map<RunPages, OpenRun>();
-  private rules: CacheRules;
+  private rules: CacheRules & PoolGroups;
   private readonly capacities: PageCounts;
   /** Of engines that have to hold the same rows. */
   private readonly limits = new Set<{ readonly pages: PageCounts; readonly mostElsewherePages: number }>();
@@ -96,6 +103,7 @@ export class PagePool {
     readonly pageTokens: number,
     readonly disk: DiskCache = NO_DISK,
     readonly gpu: GpuCache = NO_GPU,
+    groups: PoolGroups = ONE_GROUP,
   ) {
     this.size = this.capacities = { gpu: gpu.pages, memory: capacity, disk: disk.pages };
     this.lists = {
@@ -110,6 +118,7 @@ export class PagePool {
       mostDiskPages: disk.mostPerRow,
       mostFetchedPages: gpu.mostFetched,
       attendedShare: gpu.attendedShare,
+      ...groups,
     };
   }
 
@@ -187,6 +196,7 @@ export class PagePool {
             onFree(page);
           },
           () => this.size,
+          this.rules.groups.length,
         )
       : undefined;
     const onRelease = (): void => {
@@ -199,14 +209,15 @@ export class PagePool {
     const pace = new AdmissionPace(this.size, this.pageTokens);
     const open = { rows, tree };
     const run: RunPages = {
-      expect: (lengths, prompt, kind) => tree?.enter(prompt, placePages(lengths.positions, this.rules), kind),
+      expect: (lengths, prompt, kind, goesOn) =>
+        tree?.enter(prompt, placePages(lengths.positions, this.rules, lengths.promptTokens), kind, goesOn),
       forget: (path) => tree?.leave(path),
       inTurn: () => tree?.inTurn() ?? [],
       followed,
       take: (row, lengths, prefix) => {
-        const placement = placePages(lengths.positions, this.rules);
+        const placement = placePages(lengths.positions, this.rules, lengths.promptTokens);
         const begun = Math.max(1, Math.ceil(Math.min(lengths.promptTokens, lengths.positions) / this.pageTokens));
-        const own = plus(placement.held(begun), { ...NO_PAGES, memory: prefix?.match.pages ?? 0 }, -1);
+        const own = plus(placement.held(begun, true), { ...NO_PAGES, memory: prefix?.match.pages ?? 0 }, -1);
         if (!this.has(own)) return undefined;
         const pages: RowPages = new RowPages(
           row,
@@ -219,6 +230,7 @@ export class PagePool {
             onRelease();
           },
           prefix,
+          onRelease,
         );
         rows.add(pages);
         return pages;

@@ -11,6 +11,8 @@ export interface PrefixPath {
   readonly tokens: readonly number[];
   /** Where the row's pages are if it shares none. */
   readonly placement: PagePlacement;
+  /** Rows are expected to go on after its prompt. */
+  readonly goesOn: boolean;
   /** Where its prompt ends. */
   readonly leaf: PrefixNode;
   /**
@@ -31,6 +33,7 @@ export interface PrefixPath {
  */
 export class PrefixNode implements SharedPage {
   page: number | undefined;
+  further: number[] = [];
   writer: PageWriter | undefined;
   holders = 0;
   readers = 0;

@@ -1,5 +1,5 @@
 import { IdlePages, REASONS, type Reason } from './IdlePages.js';
-import { NO_PAGES, type PageCounts } from '../grid/pageCounts.js';
+import { NO_PAGES, plus, type PageCounts } from '../grid/pageCounts.js';
 import type { PagePlacement } from './PagePlacement.js';
 import { PathList } from './PathList.js';
 import { pagesBegun, PrefixNode, type PrefixPath, type SharedPlace, type SharedTier } from './PrefixNode.js';
@@ -79,21 +79,23 @@ export class PrefixTree {
   /**
    * @param give takes back a page of a tier
    * @param tierPages how many there are of each
+   * @param groups of layers: a page for the same tokens in each
    */
   constructor(
     readonly pageTokens: number,
     private readonly give: (page: number, tier: SharedTier) => void,
     private readonly tierPages: () => PageCounts = () => NO_PAGES,
+    private readonly groups = 1,
   ) {}
 
   /** Pages that are kept for rows to come: whoever needs the memory may have them. */
   get reclaimable(): PageCounts {
-    return this.idle.count;
+    return this.inAllGroups(this.idle.count);
   }
 
   /** Those of them for which rows wait. */
   get wanted(): PageCounts {
-    return this.idle.wanted;
+    return this.inAllGroups(this.idle.wanted);
   }
 
   /**
@@ -101,16 +103,27 @@ export class PrefixTree {
    * has any more. Each counts once.
    */
   get commonPages(): PageCounts {
-    return { ...NO_PAGES, ...this.common };
+    return this.inAllGroups({ ...NO_PAGES, ...this.common });
   }
 
   /** Pages in use that no single row's end gives back. */
   get lastingPages(): PageCounts {
-    return { ...NO_PAGES, ...this.lasting };
+    return this.inAllGroups({ ...NO_PAGES, ...this.lasting });
   }
 
-  /** A row waits from now on, behind those that begin most like it. @param kind rows of which it may share with */
-  enter(tokens: readonly number[], placement: PagePlacement, kind = ''): PrefixPath {
+  /** Tokens that a prompt has in common with that of another row which waits, or has come. */
+  commonTokens({ leaf, goesOn }: PrefixPath): number {
+    let node: PrefixNode | undefined = leaf;
+    while (node && !goesOn && node.begun <= 1) node = node.parent;
+    return node?.end ?? 0;
+  }
+
+  /**
+   * A row waits from now on, behind those that begin most like it.
+   * @param kind rows of which it may share with
+   * @param goesOn rows are expected to go on after its prompt
+   */
+  enter(tokens: readonly number[], placement: PagePlacement, kind = '', goesOn = false): PrefixPath {
     let root = this.roots.get(kind);
     if (!root) this.roots.set(kind, (root = new PrefixNode(undefined, 'memory', 0, 0, [], 0)));
     let node = root;
@@ -119,7 +132,7 @@ export class PrefixTree {
       node = this.next(node, tokens, placement);
       before = node.last ?? before;
     }
-    const path: PrefixPath = { tokens, placement, leaf: node, there: root, before: undefined, behind: undefined };
+    const path = { tokens, placement, goesOn, leaf: node, there: root, before: undefined, behind: undefined };
     this.waiting.insert(path, before);
     for (let each: PrefixNode | undefined = node; each; each = each.parent) {
       each.waiting++;
@@ -198,7 +211,8 @@ export class PrefixTree {
     for (let node: PrefixNode | undefined = path.there; node && pages > 0; node = node.parent) {
       if (node.end <= pages * this.pageTokens && node.end > 0 && node.end % this.pageTokens === 0) count(node);
     }
-    return beside;
+    const { idle, wanted, sole } = beside;
+    return { idle: this.inAllGroups(idle), wanted: this.inAllGroups(wanted), sole: this.inAllGroups(sole) };
   }
 
   /**
@@ -242,12 +256,12 @@ export class PrefixTree {
   }
 
   /**
-   * A row has the node's page in its table. @param page taken for it on its tier, where it had none; the row computes
-   * what belongs there
+   * A row has the node's page in its table.
+   * @param pages taken for it on its tier, one a group, where it had none; the row computes what belongs there
    */
-  hold(node: PrefixNode, page?: number, writer?: PageWriter): void {
-    if (page !== undefined) {
-      node.page = page;
+  hold(node: PrefixNode, pages?: readonly number[], writer?: PageWriter): void {
+    if (pages !== undefined) {
+      [node.page, ...node.further] = pages;
       node.writer = writer;
       node.tookPage(this.pageTokens);
       if (this.isFirst(node)) this.begun += node.waiting;
@@ -319,9 +333,9 @@ export class PrefixTree {
   private stretch(
     start: number,
     length: number,
-    { pages, attendedPages }: PagePlacement,
+    { inTable, attendedPages }: PagePlacement,
   ): { readonly place: SharedPlace; readonly end: number } {
-    const gpuEnd = pages.gpu * this.pageTokens;
+    const gpuEnd = inTable.gpu * this.pageTokens;
     if (start < gpuEnd) return { place: 'gpu', end: Math.min(length, gpuEnd) };
     const attendedEnd = (attendedPages ?? Infinity) * this.pageTokens;
     if (start < attendedEnd) return { place: 'memory', end: Math.min(length, attendedEnd) };
@@ -344,6 +358,10 @@ export class PrefixTree {
   /** Whether a row whose tokens up to `most` may be shared can have the node's page in its table. */
   private isWhole(node: PrefixNode, most: number): boolean {
     return node.page !== undefined && node.end % this.pageTokens === 0 && node.end <= most && isComputed(node);
+  }
+
+  private inAllGroups(pages: PageCounts): PageCounts {
+    return this.groups === 1 ? pages : plus(NO_PAGES, pages, this.groups);
   }
 
   private isFirst(node: PrefixNode): boolean {
@@ -374,7 +392,7 @@ export class PrefixTree {
   /** Keeps a page that nobody uses; where there are too many that are kept for the same reason, others go. */
   private keep(node: PrefixNode): void {
     this.idle.put(node);
-    const all = this.tierPages()[node.tier];
+    const all = this.tierPages()[node.tier] / this.groups;
     for (const reason of REASONS) {
       const { least, share } = KEPT[reason];
       const most = Math.max(least, Math.floor(all * share));
@@ -397,10 +415,11 @@ export class PrefixTree {
 
   private giveBack(node: PrefixNode): void {
     if (node.page === undefined) return;
-    this.give(node.page, node.tier);
+    for (const page of [node.page, ...node.further]) this.give(page, node.tier);
     node.gavePage(this.pageTokens);
     if (this.isFirst(node)) this.begun -= node.waiting;
     node.page = undefined;
+    node.further = [];
     node.writer = undefined;
     this.idle.take(node);
   }

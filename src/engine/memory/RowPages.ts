@@ -1,6 +1,7 @@
-import type { PageCopy, PageTable } from '../grid/PageTable.js';
+import { GIVEN_BACK, type GroupTable, type PageCopy, type PageTable } from '../grid/PageTable.js';
+import { ALL_POSITIONS, type CacheLaw } from './CacheLaw.js';
 import type { PageList } from './PageList.js';
-import { plus, total, type PageTier, type PageCounts } from '../grid/pageCounts.js';
+import { NO_PAGES, type PageTier, type PageCounts } from '../grid/pageCounts.js';
 import type { SharedStretch } from '../schedules/PathChecker.js';
 import type { RowId } from '../grid/Square.js';
 import type { PagePlacement, RowLengths } from './PagePlacement.js';
@@ -8,8 +9,8 @@ import { stretchesOf, type PageWriter, type SharedPage } from './SharedPage.js';
 
 /** Who counts the holders of pages that several rows have in their tables. */
 export interface PrefixPages {
-  /** @param page taken for it, where it had none: the row computes what belongs there */
-  hold(node: SharedPage, page?: number, writer?: PageWriter): void;
+  /** @param pages taken for it, one a group, where it had none: the row computes what belongs there */
+  hold(node: SharedPage, pages?: readonly number[], writer?: PageWriter): void;
   /** The row has ended. */
   release(node: SharedPage): void;
   /** A row will copy the first tokens of the page. */
@@ -32,13 +33,28 @@ export interface RowPrefix {
   };
 }
 
+const NO_TABLE: GroupTable = { entries: [], tail: -1 };
+
 /** The pages of each tier, of which rows take and to which they give back. */
 export type PageLists = Readonly<Record<PageTier, PageList>>;
 
+/** What a row holds in one group of layers. */
+interface HeldTable extends GroupTable {
+  readonly entries: number[];
+  readonly law: CacheLaw;
+  /** Pages, from the first that is the row's own, that have been given back. */
+  given: number;
+}
+
 /** The KV pages that one row holds. */
 export class RowPages implements PageTable {
-  readonly entries: number[] = [];
+  readonly entries: readonly number[];
   readonly tail: number;
+  readonly further: readonly GroupTable[] | undefined;
+  private readonly tables: readonly HeldTable[];
+  /** Where groups give pages back before the row ends: first positions of its batches under way, in order. */
+  private readonly underWay: number[] = [];
+  private readonly givesBack: boolean;
   readonly attendedPages: number | undefined;
   readonly copy: PageCopy | undefined;
   /** Tokens of the prompt that others have computed, from the first, and who has. */
@@ -71,6 +87,7 @@ export class RowPages implements PageTable {
     private readonly lists: PageLists,
     private readonly onRelease: () => void,
     private readonly prefix?: RowPrefix,
+    private readonly onGivenBack: () => void = () => undefined,
   ) {
     const { pages = 0, source, tokens = 0 } = prefix?.match ?? {};
     this.writer = { row, written: 0 };
@@ -80,18 +97,34 @@ export class RowPages implements PageTable {
     this.shared = stretchesOf(shared, source, tokens);
     if (prefix && source?.page !== undefined) {
       this.source = source;
-      this.copy = { from: source.page, position: tokens };
+      this.copy = {
+        from: source.page,
+        position: tokens,
+        ...(source.further.length > 0 && { further: source.further }),
+      };
       prefix.tree.read(source);
     }
+    const spills = placement.pages.disk > 0;
+    this.tables = placement.laws.map((law) => ({
+      entries: [],
+      tail: spills ? lists.memory.take() : -1,
+      law,
+      given: 0,
+    }));
+    const [{ entries, tail } = NO_TABLE, ...further] = this.tables;
+    this.entries = entries;
+    this.tail = tail;
+    this.further = further.length > 0 ? further : undefined;
+    this.givesBack = placement.wholePages < placement.length;
     for (const node of shared) {
       if (node.page === undefined) throw new RangeError('a shared page is not there');
-      this.entries.push(node.page);
+      for (const [group, page] of [node.page, ...node.further].entries()) this.tables[group]?.entries.push(page);
       this.inTree.push(node);
       prefix?.tree.hold(node);
     }
     this.attendedPages = placement.attendedPages;
-    this.tail = placement.pages.disk > 0 ? lists.memory.take() : -1;
-    this.grow(Math.min(lengths.promptTokens, lengths.positions));
+    // Groups that give back the prompt's first pages before its last ones come take them with their squares.
+    this.grow(Math.min(lengths.promptTokens, lengths.positions), ({ law }) => law === ALL_POSITIONS);
   }
 
   /** The first position that no square has been issued for. */
@@ -122,14 +155,55 @@ export class RowPages implements PageTable {
 
   /** Positions that the pages taken so far have room for. */
   get reach(): number {
-    return this.entries.length * this.pageTokens;
+    return this.tables.reduce((least, { entries }) => Math.min(least, entries.length), Infinity) * this.pageTokens;
+  }
+
+  /** Some of its prompt is under way, or to come. */
+  get inPrompt(): boolean {
+    return this.through < this.lengths.promptTokens;
+  }
+
+  /** Most tokens that may be issued together once the prompt has been computed. */
+  get mostTokens(): number {
+    return this.givesBack ? this.pageTokens : Infinity;
   }
 
   /** Pages that the row has yet to take before positions up to `end` can be computed. */
   lacks(end: number): PageCounts {
-    const before = this.placement.held(this.entries.length);
-    const after = this.placement.held(Math.max(this.entries.length, this.begun(end)));
-    return plus(after, before, -1);
+    const lacking = { ...NO_PAGES } as Record<PageTier, number>;
+    for (const { entries } of this.tables)
+      for (let index = entries.length; index < this.begun(end); index++) {
+        const tier = this.placement.tierOf(index);
+        if (tier !== 'tail') lacking[tier]++;
+      }
+    return lacking;
+  }
+
+  /**
+   * The batch of the row's from position `first` on has been through all layers, and nothing of it is under way any
+   * more: what no later one looks at is given back.
+   */
+  left(first: number): void {
+    if (!this.givesBack || this.released) return;
+    const at = this.underWay.indexOf(first);
+    if (at >= 0) this.underWay.splice(at, 1);
+    const { through, pageTokens, inTree } = this;
+    let any = false;
+    for (const table of this.tables) {
+      const end = Math.min(table.law.letGo(through, pageTokens), table.entries.length);
+      for (let index = Math.max(inTree.length, table.given); index < end; index++) {
+        this.giveBack(table, table.entries[index]);
+        table.entries[index] = GIVEN_BACK;
+        any = true;
+      }
+      table.given = Math.max(table.given, end);
+    }
+    if (any) this.onGivenBack();
+  }
+
+  /** All positions before it have been computed, in every layer. */
+  private get through(): number {
+    return this.underWay[0] ?? this.issued;
   }
 
   /**
@@ -138,6 +212,7 @@ export class RowPages implements PageTable {
    */
   growTo(end: number): void {
     this.grow(end);
+    if (this.givesBack) this.underWay.push(this.issued);
     this.issued = end;
   }
 
@@ -146,14 +221,40 @@ export class RowPages implements PageTable {
     this.writer.written = end;
   }
 
-  private grow(end: number): void {
-    const { entries, lists } = this;
-    for (let index = entries.length; index < this.begun(end); index++) {
+  /** @param takes whether a group takes pages that it does not hold as long as the row lives */
+  private grow(end: number, takes: (table: HeldTable) => boolean = () => true): void {
+    const { entries, tables } = this;
+    const begun = this.begun(end);
+    // What others may share they share in all groups.
+    for (let index = entries.length; index < Math.min(begun, this.placement.wholePages); index++) {
       const tier = this.placement.tierOf(index);
-      if (tier === 'gpu') entries.push(this.ownPage(index, this.firstOfGpu + lists.gpu.take()));
-      else if (tier === 'memory') entries.push(this.ownPage(index, lists.memory.take()));
-      else entries.push(tier === 'disk' ? -1 - lists.disk.take() : this.tail);
+      const pages = tables.map((table) => this.take(table, index));
+      if (tier === 'gpu' || tier === 'memory') this.share(index, pages);
     }
+    for (const table of tables)
+      if (takes(table)) for (let index = table.entries.length; index < begun; index++) this.take(table, index);
+  }
+
+  private take(table: HeldTable, index: number): number {
+    const { lists } = this;
+    const tier = this.placement.tierOf(index);
+    const page =
+      tier === 'gpu'
+        ? this.firstOfGpu + lists.gpu.take()
+        : tier === 'memory'
+          ? lists.memory.take()
+          : tier === 'disk'
+            ? -1 - lists.disk.take()
+            : table.tail;
+    table.entries.push(page);
+    return page;
+  }
+
+  private giveBack({ tail }: HeldTable, entry = tail): void {
+    if (entry === GIVEN_BACK || entry === tail) return;
+    if (entry < 0) this.lists.disk.give(-1 - entry);
+    else if (entry >= this.firstOfGpu) this.lists.gpu.give(entry - this.firstOfGpu);
+    else this.lists.memory.give(entry);
   }
 
   /** A batch of the row is through, in all layers: the first of them has copied what there is to copy. */
@@ -168,28 +269,24 @@ export class RowPages implements PageTable {
     this.released = true;
     this.copied();
     const { inTree, prefix } = this;
-    for (const entry of this.entries.slice(inTree.length).toReversed()) {
-      if (entry < 0) this.lists.disk.give(-1 - entry);
-      else if (entry >= this.firstOfGpu) this.lists.gpu.give(entry - this.firstOfGpu);
-      else if (entry !== this.tail) this.lists.memory.give(entry);
+    for (const table of this.tables) {
+      for (const entry of table.entries.slice(inTree.length).toReversed()) this.giveBack(table, entry);
+      if (table.tail >= 0) this.lists.memory.give(table.tail);
     }
-    if (this.tail >= 0) this.lists.memory.give(this.tail);
     // From the last to the first: nothing is given back on which another page builds.
     for (const node of inTree.toReversed()) prefix?.tree.release(node);
     this.onRelease();
   }
 
   /**
-   * A page that is not on disk. One of the prompt's becomes others' to share, unless somebody computes the same
-   * already: then what follows is the row's alone, too.
+   * Pages that are not on disk. Those of the prompt become others' to share, unless somebody computes the same already:
+   * then what follows is the row's alone, too.
    */
-  private ownPage(index: number, page: number): number {
+  private share(index: number, pages: readonly number[]): void {
     const node = this.prefix?.nodes[index];
-    if (node && node.page === undefined && this.inTree.length === index) {
-      this.inTree.push(node);
-      this.prefix?.tree.hold(node, page, this.writer);
-    }
-    return page;
+    if (node?.page !== undefined || this.inTree.length !== index || !node) return;
+    this.inTree.push(node);
+    this.prefix?.tree.hold(node, pages, this.writer);
   }
 
   /** Pages of the GPU are numbered behind those of memory. */
@@ -198,6 +295,6 @@ export class RowPages implements PageTable {
   }
 
   private begun(end: number): number {
-    return Math.min(total(this.placement.pages), Math.max(1, Math.ceil(end / this.pageTokens)));
+    return Math.min(this.placement.length, Math.max(1, Math.ceil(end / this.pageTokens)));
   }
 }

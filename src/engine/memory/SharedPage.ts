@@ -14,6 +14,8 @@ export interface SharedPage {
   readonly end: number;
   /** Its page of the cache, as page tables name it, once a row has taken one for it. */
   page: number | undefined;
+  /** Those of the further groups of layers. */
+  further: readonly number[];
   /** Who computes it, or has. */
   writer: PageWriter | undefined;
   /** Rows that have the page in their tables. */

@@ -7,6 +7,7 @@ import { layerBounds, type Grid } from '../grid/Square.js';
 import type { Tier } from '../grid/Tier.js';
 import type { Movement, Placement, TierShares } from '../memory/movement.js';
 import type { PageTier } from '../grid/pageCounts.js';
+import { groupRules, type CacheGroups } from '../memory/cacheGroups.js';
 import type { FetchRules } from '../memory/fetchedPages.js';
 import { pagedMovement } from '../memory/pagedMovement.js';
 import { PagePool, type DiskCache } from '../memory/PagePool.js';
@@ -35,7 +36,9 @@ export interface OpenedCache extends Pick<RuntimeOptions['cache'], 'pages' | 'pa
   readonly disk: DiskCache;
   /** Buffers for pages of the disk; 0 where the cache is all in memory. */
   readonly buffers: number;
-  /** Bytes of one page, all layers together, in memory; and of one layer of it on disk. */
+  /** What of a row the layers keep. */
+  readonly groups: CacheGroups;
+  /** Bytes of one page, all layers of a group together, in memory; and of one layer of it on disk. */
   readonly pageBytes: number;
   readonly diskPageBytes: number;
 }
@@ -76,6 +79,7 @@ export function deviceOf(
     weightBuffers: weights.buffers,
     cacheBuffers: gpu && fetches(gpu) ? gpu.options.cacheBuffers : cache.buffers,
     pageTokens: cache.pageTokens,
+    groups: cache.groups.laws.length,
     ...(gpu && fetches(gpu) && { fetch: fetchRules(gpu, cache) }),
     firstLayer: first,
     embeds,
@@ -94,7 +98,7 @@ function fetchRules({ options }: GpuTier, { pages }: OpenedCache): Omit<FetchRul
 }
 
 /** The pages of the KV cache. */
-export function poolOf({ cache, gpu }: Pick<Opened, 'cache' | 'gpu'>): PagePool {
+export function poolOf({ cache, gpu, grid }: Pick<Opened, 'cache' | 'gpu' | 'grid'>): PagePool {
   return new PagePool(
     cache.pages,
     cache.pageTokens,
@@ -104,6 +108,7 @@ export function poolOf({ cache, gpu }: Pick<Opened, 'cache' | 'gpu'>): PagePool 
       share: gpu.cacheShare,
       ...(fetches(gpu) && { mostFetched: gpu.mostFetched, attendedShare: sharedAttention(gpu) }),
     },
+    groupRules(cache.groups, grid),
   );
 }
 
@@ -162,7 +167,7 @@ export function placementOf({
 
 /** Bytes of each tier: the most that may be used, what is, and what was at most. */
 export function memoryUse(
-  { settings, grid, gpu, cache, reserved }: Pick<Opened, 'settings' | 'grid' | 'gpu' | 'cache' | 'reserved'>,
+  { settings, gpu, cache, reserved }: Pick<Opened, 'settings' | 'gpu' | 'cache' | 'reserved'>,
   { used, peakUsed }: PagePool,
 ): MemoryUse {
   const withPages = (
@@ -181,7 +186,7 @@ export function memoryUse(
     cpu: withPages(capBytes, hostBytes - cache.pages * cache.pageBytes, 'memory', cache.pageBytes),
   };
   if (storeBytes + spillBytes === 0) return host;
-  const diskPageBytes = cache.diskPageBytes * grid.layers;
+  const diskPageBytes = cache.diskPageBytes * cache.groups.width;
   const kept = storeBytes + spillBytes - cache.disk.pages * diskPageBytes;
   const { diskBytes } = settings.memory;
   const capacityBytes = Number.isFinite(diskBytes) ? diskBytes : storeBytes + spillBytes;

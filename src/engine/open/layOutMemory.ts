@@ -7,14 +7,9 @@ import { PAGE_TOKENS, SUM_COPIES } from '../../plan/reserves.js';
 import { SMALLER_SQUARES } from '../../plan/search/choosePolicy.js';
 import { heapBytes } from '../execution/HeapLimit.js';
 import type { Grid } from '../grid/Square.js';
-import {
-  longestRow,
-  mostComing,
-  pagesOfRows,
-  placePages,
-  type CacheRules,
-  type PagePlacement,
-} from '../memory/PagePlacement.js';
+import { cacheGroups, groupRules, oneGroup, type CacheGroups } from '../memory/cacheGroups.js';
+import type { PagePlacement } from '../memory/PagePlacement.js';
+import { longestRow, mostComing, pagesOfRows, placePages, type CacheRules } from '../memory/placePages.js';
 import { OPTION_TABLE } from './engineOptions.js';
 import type { EnginePlan } from './EnginePlan.js';
 import {
@@ -51,6 +46,8 @@ export interface MemoryLayout {
   /** What is on the GPU; undefined where the processor computes. */
   readonly gpu: GpuTier | undefined;
   readonly spill: SpillPlan;
+  /** What of a row the layers keep. */
+  readonly groups: CacheGroups;
   /** What the runtime takes with one page of cache and all weights in memory. */
   readonly onePage: RuntimeBytes;
   /** What the runtime is opened with, but for the store of weights that stream. */
@@ -130,7 +127,7 @@ function longestRowToCome({ expected, rowTokens = OPTION_TABLE.rowTokens.default
 }
 
 /** Tokens of the longest row that a layout holds. */
-export function longestRowOf({ host, gpu, spill, settings }: Pick<MemoryLayout, 'host' | 'gpu' | 'spill' | 'settings'>): number {
+export function longestRowOf({ host, gpu, spill, settings, groups, grid }: BlockLayout): number {
   return longestRow(
     { gpu: gpu?.options.pages ?? 0, memory: host.pages, disk: spill.pages },
     {
@@ -138,6 +135,7 @@ export function longestRowOf({ host, gpu, spill, settings }: Pick<MemoryLayout, 
       gpuShare: gpu?.cacheShare,
       diskShare: settings.memory.cacheOnDisk,
       mostDiskPages: spill.pagesPerRow,
+      ...groupRules(groups, grid),
       ...(gpu && fetches(gpu) && { mostFetchedPages: gpu.mostFetched, attendedShare: sharedAttention(gpu) }),
     },
   );
@@ -226,6 +224,7 @@ class BlockMemory {
   /** Tokens of a row that is provided for in any case. */
   private readonly rowTokens: number;
   private readonly spill: SpillPlan;
+  private readonly groups: CacheGroups;
   /** Scratch, hidden states and buffers. */
   private readonly workingBytes: number;
 
@@ -242,6 +241,15 @@ class BlockMemory {
     this.source = { ...model, bindings: compressBindings(model.bindings, numerics.compressWeights) };
     const { decoder } = this.source;
     this.rowTokens = rowsToCome.rowTokens ?? OPTION_TABLE.rowTokens.default;
+    const { layers, part, share, layerSpecs } = decoder;
+    // Engines that hold the same rows, and a GPU beside its host, name pages to each other: those of all layers.
+    this.groups =
+      memory.gpu || part || share
+        ? oneGroup(layers)
+        : cacheGroups(
+            layerSpecs.map(({ window }) => window),
+            Math.min(longestRowToCome(rowsToCome), decoder.contextTokens),
+          );
     this.spill = planSpill({
       slots,
       rowsPerSlot,
@@ -254,6 +262,7 @@ class BlockMemory {
       activationShare: memory.activationsOnDisk,
       gpuActivationShare: gpu?.activationShare,
       tokenBytes: decoder.hiddenSize * 4,
+      groups: groupRules(this.groups, block),
     });
     const { activations: spilled } = this.spill;
     // Tables of as many pages as a square's rows can have: with a GPU room for them is part of the scratch memory.
@@ -285,6 +294,7 @@ class BlockMemory {
       diskShare: this.settings.memory.cacheOnDisk,
       mostDiskPages: this.spill.pagesPerRow,
       gpuShare,
+      ...groupRules(this.groups, this.settings.block),
     };
   }
 
@@ -329,7 +339,7 @@ class BlockMemory {
     };
     const gpu = this.gpu && withMorePinned(this.gpu, host.morePinnedBytes ?? 0);
     const runtime = { ...this.options(host.pages), ...(gpu && { gpu: gpu.options }) };
-    return { plan, settings, capBytes, source, grid, host, gpu, spill, onePage, runtime };
+    return { plan, settings, capBytes, source, grid, host, gpu, spill, groups: this.groups, onePage, runtime };
   }
 
   /** Pages of a full block of rows as they are expected, in memory. */
@@ -417,6 +427,7 @@ class BlockMemory {
         type: compressCache === 'none' ? plainCache : COMPRESSED_CACHE[compressCache],
         pageTokens: PAGE_TOKENS,
         pages,
+        ...(this.groups.laws.length > 1 && { groups: this.groups.groupOf }),
       },
       ...(sparseAttention < 1 && { sparseAttention }),
       limits: { tokensPerSquare, rowsPerSquare: rowsPerSlot },

@@ -105,7 +105,7 @@ function reserve(addon: Addon, { runtime, host, gpu }: MemoryLayout, store: Weig
 }
 
 function openedOf(layout: MemoryLayout, runtime: NativeRuntime, store: WeightStore | undefined): Opened {
-  const { plan, settings, capBytes, grid, host, gpu, spill, onePage } = layout;
+  const { plan, settings, capBytes, grid, host, gpu, spill, groups, onePage } = layout;
   const { bytes } = runtime;
   const evenly = Math.round((bytes.weights + (bytes.gpu?.weights ?? 0)) / grid.layers);
   const streamsThrough = store ? WEIGHT_BUFFERS : 0;
@@ -122,6 +122,7 @@ function openedOf(layout: MemoryLayout, runtime: NativeRuntime, store: WeightSto
       buffers: spill.buffers,
       pageBytes: onePage.cache,
       diskPageBytes: onePage.pageSlot,
+      groups,
     },
     weights: {
       buffers: gpu ? gpu.options.buffers : streamsThrough,

@@ -1,4 +1,4 @@
-import { placePages } from '../memory/PagePlacement.js';
+import { placePages, type CacheRules } from '../memory/placePages.js';
 
 /** What is to live on disk, and for how many rows. */
 export interface SpillDemand {
@@ -22,13 +22,15 @@ export interface SpillDemand {
   readonly gpuActivationShare?: number | undefined;
   /** Hidden state of one token. */
   readonly tokenBytes: number;
+  /** What groups of layers keep of a row. Default: all of them everything. */
+  readonly groups?: Pick<CacheRules, 'groups' | 'promptTokensUnderWay'> | undefined;
 }
 
 /** Room for the KV cache and for hidden states on disk, and the buffers through which they are seen. */
 export interface SpillPlan {
-  /** Pages of cache, in every layer. */
+  /** Pages of cache, in every layer of a group. */
   readonly pages: number;
-  /** Most of them that one row may have. */
+  /** Most of them that one row may have in a group. */
   readonly pagesPerRow: number;
   /** Buffers for the pages of one square, and the pages that each holds. */
   readonly buffers: number;
@@ -67,13 +69,11 @@ export function planSpill(demand: SpillDemand): SpillPlan {
     activationShare,
     gpuActivationShare,
     tokenBytes,
+    groups,
   } = demand;
-  const pagesPerRow = placePages(rowTokens, {
-    pageTokens,
-    gpuShare: gpuCacheShare,
-    diskShare: cacheShare,
-    mostDiskPages: Infinity,
-  }).pages.disk;
+  const rules = { pageTokens, gpuShare: gpuCacheShare, diskShare: cacheShare, mostDiskPages: Infinity };
+  const pagesPerRow = placePages(rowTokens, rules).pages.disk;
+  const inGroups = groups && placePages(rowTokens, { ...rules, ...groups }).pages.disk;
   const stayingSlots = Math.round(slots * (gpuActivationShare ?? 0));
   // Of the hidden states that leave the GPU.
   const onDisk = activationShare > 0 ? Math.min(1, activationShare / (1 - (gpuActivationShare ?? 0))) : 0;
@@ -82,7 +82,7 @@ export function planSpill(demand: SpillDemand): SpillPlan {
   const moves = moving > 0 && (residentTokens < tokensPerSquare || gpuActivationShare !== undefined);
   const extent = Math.ceil(((tokensPerSquare - residentTokens) * tokenBytes) / DISK_BLOCK) * DISK_BLOCK;
   return {
-    pages: slots * rowsPerSlot * pagesPerRow,
+    pages: slots * rowsPerSlot * (inGroups ?? pagesPerRow),
     pagesPerRow,
     buffers: pagesPerRow > 0 ? cacheBuffers : 0,
     bufferPages: rowsPerSlot * pagesPerRow,

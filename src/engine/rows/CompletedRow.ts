@@ -28,6 +28,7 @@ export interface CompletedRowEnd<Result> {
 export class CompletedRow<Result> implements RunRow<Result> {
   readonly sequence: DeviceRow;
   readonly newTokens = 1;
+  readonly goesOn: boolean;
   private readonly logprobs: number[][] = [];
   /** For each completion, the one that is computed for it; undefined where its first token is all of it. */
   private readonly computedIn: readonly (number | undefined)[];
@@ -52,6 +53,7 @@ export class CompletedRow<Result> implements RunRow<Result> {
     this.computedIn = longestOfEach(completions);
     this.toCome = [...new Set(this.computedIn.filter((index) => index !== undefined))];
     this.left = this.toCome.length;
+    this.goesOn = this.left > 0;
   }
 
   begin(): void {

@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
+import { oneGroup } from '../../../src/engine/memory/cacheGroups.js';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { loadAddon } from '../../../src/bindings/loadAddon.js';
@@ -111,6 +112,7 @@ function forecastOf(learns: boolean, planned?: Pick<PlanRequest, 'maxLatencySeco
       buffers: 0,
       pageBytes: 0,
       diskPageBytes: 0,
+      groups: oneGroup(4),
     },
     reserved: { hostBytes: planned ? 8 * 2 ** 30 : 0 },
   };

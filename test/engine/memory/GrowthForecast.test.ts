@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { GrowthForecast, type GrowingRow } from '../../../src/engine/memory/GrowthForecast.js';
-import { placePages } from '../../../src/engine/memory/PagePlacement.js';
+import { placePages } from '../../../src/engine/memory/placePages.js';
 
 const RULES = { pageTokens: 1, diskShare: 0, mostDiskPages: 0 };
 const row = (next: number, positions: number): GrowingRow => ({

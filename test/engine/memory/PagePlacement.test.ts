@@ -1,12 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import {
-  longestRow,
-  mostComing,
-  placePages,
-  stagedPages,
-  type CacheRules,
-} from '../../../src/engine/memory/PagePlacement.js';
+import { stagedPages } from '../../../src/engine/memory/PagePlacement.js';
+import { longestRow, mostComing, placePages, type CacheRules } from '../../../src/engine/memory/placePages.js';
 
 const range = (
   firstPosition: number,

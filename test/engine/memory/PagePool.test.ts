@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { NO_PAGES, PAGE_TIERS, type PageTier } from '../../../src/engine/grid/pageCounts.js';
 import { PagePool } from '../../../src/engine/memory/PagePool.js';
-import { placePages } from '../../../src/engine/memory/PagePlacement.js';
+import { placePages } from '../../../src/engine/memory/placePages.js';
 import type { RowPages } from '../../../src/engine/memory/RowPages.js';
 
 const lengths = (promptTokens: number, newTokens: number): { promptTokens: number; positions: number } => ({

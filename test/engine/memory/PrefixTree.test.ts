@@ -40,7 +40,7 @@ function treeOf(pages = 1000): Watched {
     compute: (path, upTo = path.tokens.length) => {
       const writer = { row: 0, written: upTo };
       const nodes = tree.pagesOf(path, path.tokens.length);
-      for (const node of nodes) tree.hold(node, node.page === undefined ? next++ : undefined, writer);
+      for (const node of nodes) tree.hold(node, node.page === undefined ? [next++] : undefined, writer);
       tree.leave(path);
       return {
         nodes,
@@ -271,7 +271,7 @@ describe('PrefixTree', () => {
       ['memory', 13],
     ]);
     nodes.forEach((node, page) => {
-      tree.hold(node, page, { row: 0, written: 13 });
+      tree.hold(node, [page], { row: 0, written: 13 });
     });
     expect(tree.match(long)).toMatchObject({ pages: 1, tokens: 4 });
     expect(tree.match(again)).toMatchObject({ pages: 3, tokens: 12 });
@@ -317,7 +317,7 @@ describe('PrefixTree', () => {
       const prompt = enter([...head, ...Array.from({ length: 50_000 }, (_, i) => row + i)]);
       const nodes = tree.pagesOf(prompt, 16 + (row % 3));
       nodes.forEach((node, page) => {
-        tree.hold(node, node.page === undefined ? 100 * row + page : undefined, { row, written: 16 + (row % 3) });
+        tree.hold(node, node.page === undefined ? [100 * row + page] : undefined, { row, written: 16 + (row % 3) });
       });
       tree.leave(prompt);
       for (const node of nodes.toReversed()) tree.release(node);

@@ -3,7 +3,10 @@ import fc from 'fast-check';
 import { NO_PAGES } from '../../../src/engine/grid/pageCounts.js';
 import { PagePool, type RunPages } from '../../../src/engine/memory/PagePool.js';
 import type { PrefixPath } from '../../../src/engine/memory/PrefixNode.js';
-import { placePages, type CacheRules, type RowLengths } from '../../../src/engine/memory/PagePlacement.js';
+import { ALL_POSITIONS, lastPositions } from '../../../src/engine/memory/CacheLaw.js';
+import { GIVEN_BACK, type GroupTable } from '../../../src/engine/grid/PageTable.js';
+import type { PagePlacement, RowLengths } from '../../../src/engine/memory/PagePlacement.js';
+import { placePages, type CacheRules } from '../../../src/engine/memory/placePages.js';
 import type { RowPages } from '../../../src/engine/memory/RowPages.js';
 
 const PAGE = 4;
@@ -26,6 +29,8 @@ interface Setup {
   readonly staggered?: boolean;
   /** Tokens that a steady sweep computes. Default: all prompts at once. */
   readonly tokensPerSquare?: number;
+  /** Windows of the groups of layers; 0 = all positions. Default: one group that keeps everything. */
+  readonly windows?: readonly number[];
 }
 
 interface Prompt {
@@ -84,6 +89,14 @@ const setups = fc
     diskShare: Math.min(setup.diskShare, 1 - setup.gpuShare),
     attendedShare: setup.attendedShare && Math.max(setup.attendedShare, setup.gpuShare),
   }));
+/** Groups of layers of a model some or all of whose layers see the last positions alone. */
+const windows = fc.constantFrom([0, 9], [0, 9, 9], [5], [17, 17], [0, 1, 30]);
+const windowed = fc.record({ setup: setups, windows }).map(({ setup, windows: each }) => ({
+  ...setup,
+  memory: setup.memory * each.length,
+  attendedShare: undefined,
+  windows: each,
+}));
 /**
  * One beginning, and hardly more memory than the longest row takes: who comes in counts on what others will give back.
  */
@@ -156,13 +169,26 @@ class CheckedPool {
     private readonly setup: Setup,
     prompts: readonly Prompt[],
   ) {
-    const { memory, gpu, gpuShare, diskShare, attendedShare, staggered = true } = setup;
-    this.rules = { pageTokens: PAGE, gpuShare, diskShare, mostDiskPages: 20, attendedShare };
+    const { memory, gpu, gpuShare, diskShare, attendedShare, staggered = true, windows = [0] } = setup;
+    const groups = windows.map((window) => (window === 0 ? ALL_POSITIONS : lastPositions(window)));
+    // Rows that dawdle are alone with what they compute of their prompts.
+    const chunk = Math.max(...prompts.map((prompt) => prompt.chunk));
+    const promptTokensUnderWay = Math.min(chunk, this.tokensPerSquare);
+    this.rules = {
+      pageTokens: PAGE,
+      gpuShare,
+      diskShare,
+      mostDiskPages: 20,
+      attendedShare,
+      groups,
+      promptTokensUnderWay,
+    };
     this.pool = new PagePool(
       memory,
       PAGE,
       { pages: 400, share: diskShare, mostPerRow: 20 },
       { pages: gpu, share: gpuShare, attendedShare },
+      { groups, promptTokensUnderWay },
     );
     // Rows that dawdle are no schedule's that promises steady sweeps: each counts in full.
     this.steady = prompts.every(({ chunk, pauses }) => chunk === STEADY.chunk && pauses === 0);
@@ -289,33 +315,46 @@ class CheckedPool {
       const { pages, next } = each;
       if (!this.pool.has(pages.lacks(end))) throw new Error('a row that was admitted does not find its pages');
       pages.growTo(end);
-      return { each, next, end, own: pages.entries[Math.floor(next / PAGE)] ?? NaN };
+      return { each, next, end };
     });
-    const copies = moves.filter(({ each: { pages }, next }) => pages.copy?.position === next);
-    const sources = new Set(copies.map(({ each }) => each.pages.copy?.from));
-    for (const {
-      each: { pages },
-      next,
-      own,
-    } of copies) {
-      const from = pages.copy?.from ?? NaN;
-      expect(next % PAGE).toBeGreaterThan(0);
-      // What is copied is in memory, or on the GPU like its copy, and nobody's copy goes there.
-      expect(from).toBeGreaterThanOrEqual(0);
-      expect(from >= this.pool.capacity).toBe(own >= this.pool.capacity);
-      expect(sources.has(own)).toBe(false);
-      this.contents.set(own, (this.contents.get(from) ?? []).slice(0, next % PAGE));
-    }
+    this.copy(moves);
     for (const { each, next, end } of moves) {
-      for (let position = next; position < end; position++) {
-        const page = each.pages.entries[Math.floor(position / PAGE)] ?? NaN;
-        const content = this.contents.get(page) ?? [];
-        content[position % PAGE] = this.historyOf(each, position);
-        this.contents.set(page, content);
-      }
+      this.tablesOf(each).forEach(({ entries }, group) => {
+        for (let position = next; position < end; position++) {
+          const page = entries[Math.floor(position / PAGE)] ?? NaN;
+          const content = this.contents.get(page) ?? [];
+          content[position % PAGE] = this.historyOf(each, position, group);
+          this.contents.set(page, content);
+        }
+      });
       each.next = end;
       each.pages.wrote(end);
       each.pages.copied();
+    }
+    for (const { each, next } of moves) each.pages.left(next);
+  }
+
+  private tablesOf({ pages: { entries, tail, further = [] } }: Live): readonly GroupTable[] {
+    return [{ entries, tail }, ...further];
+  }
+
+  private copy(moves: readonly { readonly each: Live; readonly next: number }[]): void {
+    const copies = moves.filter(({ each: { pages }, next }) => pages.copy?.position === next);
+    const sourcesOf = ({ pages: { copy } }: Live): number[] => (copy ? [copy.from, ...(copy.further ?? [])] : []);
+    const sources = new Set(copies.flatMap(({ each }) => sourcesOf(each)));
+    for (const { each, next } of copies) {
+      const from = sourcesOf(each);
+      expect(next % PAGE).toBeGreaterThan(0);
+      expect(from).toHaveLength(this.tablesOf(each).length);
+      this.tablesOf(each).forEach(({ entries }, group) => {
+        const own = entries[Math.floor(next / PAGE)] ?? NaN;
+        const source = from[group] ?? NaN;
+        // What is copied is in memory, or on the GPU like its copy, and nobody's copy goes there.
+        expect(source).toBeGreaterThanOrEqual(0);
+        expect(source >= this.pool.capacity).toBe(own >= this.pool.capacity);
+        expect(sources.has(own)).toBe(false);
+        this.contents.set(own, (this.contents.get(source) ?? []).slice(0, next % PAGE));
+      });
     }
   }
 
@@ -324,26 +363,42 @@ class CheckedPool {
     const { pages, row, next } = each;
     // What is yet to be copied is not there yet.
     const there = pages.copy?.position === next ? next - (next % PAGE) : next;
-    const wrong = Array.from({ length: there }, (_, position) => position).filter(
-      (position) =>
-        this.contents.get(pages.entries[Math.floor(position / PAGE)] ?? NaN)?.[position % PAGE] !==
-        this.historyOf(each, position),
-    );
-    if (wrong.length > 0)
-      throw new Error(`positions ${wrong.join()} of row ${String(row)} are not what it would have computed`);
+    this.tablesOf(each).forEach(({ entries }, group) => {
+      // What the next token sees.
+      const window = this.setup.windows?.[group] ?? 0;
+      const first = window === 0 ? 0 : Math.max(0, next - window + 1);
+      const wrong = Array.from({ length: there }, (_, position) => position).filter(
+        (position) =>
+          position >= first &&
+          this.contents.get(entries[Math.floor(position / PAGE)] ?? NaN)?.[position % PAGE] !==
+            this.historyOf(each, position, group),
+      );
+      if (wrong.length > 0)
+        throw new Error(
+          `positions ${wrong.join()} of row ${String(row)} are not what it would have computed in group ${group}`,
+        );
+    });
     if (row === undefined) return;
-    const { gpu } = placePages(pages.lengths.positions, this.rules).pages;
-    if (pages.entries.some((entry, index) => entry >= this.pool.capacity !== index < gpu))
+    const gpu = onGpu(placePages(pages.lengths.positions, this.rules));
+    if (pages.entries.some((entry, index) => entry !== GIVEN_BACK && entry >= this.pool.capacity !== index < gpu))
       throw new Error(`row ${row} has pages on the wrong tier`);
   }
 
-  private historyOf({ prompt: { tokens, kind }, pages, row }: Live, position: number): string {
-    const gpu = (row === undefined ? pages.placement : placePages(pages.lengths.positions, this.rules)).pages.gpu;
+  private historyOf({ prompt: { tokens, kind }, pages, row }: Live, position: number, group: number): string {
+    const placement = row === undefined ? pages.placement : placePages(pages.lengths.positions, this.rules);
+    const gpu = onGpu(placement);
     const known = beginningsOf(tokens)[Math.min(position, tokens.length - 1)] ?? '';
     // Tokens that it samples are nobody else's.
     const own = position < tokens.length ? '' : ` row ${String(row)} ${position}`;
-    return `${kind} ${known}${own} ${Math.min(gpu, Math.floor(position / PAGE) + 1)} pages on the GPU`;
+    return `${kind} ${known}${own} ${Math.min(gpu, Math.floor(position / PAGE) + 1)} pages on the GPU, group ${group}`;
   }
+}
+
+/** Pages of one table there, the first ones. */
+function onGpu(placement: PagePlacement): number {
+  return Array.from({ length: placement.length }, (_, index) => placement.tierOf(index)).filter(
+    (tier) => tier === 'gpu',
+  ).length;
 }
 
 describe('rows that share pages', () => {
@@ -361,6 +416,33 @@ describe('rows that share pages', () => {
       { numRuns: 200 },
     );
     expect(saved).toBeGreaterThan(500);
+  });
+
+  test('find what their windows see where groups of layers give back the pages before, on every tier', () => {
+    let saved = 0;
+    fc.assert(
+      fc.property(windowed, rows, (setup, prompts) => {
+        const checked = new CheckedPool(setup, prompts);
+        for (let sweep = 0; sweep < 3000 && !checked.done; sweep++) checked.sweep();
+        expect(checked.done).toBe(true);
+        saved += checked.saved;
+        checked.close();
+      }),
+      { numRuns: 300 },
+    );
+    expect(saved).toBeGreaterThan(500);
+  });
+
+  test('with windows find the pages they grow into where memory is scarce, and give all back when they are broken off', () => {
+    fc.assert(
+      fc.property(scarce, windows, fc.oneof(fc.constant(3000), fc.nat(12)), ({ setup, prompts }, each, sweeps) => {
+        const checked = new CheckedPool({ ...setup, memory: setup.memory * each.length, windows: each }, prompts);
+        for (let sweep = 0; sweep < sweeps && !checked.done; sweep++) checked.sweep();
+        if (sweeps === 3000) expect(checked.done).toBe(true);
+        checked.close();
+      }),
+      { numRuns: 600 },
+    );
   });
 
   test('give everything back when the run is broken off at any moment', () => {

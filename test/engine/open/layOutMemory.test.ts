@@ -192,13 +192,16 @@ describe('a policy that was planned for a machine', () => {
       const plan = await planEngine(model, requested, machine, expected);
       let longest = 0;
       try {
-        const { host, spill, settings } = layOutMemory(addon, model, requested, plan, machine, {
+        const { host, spill, settings, groups, grid } = layOutMemory(addon, model, requested, plan, machine, {
           expected,
           rowTokens: 200,
         });
         const { cacheOnDisk: share } = settings.memory;
         const disk = { pages: spill.pages, share, mostPerRow: spill.pagesPerRow };
-        longest = Math.min(wanted, poolOf({ cache: { ...CACHE, pages: host.pages, disk }, gpu: undefined }).longestRow);
+        longest = Math.min(
+          wanted,
+          poolOf({ cache: { ...CACHE, groups, pages: host.pages, disk }, grid, gpu: undefined }).longestRow,
+        );
       } catch (error) {
         if (!(error instanceof MemoryBudgetError)) throw error;
       }

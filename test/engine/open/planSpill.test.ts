@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { planSpill } from '../../../src/engine/open/planSpill.js';
-import { placePages } from '../../../src/engine/memory/PagePlacement.js';
+import { placePages } from '../../../src/engine/memory/placePages.js';
 
 const GRID = { slots: 2, rowsPerSlot: 8, tokensPerSquare: 64, pageTokens: 32, rowTokens: 512, tokenBytes: 256 };
 

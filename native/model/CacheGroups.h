@@ -1,0 +1,33 @@
+// Which layers keep the same positions of a sequence in the cache, and so have a page table in common.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace spillway {
+
+// Page i of a group is page i of all its layers: its place among them is what tells these apart. Pages of all groups
+// come from one pool, whose pages are as wide as the widest group has layers.
+class CacheGroups {
+ public:
+  // One group of all layers.
+  explicit CacheGroups(uint32_t layers) : CacheGroups(std::vector<uint32_t>(layers, 0)) {}
+  // groupOf: of each layer, groups counted from 0 without a gap.
+  explicit CacheGroups(std::vector<uint32_t> groupOf) : groupOf_(std::move(groupOf)), placeOf_(groupOf_.size()) {
+    for (const uint32_t group : groupOf_) count_ = std::max(count_, group + 1);
+    std::vector<uint32_t> taken(count_, 0);
+    for (size_t layer = 0; layer < groupOf_.size(); layer++) placeOf_[layer] = taken[groupOf_[layer]]++;
+    width_ = *std::max_element(taken.begin(), taken.end());
+  }
+
+  uint32_t count() const { return count_; }
+  uint32_t width() const { return width_; }
+  uint32_t groupOf(size_t layer) const { return groupOf_[layer]; }
+  uint32_t placeOf(size_t layer) const { return placeOf_[layer]; }
+
+ private:
+  std::vector<uint32_t> groupOf_, placeOf_;
+  uint32_t count_ = 1, width_ = 1;
+};
+
+}  // namespace spillway

@@ -1,0 +1,64 @@
+import { ALL_POSITIONS, lastPositions, type CacheLaw } from './CacheLaw.js';
+
+/**
+ * A model's layers in groups that keep the same positions of a row: page i of a row is page i of all layers of a group.
+ * Pages of all groups come from one pool and are as wide as the widest group has layers.
+ */
+export interface CacheGroups {
+  /** Of each group. */
+  readonly laws: readonly CacheLaw[];
+  /** Of each layer, its group. */
+  readonly groupOf: readonly number[];
+  /** Layers of the widest group. */
+  readonly width: number;
+}
+
+/**
+ * Pages of one width are what groups can exchange; a group of fewer layers leaves some of its pages' room empty, in all
+ * this share of the layers at most.
+ */
+const MOST_EMPTY = 1 / 24;
+
+/** All layers keep all positions. Pure. */
+export function oneGroup(layers: number): CacheGroups {
+  return { laws: [ALL_POSITIONS], groupOf: new Array<number>(layers).fill(0), width: layers };
+}
+
+/**
+ * Divides layers by their windows: those of one window make groups of like width, so that a page that one group gives
+ * back is one that another can take. Groups are as wide as they can be, since each has a page table of its own. Pure.
+ *
+ * @param windows of each layer; 0 = all positions
+ * @param positions of the longest row: a window of as many lets nothing go
+ */
+export function cacheGroups(windows: readonly number[], positions: number): CacheGroups {
+  const kinds = new Map<number, number[]>();
+  windows.forEach((window, layer) => {
+    const kind = window < positions ? window : 0;
+    kinds.set(kind, [...(kinds.get(kind) ?? []), layer]);
+  });
+  const widthOf = (most: number): number =>
+    [...kinds.values()].reduce((sum, layers) => sum + Math.ceil(layers.length / most) * most, 0);
+  let width = Math.max(...[...kinds.values()].map((layers) => layers.length));
+  while (widthOf(width) > windows.length * (1 + MOST_EMPTY)) width--;
+  const laws: CacheLaw[] = [];
+  const groupOf = new Array<number>(windows.length).fill(0);
+  for (const [window, layers] of [...kinds].sort(([a], [b]) => a - b)) {
+    layers.forEach((layer, index) => {
+      if (index % width === 0) laws.push(window === 0 ? ALL_POSITIONS : lastPositions(window));
+      groupOf[layer] = laws.length - 1;
+    });
+  }
+  return { laws, groupOf, width };
+}
+
+/**
+ * How many pages rows keep, as `CacheRules` have it. Of a prompt two squares are under way: the next one begins while
+ * the one before is still in the last layers. Pure.
+ */
+export function groupRules(
+  { laws: groups }: CacheGroups,
+  { tokensPerSquare }: { readonly tokensPerSquare: number },
+): { readonly groups: readonly CacheLaw[]; readonly promptTokensUnderWay: number } {
+  return { groups, promptTokensUnderWay: 2 * tokensPerSquare };
+}
