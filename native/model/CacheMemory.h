@@ -1,5 +1,6 @@
 // Memory of the KV cache: fixed-size pages, the same number for every layer. Page i of every layer belongs to the same
-// sequence.
+// sequence. Of an encoder one layer's are enough: a sequence's keys and values are used up before its next layer makes
+// new ones.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +12,7 @@ namespace spillway {
 
 class CacheMemory {
  public:
-  // Throws Error(Memory) where layers x pages x page bytes overflow. Reserves nothing.
+  // layers: of an encoder 1. Throws Error(Memory) where layers x pages x page bytes overflow. Reserves nothing.
   CacheMemory(const CacheLayout& layout, uint32_t layers, uint32_t pages);
 
   void reserve() { block_ = Arena(bytes_, "the KV cache"); }
@@ -21,11 +22,13 @@ class CacheMemory {
   uint32_t pages() const { return pages_; }
   size_t pageBytes() const { return pageBytes_; }
   // Pages are touched by tasks alone, which see to it that none is written and read at once.
-  uint8_t* page(size_t layer, size_t page) const { return block_.data() + (layer * pages_ + page) * pageBytes_; }
+  uint8_t* page(size_t layer, size_t page) const {
+    return block_.data() + ((layers_ == 1 ? 0 : layer) * pages_ + page) * pageBytes_;
+  }
 
  private:
   CacheLayout layout_;
-  uint32_t pages_;
+  uint32_t layers_, pages_;
   size_t pageBytes_;
   size_t bytes_;
   Arena block_;

@@ -42,6 +42,14 @@ void check(const SpillOptions& spill) {
   checkRange("spill.bufferPages", spill.bufferPages, INT32_MAX);
 }
 
+// An encoder is computed by the processor, and its keys and values do not outlast a layer.
+void checkEncoder(const RuntimeOptions& options) {
+  if (options.gpu) throw Error(ErrorCode::InvalidArgument, "gpu: found one beside an encoder, expected the processor");
+  if (options.spill && options.spill->pages != 0)
+    throw Error(ErrorCode::InvalidArgument, "spill.pages: found " + std::to_string(options.spill->pages) +
+                                                " beside an encoder, expected none: there is no cache to keep");
+}
+
 RuntimeOptions checked(RuntimeOptions&& options) {
   validate(options.decoder);
   checkRange("threads", options.threads, kMostThreads);
@@ -64,6 +72,9 @@ RuntimeOptions checked(RuntimeOptions&& options) {
   }
   if (options.gpu && options.decoder.shares > 1)
     throw Error(ErrorCode::InvalidArgument, "gpu: found one beside decoder.share, expected the processor to compute");
+  if (!options.decoder.causal) checkEncoder(options);
+  if (options.gpu && !options.decoder.pooledLayers.empty())
+    throw Error(ErrorCode::InvalidArgument, "gpu: found one beside layers over pooled states, expected the processor");
   if (options.weights && !options.gpu) checkRange("weights.buffers", options.weights->buffers, kMostBuffers);
   if (options.spill) check(*options.spill);
   return std::move(options);
@@ -91,7 +102,7 @@ CacheLayout layoutOf(const RuntimeOptions& options) {
 Model::Model(RuntimeOptions&& options)
     : options_(checked(std::move(options))),
       weights_(options_.decoder, options_.bindings, options_.files, residentLayerBytes(options_)),
-      cache_(layoutOf(options_), options_.decoder.layers, options_.pages),
+      cache_(layoutOf(options_), options_.decoder.causal ? options_.decoder.layers : 1, options_.pages),
       pool_(options_.threads),
       compute_{kernelsFor(options_.instructionSet), pool_, options_.precision},
       backend_((options_.gpu ? makeCudaBackend : makeCpuBackend)({options_, weights_, cache_, compute_})) {

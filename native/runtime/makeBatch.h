@@ -25,6 +25,7 @@ struct BatchBounds {
   uint32_t cacheBufferPages = 0;
   std::vector<uint32_t> windows = {};
   bool sharesAttention = false;  // GpuOptions
+  bool wholeRows = false;        // of an encoder: all of a sequence's tokens at once, which are then pooled
 };
 
 // Seven integers a sequence (src/bindings/Addon.ts, BATCH_STRIDE).
