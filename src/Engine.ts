@@ -2,6 +2,7 @@ import { isObservable, lastValueFrom, type Observable } from 'rxjs';
 import { loadAddon } from './bindings/loadAddon.js';
 import { nativeCall } from './bindings/nativeCall.js';
 import type { EnginePlan } from './engine/open/EnginePlan.js';
+import { encoderOptions } from './engine/open/encoderOptions.js';
 import { layOutMemory } from './engine/open/layOutMemory.js';
 import type { Opened } from './engine/open/Opened.js';
 import { openRuntime } from './engine/open/openRuntime.js';
@@ -122,8 +123,8 @@ export class Engine implements GenerationSource, AsyncDisposable {
    */
   static async open(options: EngineOptions): Promise<Engine> {
     const start = performance.now();
-    const requested = await validateOptions(options);
-    const { model, layers, tensorParallel, signal, onDownload, onIdentify, onPlan } = requested.options;
+    const given = await validateOptions(options);
+    const { model, layers, tensorParallel, signal, onDownload, onIdentify, onPlan } = given.options;
     const stopIfAborted = (): void => {
       if (signal?.aborted) throw new InterruptedError(signal.reason);
     };
@@ -135,6 +136,9 @@ export class Engine implements GenerationSource, AsyncDisposable {
     stopIfAborted();
     const stamps = await modelStamps(path);
     const source = await readModel(path);
+    const addon = loadAddon();
+    const machine = nativeCall(() => addon.machine());
+    const requested = encoderOptions(source, given, machine);
     const identity = await identifyModel(source.files, { signal, onProgress: onIdentify });
     checkHeapSize(source.decoder.vocabularySize);
     const tokenizer = createTokenizer(source.tokenizer, source.decoder.vocabularySize);
@@ -142,8 +146,6 @@ export class Engine implements GenerationSource, AsyncDisposable {
     stopIfAborted();
     const whole = layers ? partOf(source, layers) : source;
     const part = tensorParallel ? shareOf(whole, tensorParallel) : whole;
-    const addon = loadAddon();
-    const machine = nativeCall(() => addon.machine());
     const { numerics, memory } = requested.settings;
     const plan = await planEngine(part, requested, machine, rows.expected, {
       repackedBytes: () => {

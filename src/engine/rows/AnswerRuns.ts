@@ -1,7 +1,8 @@
 import type { Observable } from 'rxjs';
 import { madeOf } from '../../collections/cancellable.js';
 import { UsageError } from '../../errors/UsageError.js';
-import type { ModelSource } from '../../model/ModelSource.js';
+import { isEncoder, pooledWidth } from '../../model/DecoderSpec.js';
+import { FILE_POOLINGS, type ModelSource } from '../../model/ModelSource.js';
 import type { AnswerOptions, EmbedOptions, ResultBase, ScoreResult } from '../../Results.js';
 import type { RowInput } from '../../Row.js';
 import type { RunRecorder } from '../execution/RunRecorder.js';
@@ -39,6 +40,14 @@ export interface AnswerHost extends AnswerSetup {
 
 type Rows = AsyncIterable<RowInput> | Iterable<RowInput>;
 
+/** @throws UsageError for what a model's head would be needed for, which an encoder does not have */
+export function refuseEncoder(what: string, { decoder }: ModelSource): void {
+  if (isEncoder(decoder))
+    throw new UsageError(
+      `${what}: found a model of the family ${decoder.family}, an encoder, expected one that generates: an encoder embeds`,
+    );
+}
+
 /** The runs of an engine that classify, score or embed rows. */
 export class AnswerRuns {
   constructor(private readonly host: AnswerHost) {}
@@ -66,6 +75,7 @@ export class AnswerRuns {
   ): (rows: Rows) => Generation<Answers[AnswerKind]['result']> {
     switch (kind) {
       case 'classify':
+        refuseEncoder('classify', this.host.source);
         return this.answered(
           options,
           classifyTask(options, this.host, (labels, text, way) =>
@@ -73,6 +83,7 @@ export class AnswerRuns {
           ),
         );
       case 'score':
+        refuseEncoder('score', this.host.source);
         return this.answered(options, scoreTask(options, this.host));
       case 'embed':
         return this.answered(options, this.embedTask(options));
@@ -97,20 +108,23 @@ export class AnswerRuns {
   }
 
   private embedTask(options: EmbedOptions): ReturnType<typeof embedTask> {
-    const {
-      pooling: said = 'last',
-      decoder: { hiddenSize },
-    } = this.host.source;
-    const { pooling = 'auto', dimensions = hiddenSize } = options;
-    if (dimensions > hiddenSize)
+    const { decoder, classifier } = this.host.source;
+    const { pooling: said = isEncoder(decoder) ? 'mean' : 'last' } = this.host.source;
+    if (classifier)
       throw new UsageError(
-        `dimensions: found ${dimensions}, expected a whole number from 1 to ${hiddenSize}, those that the model has`,
+        `embed: found a model that classifies texts (${classifier.labels.slice(0, 3).join(', ')}), expected one that embeds them: rerank and classify use this one`,
+      );
+    const width = pooledWidth(decoder);
+    const { pooling = 'auto', dimensions = width } = options;
+    if (dimensions > width)
+      throw new UsageError(
+        `dimensions: found ${dimensions}, expected a whole number from 1 to ${width}, those that the model has`,
       );
     const pooled = pooling === 'auto' ? said : pooling;
     if (typeof pooled === 'object')
       throw new UsageError(
-        `pooling: the model's files say ${pooled.unknown}, expected last, mean or cls: say which to take`,
+        `pooling: the model's files say ${pooled.unknown}, expected ${FILE_POOLINGS.join(', ')}: say which to take`,
       );
-    return embedTask({ ...options, dimensions }, hiddenSize, pooled === 'cls' ? 'first' : pooled, this.host);
+    return embedTask({ ...options, dimensions }, decoder, pooled === 'cls' ? 'first' : pooled, this.host);
   }
 }

@@ -21,7 +21,7 @@ import { Grammars } from '../grammar/Grammars.js';
 import { withSchema } from '../grammar/zodSchema.js';
 import { layerBounds, type Grid } from '../grid/Square.js';
 import type { Movement } from '../memory/movement.js';
-import type { PagePool } from '../memory/PagePool.js';
+import type { PagePool, RowLimit } from '../memory/PagePool.js';
 import { deviceOf, movementOf, placementOf, poolOf, type Opened } from '../open/Opened.js';
 import { hostAttends } from '../open/gpuMemory.js';
 import { rowLedgerBytes } from '../open/hostMemory.js';
@@ -36,7 +36,7 @@ import { FollowingRun } from '../execution/FollowingRun.js';
 import type { Peers } from '../peers/PeerConnection.js';
 import { BLOCK_SCHEDULES, diagonalBlock } from '../schedules/blockSchedules.js';
 import type { Schedule } from '../schedules/Schedule.js';
-import { AnswerRuns, type AnswerHost, type ReadOfRun } from './AnswerRuns.js';
+import { AnswerRuns, refuseEncoder, type AnswerHost, type ReadOfRun } from './AnswerRuns.js';
 import { checkPerplexity, type PerplexityOptions } from './perplexity.js';
 import { checkFollowOptions, checkRows, checkRunOptions } from './checkRunOptions.js';
 import type { FollowOptions, Generation, RunOptions } from './Generation.js';
@@ -100,7 +100,7 @@ export class EngineRuns {
       tokenizer,
       limits: decoder,
       resultIdentity: this.resultIdentityKey,
-      rowLimit: () => this.pool.rowLimit,
+      rowLimit: () => this.rowLimit,
       check: (options) => {
         this.checkOpen();
         this.checkComposed(options);
@@ -113,9 +113,19 @@ export class EngineRuns {
     this.heapLimit = new HeapLimit(opened.reserved.heapLimitBytes).start();
   }
 
+  /** The longest row that can be computed: of an encoder one that a square holds. */
+  private get rowLimit(): RowLimit {
+    const { rowLimit } = this.pool;
+    const { wholeRows, tokensPerSquare } = this.opened.grid;
+    return wholeRows !== undefined && tokensPerSquare < rowLimit.tokens
+      ? { tokens: tokensPerSquare, by: 'square' }
+      : rowLimit;
+  }
+
   /** @throws UsageError for what can be told before a row is read */
   check(rows: unknown, options: RunOptions): void {
     this.checkOpen();
+    refuseEncoder('generate', this.host.source);
     checkRunOptions(options, this.host.source.decoder.vocabularySize);
     checkRows(rows);
     this.checkComposed(options);
@@ -210,6 +220,7 @@ export class EngineRuns {
   scoring(tokens: readonly number[], options: PerplexityOptions): Run<WindowScore> {
     this.checkOpen();
     checkLayers(this.opened.grid);
+    refuseEncoder('perplexity', this.host.source);
     const { window, promptTokens, signal } = checkPerplexity(tokens, options, this.host.source.decoder);
     const longest = Math.min(window, tokens.length);
     const { rowLimit } = this.pool;
@@ -243,7 +254,8 @@ export class EngineRuns {
     read: ReadOfRun<Result>,
   ): Generation<Result> {
     const { grid, settings } = this.opened;
-    const schedule = options.schedule ?? BLOCK_SCHEDULES[settings.block.schedule].create();
+    const given = options.schedule ?? BLOCK_SCHEDULES[settings.block.schedule].create();
+    const schedule = grid.wholeRows === undefined ? given : withoutPromise(given);
     const places = grid.slots * grid.rowsPerSlot;
     const ahead = settledLookAhead(options.lookAhead);
     // Rows that are generated, that wait, and that may pass one of these; and their results.
@@ -403,4 +415,14 @@ interface StartOptions {
   readonly sharePrefixes?: boolean;
   readonly lookAhead?: RowLookAhead;
   readonly signal?: AbortSignal | undefined;
+}
+
+/** What a schedule promises is of rows that grow; those of an encoder have all of their pages at once. */
+function withoutPromise<State>(schedule: Schedule<State>): Schedule<State> {
+  return {
+    name: schedule.name,
+    start: (grid) => schedule.start(grid),
+    free: (state, ended) => schedule.free(state, ended),
+    next: (state, observed) => schedule.next(state, observed),
+  };
 }
