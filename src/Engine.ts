@@ -71,7 +71,14 @@ export class Engine implements GenerationSource, AsyncDisposable {
     private readonly opened: Opened,
   ) {
     this.runs = new EngineRuns(
-      { source, tokenizer, resultIdentity, loadSeconds, score: (rows, options) => this.score(rows, options), through: throughStages },
+      {
+        source,
+        tokenizer,
+        resultIdentity,
+        loadSeconds,
+        score: (rows, options) => this.score(rows, options),
+        through: throughStages,
+      },
       opened,
     );
   }

@@ -40,15 +40,16 @@ export interface ScoreOptions extends AnswerOptions {
   readonly tokenLogprobs?: boolean;
 }
 
-export const POOLINGS = ['auto', 'last', 'mean', 'cls'] as const;
+export const POOLINGS = ['auto', 'last', 'mean', 'cls', 'max', 'weightedmean'] as const;
 export const EMBEDDING_ENCODINGS = ['float', 'base64'] as const;
 
 /** Options of one `embed` call. */
 export interface EmbedOptions extends AnswerOptions {
   /**
    * Which hidden states behind the model's final norm make the embedding: the last token's, the mean of all, the first
-   * one's (`cls`); `auto`, the default: what the model's files say (`1_Pooling/config.json`, GGUF's `pooling_type`),
-   * else the last.
+   * one's (`cls`), the largest of all in each dimension (`max`), the mean in which token i weighs i + 1
+   * (`weightedmean`); `auto`, the default: what the model's files say (`1_Pooling/config.json`, GGUF's
+   * `pooling_type`), else the last, or, of an encoder, the mean.
    */
   readonly pooling?: (typeof POOLINGS)[number];
   /** Only the first ones, for models that were trained for it (Matryoshka). Default: all. */

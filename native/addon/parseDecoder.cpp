@@ -7,6 +7,7 @@ namespace spillway {
 namespace {
 
 constexpr uint32_t kMostEntries = 1u << 16;
+constexpr uint32_t kMostPooled = 64;
 
 uint32_t count(const Napi::Object& object, const char* key, const std::string& path) {
   return static_cast<uint32_t>(readInteger(object.Get(key), path + key, 0, UINT32_MAX));
@@ -18,6 +19,34 @@ float optionalFloat(const Napi::Object& object, const char* key, const std::stri
   return value.IsUndefined() ? 0.0f : readFloat(value, path + key);
 }
 
+bool optionalBoolean(const Napi::Object& object, const char* key, const std::string& path, bool fallback) {
+  const Napi::Value value = object.Get(key);
+  return value.IsUndefined() ? fallback : readBoolean(value, path + key);
+}
+
+void parsePooled(const Napi::Value& value, const std::string& path, DecoderSpec& spec) {
+  if (value.IsUndefined()) return;
+  const Napi::Array layers = readArray(value, path, kMostPooled);
+  for (uint32_t l = 0, length = layers.Length(); l < length; l++) {
+    const std::string name = path + "[" + std::to_string(l) + "].";
+    const Napi::Object layer = readObject(layers.Get(l), name);
+    PooledLayer one;
+    one.norm = readWord<bool>(layer.Get("kind"), name + "kind", {{"dense", false}, {"norm", true}});
+    one.outputs = count(layer, "outputs", name);
+    if (one.norm)
+      one.epsilon = readFloat(layer.Get("epsilon"), name + "epsilon");
+    else
+      one.activation = readWord<PooledActivation>(layer.Get("activation"), name + "activation",
+                                                  {{"none", PooledActivation::None},
+                                                   {"tanh", PooledActivation::Tanh},
+                                                   {"relu", PooledActivation::Relu},
+                                                   {"gelu", PooledActivation::Gelu},
+                                                   {"gelu-tanh", PooledActivation::GeluTanh},
+                                                   {"silu", PooledActivation::Silu}});
+    spec.pooledLayers.push_back(one);
+  }
+}
+
 void parsePosition(const Napi::Object& object, const std::string& path, DecoderSpec& spec) {
   spec.position = readWord<PositionKind>(
       object.Get("kind"), path + "kind",
@@ -27,6 +56,7 @@ void parsePosition(const Napi::Object& object, const std::string& path, DecoderS
     case PositionKind::Alibi:
       spec.alibiSlopes = readFloat32Array(object.Get("slopes"), path + "slopes");
       spec.alibiRoundToBfloat16 = readBoolean(object.Get("roundToBfloat16"), path + "roundToBfloat16");
+      spec.alibiSymmetric = optionalBoolean(object, "symmetric", path, false);
       return;
     case PositionKind::Rotary: break;
   }
@@ -100,16 +130,26 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
   const Napi::Object embedding = readObject(object.Get("embedding"), path + "embedding");
   spec.embeddingSize = count(embedding, "size", path + "embedding.");
   spec.embeddingScale = readFloat(embedding.Get("scale"), path + "embedding.scale");
+  spec.embeddingNorm = optionalBoolean(embedding, "norm", path + "embedding.", false);
+  if (!embedding.Get("tokenTypes").IsUndefined()) spec.tokenTypes = count(embedding, "tokenTypes", path + "embedding.");
   const Napi::Object attention = readObject(object.Get("attention"), path + "attention");
   spec.attentionScale = readFloat(attention.Get("scale"), path + "attention.scale");
   spec.attentionSoftCap = optionalFloat(attention, "softCap", path + "attention.");
   spec.qkNorm = readBoolean(attention.Get("qkNorm"), path + "attention.qkNorm");
   const Napi::Value sinks = attention.Get("sinks");
   spec.attentionSinks = !sinks.IsUndefined() && readBoolean(sinks, path + "attention.sinks");
+  spec.causal = optionalBoolean(attention, "causal", path + "attention.", true);
+  const Napi::Value relative = attention.Get("relativeBias");
+  if (!relative.IsUndefined()) {
+    const Napi::Object bias = readObject(relative, path + "attention.relativeBias");
+    spec.relativeBuckets = count(bias, "buckets", path + "attention.relativeBias.");
+    spec.relativeDistance = count(bias, "distance", path + "attention.relativeBias.");
+  }
   parsePosition(readObject(object.Get("position"), path + "position"), path + "position.", spec);
   parseFeedForward(readObject(object.Get("feedForward"), path + "feedForward"), path + "feedForward.", spec);
 
   spec.logitSoftCap = optionalFloat(object, "logitSoftCap", path);
+  parsePooled(object.Get("pooled"), path + "pooled", spec);
 
   const Napi::Array layers = readArray(object.Get("layerSpecs"), path + "layerSpecs", kMostEntries);
   for (uint32_t l = 0, length = layers.Length(); l < length; l++) {

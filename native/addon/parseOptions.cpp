@@ -260,7 +260,12 @@ SequenceOptions parseSequenceOptions(const Napi::Value& value) {
   if (object.Has("candidates")) options.candidates = readInt32Array(object.Get("candidates"), "candidates");
   if (object.Has("pooling"))
     options.pooling = readWord<Pooling>(object.Get("pooling"), "pooling",
-                                        {{"last", Pooling::Last}, {"mean", Pooling::Mean}, {"first", Pooling::First}});
+                                        {{"last", Pooling::Last},
+                                         {"mean", Pooling::Mean},
+                                         {"first", Pooling::First},
+                                         {"max", Pooling::Max},
+                                         {"weightedmean", Pooling::WeightedMean}});
+  if (object.Has("secondText")) options.secondText = count(object, "secondText", "");
   const double logprobs = readNumber(object.Get("logprobs"), "logprobs");
   options.logprobs =
       logprobs == -1 ? -1 : static_cast<int32_t>(readInteger(object.Get("logprobs"), "logprobs", 0, INT32_MAX));

@@ -20,6 +20,14 @@ class CacheGroups {
     width_ = *std::max_element(taken.begin(), taken.end());
   }
 
+  // One layer's pages for all layers: a sequence's keys and values are used up before its next layer makes new ones.
+  static CacheGroups ofEncoder(uint32_t layers) {
+    CacheGroups groups(layers);
+    std::fill(groups.placeOf_.begin(), groups.placeOf_.end(), 0);
+    groups.width_ = 1;
+    return groups;
+  }
+
   uint32_t count() const { return count_; }
   uint32_t width() const { return width_; }
   uint32_t groupOf(size_t layer) const { return groupOf_[layer]; }

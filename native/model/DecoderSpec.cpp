@@ -19,6 +19,11 @@ constexpr uint32_t kMostContext = 1u << 24;  // positions are compared as floats
 constexpr uint32_t kMostExperts = 1u << 12;
 constexpr uint32_t kMostRotaryTables = 16;
 constexpr uint32_t kMostShares = 64;
+constexpr uint32_t kMostTokenTypes = 1u << 10;
+constexpr uint32_t kMostBuckets = 1u << 12;
+constexpr uint32_t kMostPooledLayers = 16;
+// Tables of biases by distance hold twice as many numbers a head.
+constexpr uint32_t kMostBiasedContext = 1u << 16;
 
 [[noreturn]] void refuse(const std::string& field, const std::string& found, const std::string& expected) {
   throw Error(ErrorCode::InvalidArgument, "decoder." + field + ": found " + found + ", expected " + expected);
@@ -72,6 +77,51 @@ void checkPosition(const DecoderSpec& spec) {
   }
 }
 
+// What encoders alone have, and what they cannot have.
+void checkEncoder(const DecoderSpec& spec) {
+  if (spec.causal) {
+    if (spec.relativeBuckets != 0 || spec.alibiSymmetric || spec.embeddingNorm || spec.tokenTypes != 0)
+      refuse("attention.causal", "true beside what encoders alone have", "false");
+  } else {
+    if (spec.hasPeers()) refuse("attention.causal", "false beside part or share", "an encoder as a whole");
+    if (spec.attentionSinks) refuse("attention.sinks", "some", "none of an encoder");
+    if (spec.alibiRoundToBfloat16) refuse("position.roundToBfloat16", "true", "false of an encoder");
+  }
+  if (spec.tokenTypes > kMostTokenTypes)
+    refuse("embedding.tokenTypes", std::to_string(spec.tokenTypes), "at most " + std::to_string(kMostTokenTypes));
+  if (spec.relativeBuckets != 0) {
+    if (spec.relativeBuckets % 4 != 0 || spec.relativeBuckets > kMostBuckets)
+      refuse("attention.relativeBias.buckets", std::to_string(spec.relativeBuckets),
+             "a multiple of 4 up to " + std::to_string(kMostBuckets));
+    if (spec.relativeDistance <= spec.relativeBuckets / 4 || spec.relativeDistance > kMostContext)
+      refuse("attention.relativeBias.distance", std::to_string(spec.relativeDistance),
+             "more than a quarter of the buckets, at most " + std::to_string(kMostContext));
+    if (spec.position == PositionKind::Alibi)
+      refuse("attention.relativeBias", "one", "none beside the slopes of ALiBi");
+  }
+  const bool biased = spec.relativeBuckets != 0 || spec.alibiSymmetric;
+  if (biased && spec.attentionSoftCap != 0)
+    refuse("attention.softCap", std::to_string(spec.attentionSoftCap), "none beside biases by distance");
+  if (biased && uint64_t(spec.contextTokens) * spec.heads > uint64_t(kMostBiasedContext) * 64)
+    refuse("contextTokens", std::to_string(spec.contextTokens), "fewer, where scores have biases by distance");
+  if (!spec.pooledLayers.empty() && spec.hasPeers())
+    refuse("pooled", "some beside part or share", "none: these belong to a model as a whole");
+  if (spec.pooledLayers.size() > kMostPooledLayers)
+    refuse("pooled", std::to_string(spec.pooledLayers.size()) + " layers",
+           "at most " + std::to_string(kMostPooledLayers));
+  uint32_t width = spec.hiddenSize;
+  for (size_t l = 0; l < spec.pooledLayers.size(); l++) {
+    const PooledLayer& layer = spec.pooledLayers[l];
+    const std::string field = "pooled[" + std::to_string(l) + "]";
+    checkCount((field + ".outputs").c_str(), layer.outputs, kMostWidth);
+    if (layer.norm && layer.outputs != width)
+      refuse(field + ".outputs", std::to_string(layer.outputs), std::to_string(width) + ", what it norms");
+    if (layer.norm && (!(layer.epsilon >= 0) || !std::isfinite(layer.epsilon)))
+      refuse(field + ".epsilon", std::to_string(layer.epsilon), "a finite number of at least 0");
+    width = layer.outputs;
+  }
+}
+
 }  // namespace
 
 void validate(const DecoderSpec& spec) {
@@ -110,6 +160,7 @@ void validate(const DecoderSpec& spec) {
     refuse("attention.softCap", std::to_string(spec.attentionSoftCap), "none beside the slopes of ALiBi");
   checkCap("logitSoftCap", spec.logitSoftCap);
   checkPosition(spec);
+  checkEncoder(spec);
 
   if (spec.activation == Activation::ClampedSwiglu && spec.feedForward == FeedForwardKind::Plain)
     refuse("feedForward.activation", "clamped-swiglu", "another one where there is no gate");

@@ -1,4 +1,5 @@
-// A decoder-only transformer as data: the native twin of src/model/DecoderSpec.ts, where the fields are explained.
+// A transformer, decoder or encoder, as data: the native twin of src/model/DecoderSpec.ts, where the fields are
+// explained.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -22,6 +23,16 @@ struct RotaryTable {
 struct LayerSpec {
   uint32_t window = 0;
   uint32_t rotaryTable = 0;
+};
+
+enum class PooledActivation : uint8_t { None, Tanh, Relu, Gelu, GeluTanh, Silu };
+
+// A layer over a row's pooled hidden states: a product, or a norm.
+struct PooledLayer {
+  bool norm = false;
+  uint32_t outputs = 0;
+  PooledActivation activation = PooledActivation::None;  // behind a product
+  float epsilon = 0;                                     // of a norm, which is a layer norm
 };
 
 struct DecoderSpec {
@@ -49,10 +60,17 @@ struct DecoderSpec {
   bool finalNorm = true;
   uint32_t embeddingSize = 0;
   float embeddingScale = 1;
+  bool embeddingNorm = false;
+  uint32_t tokenTypes = 0;  // 0: tokens have none
   float attentionScale = 1;
   float attentionSoftCap = 0;  // 0: none; so below
   bool qkNorm = false;
   bool attentionSinks = false;
+  // False: an encoder, in which every token of a row sees all others; it has no head, and rows are computed whole.
+  bool causal = true;
+  uint32_t relativeBuckets = 0;  // of the weights that scores get by distance (MPNet); 0: they do not
+  uint32_t relativeDistance = 0;
+  bool alibiSymmetric = false;
 
   PositionKind position = PositionKind::Rotary;
   RotaryStyle rotaryStyle = RotaryStyle::Pairs;
@@ -68,6 +86,8 @@ struct DecoderSpec {
   uint32_t expertsPerToken = 0;
   float logitSoftCap = 0;
 
+  std::vector<PooledLayer> pooledLayers;  // what becomes of pooled hidden states, in order
+
   std::vector<LayerSpec> layerSpecs;
 
   bool embeds() const { return firstLayer == 0 && share == 0; }
@@ -76,6 +96,8 @@ struct DecoderSpec {
   bool hasPeers() const { return shares > 1 || !embeds() || !samples(); }
   uint32_t queryWidth() const { return heads * headDim; }
   uint32_t keyWidth() const { return kvHeads * headDim; }
+  // Of what a row's pooled hidden states become.
+  uint32_t pooledWidth() const { return pooledLayers.empty() ? hiddenSize : pooledLayers.back().outputs; }
 };
 
 // Throws Error(InvalidArgument) naming the field, unless every count is within bounds under which no size computed from

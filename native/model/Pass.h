@@ -76,8 +76,9 @@ struct Pass {
   // --- Embedding.
   // to = scale times the embeddings of the batch's tokens.
   virtual void lookUpTokens(const StoredMatrix& embedding, float scale, float* to) const = 0;
-  // hidden += the embeddings of their positions.
+  // hidden += the embeddings of their positions; of their types (Sequence::typeOf).
   virtual void addPositions(const StoredMatrix& embedding) const = 0;
+  virtual void addTypes(const StoredMatrix& embedding) const = 0;
 
   // --- Norms and sums of rows [tokens, hiddenSize].
   // y = norm(x); y may be x.

@@ -13,7 +13,7 @@ namespace spillway {
 constexpr uint32_t kAllTokens = UINT32_MAX;
 
 // Which hidden states behind the final norm make a sequence's embedding. A sequence with one is not sampled from.
-enum class Pooling : uint8_t { None, Last, Mean, First };
+enum class Pooling : uint8_t { None, Last, Mean, First, Max, WeightedMean };
 
 struct SequenceOptions {
   std::vector<int32_t> tokens;  // at least one
@@ -28,6 +28,8 @@ struct SequenceOptions {
   std::vector<int32_t>
       candidates;  // instead of the most likely alternatives these are reported, in this order; none: those
   Pooling pooling = Pooling::None;
+  // From this position on tokens are of a second text, where a model tells these apart (token types).
+  uint32_t secondText = kAllTokens;
 };
 
 struct Sequence {
@@ -40,6 +42,7 @@ struct Sequence {
         logprobs(options.candidates.empty() ? options.logprobs : static_cast<int32_t>(options.candidates.size())),
         candidates(std::move(options.candidates)),
         pooling(options.pooling),
+        secondText(options.secondText),
         grammar(options.grammar == nullptr ? nullptr : std::make_unique<GrammarMatcher>(std::move(options.grammar))) {
     tokens.reserve(capacityTokens);
   }
@@ -49,6 +52,8 @@ struct Sequence {
   void append(int32_t token) {
     if (tokens.size() < capacityTokens) tokens.push_back(token);
   }
+
+  size_t typeOf(uint32_t position) const { return position < secondText ? 0 : 1; }
 
   // Whether its next token is that of the largest logit as it stands, or drawn from them so.
   bool takesLogitsAsTheyAre() const { return sampling.repetitionPenalty == 1 && adjustments == nullptr; }
@@ -61,6 +66,7 @@ struct Sequence {
   const int32_t logprobs;
   const std::vector<int32_t> candidates;
   const Pooling pooling;
+  const uint32_t secondText;
   const std::unique_ptr<GrammarMatcher> grammar;  // touched by the compute queue alone once the sequence exists
   std::vector<double> pooled;  // of an embedding, what there is so far; touched by the compute queue alone
   int32_t oddLayer = -1;  // the first layer behind which a token that is sampled from had hidden states that are not

@@ -14,10 +14,20 @@ Presence optionalIf(bool condition) { return condition ? Presence::Optional : Pr
 // Of a part of a model's layers, the first one embeds and the last one samples. A head may be the embedding itself:
 // Weights sees to it that there is one.
 Presence tokenEmbedding(const Spec& spec) { return spec.embeds() ? Presence::Required : optionalIf(spec.samples()); }
-Presence ifSamples(const Spec& spec) { return optionalIf(spec.samples()); }
 Presence ifProjectedIn(const Spec& spec) { return requiredIf(spec.embeds() && spec.embeddingSize != spec.hiddenSize); }
 Presence ifProjectedOut(const Spec& spec) {
   return requiredIf(spec.samples() && spec.embeddingSize != spec.hiddenSize);
+}
+Presence ifHeaded(const Spec& spec) { return optionalIf(spec.samples() && spec.causal); }
+Presence ifTyped(const Spec& spec) { return requiredIf(spec.tokenTypes != 0); }
+Presence ifRelative(const Spec& spec) { return requiredIf(spec.relativeBuckets != 0); }
+Presence ifEmbeddingNorm(const Spec& spec) { return requiredIf(spec.embeddingNorm); }
+Presence ifEmbeddingNormBias(const Spec& spec) {
+  return optionalIf(spec.embeddingNorm && spec.norm == NormKind::Layer);
+}
+// A first layer that norms nothing goes on from the norm of the embeddings (ModernBERT).
+Presence norm1(const Spec& spec) {
+  return spec.embeddingNorm && spec.residual == Residual::Pre ? Presence::Optional : Presence::Required;
 }
 Presence ifLearned(const Spec& spec) { return requiredIf(spec.embeds() && spec.position == PositionKind::Learned); }
 Presence ifFinalNorm(const Spec& spec) { return requiredIf(spec.samples() && spec.finalNorm); }
@@ -48,6 +58,8 @@ WeightShape inner(const Spec& spec) { return {spec.feedForwardSize, 1}; }
 WeightShape experts(const Spec& spec) { return {spec.experts, 1}; }
 WeightShape vocabulary(const Spec& spec) { return {spec.vocabularySize, 1}; }
 WeightShape embedding(const Spec& spec) { return {spec.vocabularySize, spec.embeddingSize}; }
+WeightShape types(const Spec& spec) { return {spec.tokenTypes, spec.hiddenSize}; }
+WeightShape bucketsByHead(const Spec& spec) { return {spec.relativeBuckets, spec.heads}; }
 WeightShape positions(const Spec& spec) { return {spec.learnedOffset + spec.contextTokens, spec.hiddenSize}; }
 WeightShape embeddingToHidden(const Spec& spec) { return {spec.hiddenSize, spec.embeddingSize}; }
 WeightShape hiddenToEmbedding(const Spec& spec) { return {spec.embeddingSize, spec.hiddenSize}; }
@@ -65,12 +77,16 @@ const std::vector<WeightRole<GlobalWeights>>& globalRoles() {
   static const std::vector<WeightRole<G>> roles = {
       {"token_embedding", &G::tokenEmbedding, nullptr, tokenEmbedding, embedding},
       {"position_embedding", &G::positionEmbedding, nullptr, ifLearned, positions, true},
+      {"type_embedding", &G::typeEmbedding, nullptr, ifTyped, types},
+      {"embedding_norm.weight", nullptr, &G::embeddingNorm, ifEmbeddingNorm, hidden},
+      {"embedding_norm.bias", nullptr, &G::embeddingNormBias, ifEmbeddingNormBias, hidden},
+      {"relative_bias", &G::relativeBias, nullptr, ifRelative, bucketsByHead},
       {"embedding_projection", &G::embeddingProjection, nullptr, ifProjectedIn, embeddingToHidden},
       {"output_projection", &G::outputProjection, nullptr, ifProjectedOut, hiddenToEmbedding},
       {"final_norm.weight", nullptr, &G::finalNorm, ifFinalNorm, hidden},
       {"final_norm.bias", nullptr, &G::finalNormBias, ifFinalNormBias, hidden},
-      {"head.weight", &G::head, nullptr, ifSamples, embedding},
-      {"head.bias", nullptr, &G::headBias, ifSamples, vocabulary},
+      {"head.weight", &G::head, nullptr, ifHeaded, embedding},
+      {"head.bias", nullptr, &G::headBias, ifHeaded, vocabulary},
   };
   return roles;
 }
@@ -78,7 +94,7 @@ const std::vector<WeightRole<GlobalWeights>>& globalRoles() {
 const std::vector<WeightRole<LayerWeights>>& layerRoles() {
   using L = LayerWeights;
   static const std::vector<WeightRole<L>> roles = {
-      {"norm1.weight", nullptr, &L::norm1, required, hidden},
+      {"norm1.weight", nullptr, &L::norm1, norm1, hidden},
       {"norm1.bias", nullptr, &L::norm1Bias, ifNormBias, hidden},
       {"norm2.weight", nullptr, &L::norm2, norm2, hidden},
       {"norm2.bias", nullptr, &L::norm2Bias, ifNormBias, hidden},

@@ -85,6 +85,23 @@ struct Matcher {
     return false;
   }
 
+  // The same for "weight" and "bias" of a layer over pooled hidden states, whose shapes follow from the layer before.
+  bool findPooled(size_t number, const std::string& name, PooledWeights& owner, Weights::Match& match) {
+    if (name != "weight" && name != "bias") return false;
+    const PooledLayer& layer = spec.pooledLayers[number];
+    const uint32_t inputs = number == 0 ? spec.hiddenSize : spec.pooledLayers[number - 1].outputs;
+    const bool matrix = name == "weight" && !layer.norm;
+    if (matrix)
+      match.matrix = &owner.weight;
+    else
+      match.vector = name == "bias" ? &owner.bias : &owner.norm;
+    match.order = globalRoles().size() + 2 * number + (name == "bias" ? 1 : 0);
+    check(*match.binding, Presence::Required, matrix, {layer.outputs, matrix ? inputs : 1}, false);
+    const void* place = matrix ? static_cast<const void*>(match.matrix) : static_cast<const void*>(match.vector);
+    if (!taken.insert(place).second) refuse(*match.binding, "two bindings", "one");
+    return true;
+  }
+
   void check(const WeightBinding& binding, Presence presence, bool matrix, WeightShape shape, bool moreRows) const {
     if (presence == Presence::Unused) refuse(binding, "a binding", "none: this decoder has no use for it");
     const bool rowsFit = moreRows ? binding.rows >= shape.rows : binding.rows == shape.rows;
@@ -195,15 +212,15 @@ struct Matcher {
   }
 };
 
-// "expert.12.up.weight": the number, and where the rest starts; false for anything else.
-bool parseExpert(const std::string& role, uint32_t experts, uint32_t* number, std::string* rest) {
-  const std::string prefix = "expert.";
+// "expert.12.up.weight": the number, which is under `count`, and what follows it; false for anything else.
+bool parseNumbered(const std::string& prefix, const std::string& role, uint32_t count, uint32_t* number,
+                   std::string* rest) {
   if (role.compare(0, prefix.size(), prefix) != 0) return false;
   uint64_t value = 0;
   size_t at = prefix.size();
-  for (; at < role.size() && role[at] >= '0' && role[at] <= '9' && value < experts; at++)
+  for (; at < role.size() && role[at] >= '0' && role[at] <= '9' && value < count; at++)
     value = value * 10 + static_cast<uint64_t>(role[at] - '0');
-  if (at == prefix.size() || at >= role.size() || role[at] != '.' || value >= experts) return false;
+  if (at == prefix.size() || at >= role.size() || role[at] != '.' || value >= count) return false;
   *number = static_cast<uint32_t>(value);
   *rest = role.substr(at + 1);
   return true;
@@ -229,6 +246,7 @@ Weights::Weights(const DecoderSpec& spec, std::vector<WeightBinding> bindings, c
                     "at least " + std::to_string(needed) + " for " + std::to_string(spec.layers) + " layers");
   }
   layers_.resize(spec.layers);
+  global_.pooled.resize(spec.pooledLayers.size());
   for (LayerWeights& layer : layers_)
     layer.experts.resize(spec.feedForward == FeedForwardKind::Experts ? spec.experts : 0);
 
@@ -239,13 +257,17 @@ Weights::Weights(const DecoderSpec& spec, std::vector<WeightBinding> bindings, c
     match.binding = &binding;
     bool known = false;
     if (binding.layer == -1) {
-      known = matcher.find(globalRoles(), binding.role, global_, 0, match);
+      uint32_t pooled = 0;
+      std::string rest;
+      known = parseNumbered("pooled.", binding.role, static_cast<uint32_t>(global_.pooled.size()), &pooled, &rest)
+                  ? matcher.findPooled(pooled, rest, global_.pooled[pooled], match)
+                  : matcher.find(globalRoles(), binding.role, global_, 0, match);
     } else if (binding.layer >= 0 && static_cast<uint32_t>(binding.layer) >= firstLayer_ &&
                static_cast<uint32_t>(binding.layer) - firstLayer_ < spec.layers) {
       LayerWeights& layer = layers_[static_cast<size_t>(binding.layer) - firstLayer_];
       uint32_t expert = 0;
       std::string rest;
-      known = parseExpert(binding.role, static_cast<uint32_t>(layer.experts.size()), &expert, &rest)
+      known = parseNumbered("expert.", binding.role, static_cast<uint32_t>(layer.experts.size()), &expert, &rest)
                   ? matcher.find(expertRoles(), rest, layer.experts[expert],
                                  layerRoles().size() + expert * expertRoles().size(), match)
                   : matcher.find(layerRoles(), binding.role, layer, 0, match);
@@ -258,7 +280,14 @@ Weights::Weights(const DecoderSpec& spec, std::vector<WeightBinding> bindings, c
   }
 
   matcher.checkComplete(globalRoles(), global_, -1, "");
-  if (spec.samples() && matcher.taken.count(&global_.head) == 0 && matcher.taken.count(&global_.tokenEmbedding) == 0) {
+  for (size_t l = 0; l < global_.pooled.size(); l++) {
+    const PooledWeights& layer = global_.pooled[l];
+    const void* place = spec.pooledLayers[l].norm ? static_cast<const void*>(&layer.norm) : &layer.weight;
+    if (matcher.taken.count(place) == 0)
+      throw FileError(matcher.fileOf(nullptr), "pooled." + std::to_string(l) + ".weight", "no such tensor", "one");
+  }
+  if (spec.samples() && spec.causal && matcher.taken.count(&global_.head) == 0 &&
+      matcher.taken.count(&global_.tokenEmbedding) == 0) {
     throw FileError(matcher.fileOf(nullptr), "head.weight", "no such tensor", "one, or token_embedding in its place");
   }
   for (size_t l = 0; l < layers_.size(); l++) {

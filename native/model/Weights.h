@@ -97,9 +97,17 @@ struct LayerWeights {
   const float *gateBias = nullptr, *upBias = nullptr, *downBias = nullptr, *routerBias = nullptr;
   std::vector<ExpertWeights> experts;
 };
+// Of one layer over pooled hidden states; `weight` of a product, `norm` of a norm.
+struct PooledWeights {
+  StoredMatrix weight{};
+  const float *norm = nullptr, *bias = nullptr;
+};
 struct GlobalWeights {
-  StoredMatrix tokenEmbedding{}, positionEmbedding{}, embeddingProjection{}, outputProjection{}, head{};
-  const float *finalNorm = nullptr, *finalNormBias = nullptr, *headBias = nullptr;
+  StoredMatrix tokenEmbedding{}, positionEmbedding{}, typeEmbedding{}, relativeBias{}, embeddingProjection{},
+      outputProjection{}, head{};
+  const float *finalNorm = nullptr, *finalNormBias = nullptr, *headBias = nullptr, *embeddingNorm = nullptr,
+              *embeddingNormBias = nullptr;
+  std::vector<PooledWeights> pooled;
 };
 
 class Weights {

@@ -20,8 +20,8 @@ inline AttentionShape attentionShape(const DecoderSpec& spec, size_t layer, cons
 
 // For the processor.
 inline AttentionShape attentionShape(const DecoderSpec& spec, size_t layer, const float* sinks, float keep) {
-  return attentionShape(spec, layer, spec.position == PositionKind::Alibi ? spec.alibiSlopes.data() : nullptr, sinks,
-                        keep);
+  const bool slopes = spec.position == PositionKind::Alibi && !spec.alibiSymmetric;
+  return attentionShape(spec, layer, slopes ? spec.alibiSlopes.data() : nullptr, sinks, keep);
 }
 
 }  // namespace spillway

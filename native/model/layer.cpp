@@ -34,6 +34,8 @@ void embed(const Pass& pass) {
   if (projected)
     pass.multiply(weights.embeddingProjection, nullptr, embedded, pass.tokens(), hidden, ProductOf::Others);
   if (spec.position == PositionKind::Learned) pass.addPositions(weights.positionEmbedding);
+  if (spec.tokenTypes != 0) pass.addTypes(weights.typeEmbedding);
+  if (spec.embeddingNorm) pass.norm(hidden, weights.embeddingNorm, weights.embeddingNormBias, hidden);
 }
 
 // Norm, q k v, q/k norms, rotation. Queries go into the activations; keys and values, too, where attention stores them.
@@ -45,10 +47,11 @@ void project(const Pass& pass, size_t layer) {
   if (spec.position == PositionKind::Rotary) pass.fillRotary();
   activations.keysSerial = 0;
   const StoredMatrix* const matrices[] = {&weights.q, &weights.k, &weights.v};
+  // Which vectors there are is known once they have been loaded; a norm takes the more scratch.
+  const bool normless = spec.residual == Residual::Post || (weights.norm1 == nullptr && !pass.measuring);
   const MatrixInput input =
-      spec.residual == Residual::Post
-          ? pass.prepared(matrices, 3, activations.hidden, pass.tokens(), spec.hiddenSize, ProductOf::Tokens)
-          : pass.normed(matrices, 3, weights.norm1, weights.norm1Bias);
+      normless ? pass.prepared(matrices, 3, activations.hidden, pass.tokens(), spec.hiddenSize, ProductOf::Tokens)
+               : pass.normed(matrices, 3, weights.norm1, weights.norm1Bias);
   const auto place = [&](float* kept) {
     return activations.keepsKeys ? kept : pass.scratch.take<float>(pass.tokens() * spec.keyWidth());
   };

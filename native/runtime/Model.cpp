@@ -65,6 +65,14 @@ void checkGroups(const RuntimeOptions& options) {
     refuse(std::to_string(count) + " groups beside a GPU", "one: its pages are those of all layers");
 }
 
+// An encoder is computed by the processor, and its keys and values do not outlast a layer.
+void checkEncoder(const RuntimeOptions& options) {
+  if (options.gpu) throw Error(ErrorCode::InvalidArgument, "gpu: found one beside an encoder, expected the processor");
+  if (options.spill && options.spill->pages != 0)
+    throw Error(ErrorCode::InvalidArgument, "spill.pages: found " + std::to_string(options.spill->pages) +
+                                                " beside an encoder, expected none: there is no cache to keep");
+}
+
 RuntimeOptions checked(RuntimeOptions&& options) {
   validate(options.decoder);
   checkRange("threads", options.threads, kMostThreads);
@@ -87,6 +95,9 @@ RuntimeOptions checked(RuntimeOptions&& options) {
   }
   if (options.gpu && options.decoder.shares > 1)
     throw Error(ErrorCode::InvalidArgument, "gpu: found one beside decoder.share, expected the processor to compute");
+  if (!options.decoder.causal) checkEncoder(options);
+  if (options.gpu && !options.decoder.pooledLayers.empty())
+    throw Error(ErrorCode::InvalidArgument, "gpu: found one beside layers over pooled states, expected the processor");
   if (options.weights && !options.gpu) checkRange("weights.buffers", options.weights->buffers, kMostBuffers);
   if (options.spill) check(*options.spill);
   checkGroups(options);
@@ -108,6 +119,7 @@ size_t stagingBytes(const RuntimeOptions& options, size_t slotBytes) {
 
 CacheGroups groupsOf(const RuntimeOptions& options) {
   const uint32_t layers = options.decoder.layers;
+  if (!options.decoder.causal) return CacheGroups::ofEncoder(layers);
   return options.cacheGroups.empty() ? CacheGroups(layers) : CacheGroups(options.cacheGroups);
 }
 

@@ -65,6 +65,7 @@ Runtime::Runtime(RuntimeOptions&& options, std::function<void()> wake)
   spec_ = model_->spec();
   buffers_ = bytes_.weightBuffers == 0 ? 0 : model_->options().weights->buffers;
   bounds_ = {model_->options().limits, model_->options().pages, model_->options().pageTokens, spec_.contextTokens};
+  bounds_.wholeRows = !spec_.causal;
   if (const std::optional<GpuOptions>& gpu = model_->options().gpu) {
     buffers_ = bytes_.gpu->weightBuffers == 0 ? 0 : gpu->buffers;
     bounds_.pages += gpu->pages;
@@ -157,6 +158,10 @@ uint32_t Runtime::createSequence(SequenceOptions&& options) {
            "an id under " + std::to_string(vocabulary));
   };
   checkIds("tokens", options.tokens);
+  if (!spec_.causal && options.pooling == Pooling::None)
+    refuse("pooling", "none", "some: the model is an encoder, which has no head to sample with");
+  if (options.secondText != kAllTokens && spec_.tokenTypes != 0 && spec_.tokenTypes < 2)
+    refuse("secondText", std::to_string(options.secondText), "none: the model's tokens are of one type");
   checkIds("candidates", options.candidates);
   if (options.candidates.size() > spec_.vocabularySize)
     refuse("candidates", std::to_string(options.candidates.size()),

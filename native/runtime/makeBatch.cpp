@@ -241,6 +241,12 @@ std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::ve
     range.firstPosition = checked(r, "first position", entry[1], 0, capacity - 1);
     range.tokens = checked(r, "tokens", entry[2], 1, capacity - range.firstPosition);
     range.mode = static_cast<HeadMode>(checked(r, "head mode", entry[3], 0, 2));
+    if (bounds.wholeRows && (range.firstPosition != 0 || range.tokens != range.sequence->tokens.size()))
+      refuse(r, "tokens", range.tokens,
+             "all " + std::to_string(range.sequence->tokens.size()) +
+                 " of the row at once, since the model is an encoder");
+    if (bounds.wholeRows && range.mode != HeadMode::Sample)
+      refuse(r, "head mode", entry[3], "that of sampling, behind a whole row");
     range.firstPage = checked(r, "first page", entry[4], 0, static_cast<int64_t>(pages.size()));
     range.pageCount =
         checked(r, "page count", entry[5], 0, static_cast<int64_t>((pages.size() - range.firstPage) / groups));

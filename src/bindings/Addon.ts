@@ -232,9 +232,12 @@ export interface NativeRowOptions {
   readonly candidates?: Int32Array;
   /**
    * Where its head would sample, the row has an embedding instead: the hidden state behind the final norm of its last
-   * token, the mean of those of all, or the first one's. Default: it samples.
+   * token, the mean of those of all, the first one's, the largest number of all in each dimension, or the mean in
+   * which token i weighs i + 1; then what the model's layers over pooled states make of it. Default: it samples.
    */
-  readonly pooling?: 'last' | 'mean' | 'first';
+  readonly pooling?: 'last' | 'mean' | 'first' | 'max' | 'weightedmean';
+  /** Tokens from this position on are of type 1, those before of type 0, where the model has types. Default: all 0. */
+  readonly secondText?: number;
 }
 
 /** What the head does for a row of a batch. */
@@ -484,7 +487,8 @@ export interface NativeHeadResult {
    */
   readonly forcedCounts: Int32Array;
   readonly forcedTokens: Int32Array;
-  /** Which of `rows` have an embedding instead of a token, and these one after another: [embedded, hiddenSize]. */
+  /** Which of `rows` have an embedding instead of a token, and these one after another, as wide as what pooled
+   * states come to. */
   readonly embedded: Int32Array;
   readonly embeddings: Float32Array;
   /**

@@ -1,5 +1,6 @@
 /**
- * A decoder-only transformer, as data. An architecture file (`architectures/`) turns a model's configuration into this
+ * A transformer, as data: a decoder, or an encoder, whose attention is not causal. An architecture file
+ * (`architectures/`) turns a model's configuration into this
  * table; the native addon executes it. A new model family needs no code beyond its own table where the pieces exist.
  */
 export interface DecoderSpec {
@@ -43,6 +44,10 @@ export interface DecoderSpec {
     readonly size: number;
     /** Embeddings are multiplied by this (Gemma: sqrt(hidden)); 1 for most. */
     readonly scale: number;
+    /** A norm behind the embeddings, all of them added up (encoders). Default: none. */
+    readonly norm?: boolean;
+    /** Kinds of token that have an embedding each, added to the token's (BERT's texts of a pair). Default: none. */
+    readonly tokenTypes?: number;
   };
 
   readonly attention: {
@@ -57,6 +62,16 @@ export interface DecoderSpec {
      * none.
      */
     readonly sinks?: boolean;
+    /**
+     * False: an encoder, in which every token of a row sees all others, or those within a window either way. It has no
+     * head, and its rows are computed whole. Default true.
+     */
+    readonly causal?: boolean;
+    /**
+     * Scores get a bias by how far a key is from its query, a number for each bucket of distances and head (MPNet):
+     * half of the buckets for keys before the query, ranges of distances that grow up to the largest. Of encoders.
+     */
+    readonly relativeBias?: { readonly buckets: number; readonly distance: number };
   };
 
   readonly position:
@@ -79,6 +94,8 @@ export interface DecoderSpec {
          * x scale.
          */
         readonly roundToBfloat16: boolean;
+        /** Of an encoder: keys behind a query lose as much as those before it. Default false. */
+        readonly symmetric?: boolean;
       };
 
   readonly feedForward: {
@@ -102,12 +119,39 @@ export interface DecoderSpec {
   /** Logits become logitSoftCap * tanh(logit / logitSoftCap) (Gemma 2); absent: they do not. */
   readonly logitSoftCap?: number;
 
+  /**
+   * What a row's pooled hidden states go through, in order: the layers of a classifier, or those that
+   * sentence-transformers puts behind the pooling. Computed in float32. Default: none.
+   */
+  readonly pooled?: readonly PooledLayer[];
+
   /** What differs from layer to layer; one entry a layer. */
   readonly layerSpecs: readonly LayerSpec[];
 }
 
+/** A product, with a bias where there is one, or a layer norm. */
+export type PooledLayer =
+  | {
+      readonly kind: 'dense';
+      readonly outputs: number;
+      readonly activation: 'none' | 'tanh' | 'relu' | 'gelu' | 'gelu-tanh' | 'silu';
+    }
+  | { readonly kind: 'norm'; readonly outputs: number; readonly epsilon: number };
+
+/** Whether this is an encoder. */
+export function isEncoder({ attention }: DecoderSpec): boolean {
+  return attention.causal === false;
+}
+
+/** Numbers that a row's pooled hidden states come to. */
+export function pooledWidth({ pooled = [], hiddenSize }: DecoderSpec): number {
+  return pooled.at(-1)?.outputs ?? hiddenSize;
+}
+
 export interface LayerSpec {
-  /** Sliding window: query i sees keys i - window + 1 to i. 0 means all of them. */
+  /**
+   * Sliding window: query i sees keys i - window + 1 to i; of an encoder to i + window - 1. 0 means all of them.
+   */
   readonly window: number;
   /** Index into the rotary tables; 0 where there is no rotary encoding. */
   readonly rotaryTable: number;

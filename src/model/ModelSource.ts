@@ -1,4 +1,5 @@
-import type { DecoderSpec } from './DecoderSpec.js';
+import type { SequenceClassifier } from './architectures/Family.js';
+import type { DecoderSpec, PooledLayer } from './DecoderSpec.js';
 import type { WeightType } from './weightTypes.js';
 import type { BlockScales, Float8Scales, TensorBinding } from './TensorBinding.js';
 
@@ -37,7 +38,16 @@ export type ModelHeader =
       readonly path: string;
       readonly config: unknown;
       readonly tensors: readonly TensorInfo[];
+      /** Layers that the folder has over pooled states, in order. Default: none. */
+      readonly modules?: readonly PooledModule[];
     };
+
+/** A layer over pooled states, and its tensors, whose names are its own. */
+export interface PooledModule {
+  readonly layer: PooledLayer;
+  readonly weight: TensorInfo;
+  readonly bias?: TensorInfo;
+}
 
 /**
  * GGUF tensors whose contents belong to the description of the model: factors on rotary frequencies. A reader reads
@@ -65,7 +75,22 @@ export interface ModelSource {
    * How the model's files say that hidden states become an embedding, or what they say that we do not know; undefined
    * where they say nothing.
    */
-  readonly pooling?: 'last' | 'mean' | 'cls' | { readonly unknown: string };
+  readonly pooling?: (typeof FILE_POOLINGS)[number] | { readonly unknown: string };
+  /** What its pooled layers' outputs are, where these classify rows. */
+  readonly classifier?: SequenceClassifier;
+  /** Usually computed in 8 bits, weights and activations: measured to answer alike. Default false. */
+  readonly eightBits?: boolean;
+  /** Texts that its files put before others, by what these are for, as sentence-transformers has them. */
+  readonly prompts?: EmbeddingPrompts;
+}
+
+/** Ways of pooling that files name. */
+export const FILE_POOLINGS = ['last', 'mean', 'cls', 'max', 'weightedmean'] as const;
+
+export interface EmbeddingPrompts {
+  readonly texts: Readonly<Record<string, string>>;
+  /** The name of the one that is used where nobody says which. Default: none is. */
+  readonly usual?: string | undefined;
 }
 
 /**

@@ -7,6 +7,11 @@ import type { CompressedType, WeightType } from './weightTypes.js';
 export type GlobalRole =
   | 'token_embedding' // matrix [vocabulary, embedding.size]
   | 'position_embedding' // matrix [positions, hidden]
+  | 'type_embedding' // matrix [token types, hidden]
+  | 'embedding_norm.weight'
+  | 'embedding_norm.bias' // vectors [hidden]
+  | 'relative_bias' // matrix [buckets, heads]
+  | `pooled.${number}.${'weight' | 'bias'}` // matrix [outputs, inputs] or, of a norm, vector [outputs]; vector [outputs]
   | 'embedding_projection' // matrix [hidden, embedding.size] (OPT project_in)
   | 'output_projection' // matrix [embedding.size, hidden] (OPT project_out)
   | 'final_norm.weight'

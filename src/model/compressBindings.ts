@@ -5,6 +5,9 @@ export const WEIGHT_COMPRESSIONS = ['none', '8bit', '4bit'] as const;
 /** What weights are stored in, beyond what their file has. */
 export type WeightCompression = (typeof WEIGHT_COMPRESSIONS)[number];
 
+/** Small matrices that much depends on. */
+const KEPT: ReadonlySet<string> = new Set(['router.weight', 'position_embedding', 'type_embedding', 'relative_bias']);
+
 const GROUP: Readonly<Record<CompressedType, number>> = { Q4_G64: 64, Q8_0: 32 };
 
 /**
@@ -15,9 +18,9 @@ const GROUP: Readonly<Record<CompressedType, number>> = { Q4_G64: 64, Q8_0: 32 }
  *   weight: FlexGen, section 4.3). Token embedding, head and the projections around them become Q8_0 instead: every
  *   token's result hangs on few of their rows, and they are read once a pass, not once a layer.
  *
- * Vectors, routers and position embeddings keep their precision, and so does what has as few bits already: rounding
- * twice would only lose. Rows that are no whole groups of 64 get 8 bits; rows that are no whole groups of 32 stay as
- * they are.
+ * Vectors, routers, layers over pooled states and the embeddings of positions and types keep their precision, and so
+ * does what has as few bits already: rounding twice would only lose. Rows that are no whole groups of 64 get 8 bits;
+ * rows that are no whole groups of 32 stay as they are.
  */
 export function compressBindings(
   bindings: readonly TensorBinding[],
@@ -32,7 +35,7 @@ export function compressBindings(
 
 function typeFor(binding: TensorBinding, compression: WeightCompression): CompressedType | undefined {
   const { kind, role, layer, type, columns } = binding;
-  if (kind !== 'matrix' || role === 'router.weight' || role === 'position_embedding') return undefined;
+  if (kind !== 'matrix' || KEPT.has(role) || role.startsWith('pooled.')) return undefined;
   const { bits } = WEIGHT_TYPES[type];
   if (compression === '4bit' && layer >= 0 && bits > 4 && columns % GROUP.Q4_G64 === 0) return 'Q4_G64';
   return bits > 8 && columns % GROUP.Q8_0 === 0 ? 'Q8_0' : undefined;

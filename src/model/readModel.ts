@@ -15,10 +15,10 @@ import { readSafetensorsModel } from './safetensors/readSafetensorsModel.js';
 export async function readModel(path: string): Promise<ModelSource> {
   const status = await orModelFileError(path, () => stat(path));
   if (!status.isDirectory()) refuseFileOfFolder(path);
-  const { header, files, tokenizer, pooling } = status.isDirectory()
+  const { header, files, tokenizer, pooling, prompts } = status.isDirectory()
     ? await readSafetensorsModel(path)
     : await readGgufModel(path);
-  const { decoder, bindings } = describeModel(header);
+  const { decoder, bindings, classifier, eightBits } = describeModel(header);
   return {
     path,
     format: header.format,
@@ -28,6 +28,9 @@ export async function readModel(path: string): Promise<ModelSource> {
     tensors: header.tensors,
     tokenizer,
     ...(pooling && { pooling }),
+    ...(classifier && { classifier }),
+    ...(eightBits && { eightBits }),
+    ...(prompts && { prompts }),
   };
 }
 

@@ -4,6 +4,7 @@
 
 #include "../../model/WeightBuffers.h"
 #include "../../model/WeightLoader.h"
+#include "../../model/distanceBiases.h"
 #include "../../model/layer.h"
 #include "../../system/Arena.h"
 #include "../../system/Error.h"
@@ -26,6 +27,7 @@ class CpuBackend final : public Backend {
 
   void addBytes(RuntimeBytes& bytes) const override {
     bytes.weights = parts_.weights.bytes();
+    if (hasDistanceBiases(spec_)) bytes.weights += spec_.heads * distanceStride(spec_) * sizeof(float);
     bytes.weightBuffers = bufferBytes_;
     bytes.scratch = scratchBytes_;
     bytes.activations = Activations::bytesFor(spec_, parts_.options.limits.tokensPerSquare, keepsKeys_);
@@ -37,9 +39,13 @@ class CpuBackend final : public Backend {
   }
 
   const Weights& storedWeights() const override { return parts_.weights; }
-  void load(WeightStore& store, LoadProgress& progress) override { store.loadResident(parts_.compute.pool, progress); }
+  void load(WeightStore& store, LoadProgress& progress) override {
+    store.loadResident(parts_.compute.pool, progress);
+    distances_ = distanceBiases(spec_, parts_.weights);
+  }
   void load(const std::vector<File>& files, LoadProgress& progress) override {
     loadWeights(parts_.weights, files, parts_.compute.pool, progress);
+    distances_ = distanceBiases(spec_, parts_.weights);
   }
   void loadWeight(uint32_t layer, uint32_t buffer, WeightStore* store, const std::atomic<bool>& stopped,
                   Launch&) override {
@@ -54,6 +60,7 @@ class CpuBackend final : public Backend {
     if (buffer != kNoBuffer) use.emplace(buffers_, static_cast<uint32_t>(buffer), layer);
     CpuPass pass = passOf(batch, activations, scratch, false);
     if (use) pass.streamed = use->data();
+    if (!distances_.empty()) pass.distances = distances_.data();
     pass.staged = staging.data;
     pass.stagedBytes = staging.placeBytes;
     return computePart(pass, part, layer);
@@ -106,6 +113,7 @@ class CpuBackend final : public Backend {
   const size_t bufferBytes_, scratchBytes_;
   WeightBuffers buffers_;
   Arena scratch_;
+  std::vector<float> distances_;
 };
 
 }  // namespace

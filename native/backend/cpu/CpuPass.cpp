@@ -16,15 +16,26 @@ void CpuPass::lookUpTokens(const StoredMatrix& embedding, float scale, float* to
   });
 }
 
-void CpuPass::addPositions(const StoredMatrix& embedding) const {
+// hidden += rows of the matrix, of each token the one that rowOf(token) says.
+template <typename RowOf>
+void CpuPass::addRows(const StoredMatrix& matrix, const RowOf& rowOf) const {
   const size_t width = spec.hiddenSize;
   const ScratchScope scope(*this);
-  float* positions = scratch.take<float>(size_t(compute.pool.threads()) * width);
+  float* rows = scratch.take<float>(size_t(compute.pool.threads()) * width);
   forRows(tokens(), width, [&](size_t t, unsigned worker) {
-    float* position = positions + size_t(worker) * width;
-    unpackRow(embedding, size_t(batch.tokens[t].position) + spec.learnedOffset, position);
-    compute.kernels.rows.add(position, activations.hidden + t * width, width);
+    float* row = rows + size_t(worker) * width;
+    unpackRow(matrix, rowOf(batch.tokens[t]), row);
+    compute.kernels.rows.add(row, activations.hidden + t * width, width);
   });
+}
+
+void CpuPass::addPositions(const StoredMatrix& embedding) const {
+  addRows(embedding, [this](const BatchToken& token) { return size_t(token.position) + spec.learnedOffset; });
+}
+
+void CpuPass::addTypes(const StoredMatrix& embedding) const {
+  addRows(embedding,
+          [this](const BatchToken& token) { return batch.ranges[token.range].sequence->typeOf(token.position); });
 }
 
 void CpuPass::norm(const float* x, const float* weight, const float* bias, float* y) const {

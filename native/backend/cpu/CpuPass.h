@@ -15,9 +15,11 @@ struct CpuPass final : Pass {
       : Pass(spec, weights, compute, batch, activations, scratch, scratch, measuring, keepKeys), cache(cache) {}
 
   const CacheMemory& cache;
+  const float* distances = nullptr;  // distanceBiases(), where the model has some
 
   void lookUpTokens(const StoredMatrix& embedding, float scale, float* to) const override;
   void addPositions(const StoredMatrix& embedding) const override;
+  void addTypes(const StoredMatrix& embedding) const override;
   void norm(const float* x, const float* weight, const float* bias, float* y) const override;
   void addBranch(float* branch, const float* branchNorm, const float* weight, const float* bias,
                  float* next) const override;
@@ -61,6 +63,8 @@ struct CpuPass final : Pass {
   }
 
  private:
+  template <typename RowOf>
+  void addRows(const StoredMatrix& matrix, const RowOf& rowOf) const;
   // What products are computed on. Without rounding of the input where they are to be exact: for small ones on which
   // much depends.
   Compute computeOf(ProductOf of) const {

@@ -1,4 +1,5 @@
 #include "../../model/attentionShape.h"
+#include "../../model/distanceBiases.h"
 #include "CpuPass.h"
 
 namespace spillway {
@@ -26,8 +27,11 @@ void CpuPass::attend(size_t layer) const {
                               range.tokens,
                               batch.pagePointers.data() + range.table(group),
                               range.sequence->promptTokens};
+    if (!spec.causal) batch.attentionRows[r].keys = range.tokens;
   }
-  const AttentionShape shape = attentionShape(spec, layer, weights.layer(layer).sinks, keepKeys);
+  AttentionShape shape = attentionShape(spec, layer, weights.layer(layer).sinks, keepKeys);
+  shape.distances = distances;
+  shape.distanceStride = distances == nullptr ? 0 : distanceStride(spec);
   spillway::attend(compute, cache.layout(), shape, batch.attentionRows.data(), batch.attentionRows.size(),
                    spec.queryWidth(), spec.queryWidth(), scratch);
 }

@@ -69,19 +69,68 @@ void takeLargest(const CpuPass& pass, const WantedLogits* wanted, size_t rows, c
   pass.scratch.release(mark);
 }
 
+void activatePooled(const CpuPass& pass, PooledActivation activation, float* rows, size_t count) {
+  const RowKernels& kernels = pass.compute.kernels.rows;
+  switch (activation) {
+    case PooledActivation::None: return;
+    case PooledActivation::Tanh:
+      for (size_t i = 0; i < count; i++) rows[i] = std::tanh(rows[i]);
+      return;
+    case PooledActivation::Relu: return kernels.activate(Activation::Relu, rows, nullptr, count);
+    case PooledActivation::Gelu: return kernels.activate(Activation::Gelu, rows, nullptr, count);
+    case PooledActivation::GeluTanh: return kernels.activate(Activation::GeluTanh, rows, nullptr, count);
+    case PooledActivation::Silu: return kernels.activate(Activation::Silu, rows, nullptr, count);
+  }
+}
+
+// The model's layers over pooled hidden states, of so many rows, in scratch. They are few rows a pass: float32 costs
+// nothing there. @returns [rows, pooledWidth]
+const float* throughPooledLayers(const CpuPass& pass, const float* input, size_t rows) {
+  size_t width = pass.spec.hiddenSize;
+  for (size_t l = 0; l < pass.spec.pooledLayers.size(); l++) {
+    const PooledLayer& layer = pass.spec.pooledLayers[l];
+    const PooledWeights& weights = pass.weights.global().pooled[l];
+    float* output = pass.scratch.take<float>(rows * layer.outputs);
+    if (layer.norm) {
+      pass.forRows(rows, width, [&](size_t r, unsigned) {
+        pass.compute.kernels.rows.layerNorm(input + r * width, weights.norm, weights.bias, layer.epsilon, width,
+                                            output + r * width);
+      });
+    } else {
+      const ProductJob job{&weights.weight, weights.bias, output, layer.outputs};
+      pass.multiply(&job, 1, input, rows, width, ProductOf::Exact);
+      if (!pass.measuring) activatePooled(pass, layer.activation, output, rows * layer.outputs);
+    }
+    input = output;
+    width = layer.outputs;
+  }
+  return input;
+}
+
+// What a row's last pooled token leaves of it goes through the model's layers over such states, into `result`.
+void takePooled(const CpuPass& pass, HeadResult& result) {
+  const size_t width = pass.spec.hiddenSize;
+  if (!pass.measuring) takeEmbeddings(pass.batch, width, result);
+  const size_t rows = pass.measuring ? pass.batch.ranges.size() : result.embedded.size();
+  if (pass.spec.pooledLayers.empty() || rows == 0) return;
+  const ScratchScope scope(pass);
+  const float* made = throughPooledLayers(pass, result.embeddings.data(), rows);
+  if (!pass.measuring) result.embeddings.assign(made, made + rows * pass.spec.pooledWidth());
+}
+
 void poolHidden(const CpuPass& pass, HeadResult& result) {
-  const std::vector<uint32_t> tokens = listPooled(pass.batch);
+  const std::vector<uint32_t> tokens = pass.measuring ? std::vector<uint32_t>(pass.tokens()) : listPooled(pass.batch);
   if (tokens.empty() && result.embedded.empty()) return;
   const size_t width = pass.spec.hiddenSize, most = std::min(headRowsAtATime(pass.spec), tokens.size());
   const size_t mark = pass.scratch.used();
   float* normed = pass.scratch.take<float>(most * width);
-  for (size_t first = 0, rows; first < tokens.size(); first += rows) {
+  for (size_t first = 0, rows; first < tokens.size() && !pass.measuring; first += rows) {
     rows = std::min(most, tokens.size() - first);
     pass.forRows(rows, width, [&](size_t i, unsigned) { finalNorm(pass, tokens[first + i], normed + i * width); });
     pool(pass.batch, &tokens[first], rows, normed, width);
   }
   pass.scratch.release(mark);
-  takeEmbeddings(pass.batch, width, result);
+  takePooled(pass, result);
 }
 
 }  // namespace
@@ -92,9 +141,10 @@ std::unique_ptr<HeadResult> CpuPass::head() const {
   const size_t width = spec.hiddenSize;
   const size_t vocabulary = spec.vocabularySize;
   auto result = std::make_unique<HeadResult>();
-  const std::vector<WantedLogits> wanted =
-      measuring ? std::vector<WantedLogits>(tokens()) : listWanted(batch, *result, takesLargest);
-  if (!measuring) poolHidden(pass, *result);
+  std::vector<WantedLogits> wanted;
+  if (!measuring) wanted = listWanted(batch, *result, takesLargest);
+  if (measuring && spec.causal) wanted.resize(tokens());
+  poolHidden(pass, *result);
   if (wanted.empty()) return result;
 
   const size_t mark = scratch.used();

@@ -37,6 +37,18 @@ void CudaPass::addPositions(const StoredMatrix& embedding) const {
   add(positions, activations.hidden);
 }
 
+void CudaPass::addTypes(const StoredMatrix& embedding) const {
+  const ScratchScope scope(*this);
+  float* types = scratch.take<float>(tokens() * spec.hiddenSize);
+  lookUp(
+      embedding,
+      [&](const BatchToken& token) {
+        return static_cast<int32_t>(batch.ranges[token.range].sequence->typeOf(token.position));
+      },
+      types);
+  add(types, activations.hidden);
+}
+
 void CudaPass::normRows(const float* x, const float* weight, const float* bias, size_t rows, float* y) const {
   run([&](cudaStream_t stream) {
     if (spec.norm == NormKind::Rms)

@@ -83,6 +83,7 @@ struct CudaPass final : Pass {
 
   void lookUpTokens(const StoredMatrix& embedding, float scale, float* to) const override;
   void addPositions(const StoredMatrix& embedding) const override;
+  void addTypes(const StoredMatrix& embedding) const override;
   void norm(const float* x, const float* weight, const float* bias, float* y) const override;
   void addBranch(float* branch, const float* branchNorm, const float* weight, const float* bias,
                  float* next) const override;

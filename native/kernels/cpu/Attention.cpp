@@ -121,6 +121,10 @@ void describe(const Run& run, size_t row, uint32_t kvHead, uint32_t firstToken, 
   task.slopes = run.shape.alibiSlopes == nullptr ? nullptr : run.shape.alibiSlopes + kvHead * group;
   task.roundToBfloat16 = run.shape.alibiRoundToBfloat16;
   task.sinks = run.shape.sinks == nullptr ? nullptr : run.shape.sinks + kvHead * group;
+  task.distances =
+      run.shape.distances == nullptr ? nullptr : run.shape.distances + kvHead * group * run.shape.distanceStride;
+  task.distanceStride = run.shape.distanceStride;
+  task.keys = range.keys;
   task.exact = run.exact;
   task.keep = run.shape.keep;
   task.denseBefore = range.denseBefore;

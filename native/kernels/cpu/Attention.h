@@ -38,6 +38,10 @@ struct AttentionShape {
   // Attention sinks (gpt-oss), [heads], or null: a score beside those of the keys, which counts in the softmax's sum
   // and has no value. Not where partials are kept: whoever merges these adds it.
   const float* sinks = nullptr;
+  // Biases by distance, [heads, distanceStride], or null: score = (q . k + distances[distanceStride / 2 + key position
+  // - query position]) * scale. Not beside slopes or caps. The table reaches as far as rows do, and 16 numbers farther.
+  const float* distances = nullptr;
+  size_t distanceStride = 0;
 };
 
 // A range of consecutive tokens of one row. Their own keys and values are in the pages already.
@@ -61,6 +65,9 @@ struct AttentionRow {
   const float* otherScores = nullptr;
   size_t otherStride = 0;
   AttentionCut* cuts = nullptr;
+  // Of an encoder's row, how many keys it has: queries see those behind them, too, with a window as many as before
+  // them. 0: none of these. Rows begin at position 0 then, and are a prompt's as a whole.
+  uint32_t keys = 0;
 };
 
 // Softmax online, one partial for each 256 positions (kPartTokens), merged in order: a query's result depends on itself

@@ -31,8 +31,11 @@ struct AttentionBlock {
   uint32_t window;      // 0: all keys up to the query's own
   const float* slopes;  // [groupHeads] or null
   bool roundToBfloat16;
-  const float* sinks;  // [groupHeads] or null
-  bool exact;          // products as good as in float32, whatever the cache
+  const float* sinks;      // [groupHeads] or null
+  const float* distances;  // [groupHeads, distanceStride] or null: AttentionShape
+  size_t distanceStride;
+  uint32_t keys;  // 0, or queries see keys behind them, up to this one: AttentionRow
+  bool exact;     // products as good as in float32, whatever the cache
 
   float keep;            // top-k sparse attention where below 1: the share of the keys whose values a query takes
   uint32_t denseBefore;  // queries at positions under this one are a prompt's: they take all of them nevertheless

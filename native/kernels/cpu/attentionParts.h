@@ -20,12 +20,19 @@ static_assert(kTileQueries <= static_cast<int>(kMostTileQueries), "a tile has to
 constexpr uint32_t kPartBlocks = kPartTokens / kKeyBlock;
 constexpr float kLeastScaled = 1e-30f;  // below it numbers count as zero, so that the inverse of a step is finite
 
+// Behind the last position that a token sees.
+static inline uint32_t seenEnd(const AttentionBlock& block, uint32_t token) {
+  const uint32_t position = block.firstPosition + token;
+  if (block.keys == 0) return position + 1;
+  return block.window != 0 && block.keys - position > block.window ? position + block.window : block.keys;
+}
+
 static inline Range visible(const AttentionBlock& block, uint32_t token, uint32_t partStart) {
   const uint32_t position = block.firstPosition + token;
   const uint32_t inWindow = block.window != 0 && position >= block.window ? position - block.window + 1 : 0;
   const uint32_t first = inWindow > block.firstKey ? inWindow : block.firstKey;
   const uint32_t begin = first > partStart ? first - partStart : 0;
-  const uint32_t end = position < partStart ? 0 : position - partStart + 1;
+  const uint32_t last = seenEnd(block, token), end = last < partStart ? 0 : last - partStart;
   return {begin < kPartTokens ? begin : kPartTokens, end < kPartTokens ? end : kPartTokens};
 }
 
@@ -182,7 +189,10 @@ static inline ScoreRule ruleOf(const AttentionBlock& block, uint32_t query) {
           biased && block.roundToBfloat16,
           biased ? block.slopes[query % block.groupHeads] : 0.0f,
           static_cast<float>(block.firstPosition + query / block.groupHeads),
-          block.capScale};
+          block.capScale,
+          block.distances == nullptr ? nullptr
+                                     : block.distances + query % block.groupHeads * block.distanceStride +
+                                           block.distanceStride / 2 - (block.firstPosition + query / block.groupHeads)};
 }
 
 // Copies the block's queries to where they are worked on.
@@ -316,7 +326,7 @@ static void attendDensely(const AttentionBlock& block) {
   fill(work.maximum, kLowest, queries);
   fill(work.sum, 0.0f, queries);
 
-  const uint32_t firstSeen = firstSeenBy(block), end = block.firstPosition + block.tokens;
+  const uint32_t firstSeen = firstSeenBy(block), end = seenEnd(block, block.tokens - 1);
   const BlockPlaces places(block);
   Part part;
   part.allValues = true;

@@ -35,8 +35,9 @@ struct ScoreRule {
   float scale;
   bool biased, rounded;
   float slope;
-  float position;  // of the query
-  float capScale;  // AttentionBlock::capScale
+  float position;          // of the query
+  float capScale;          // AttentionBlock::capScale
+  const float* distances;  // what the query's scores get for each key, by the key's position, or null
 };
 
 // Scales and biases a vector of 16 scores, the first of them at position `first`; those outside [begin, end) become
@@ -87,6 +88,12 @@ __attribute__((noinline)) static void capAll(float capScale, float* scores, Rang
   }
 }
 
+// Biases by distance are few models', too.
+__attribute__((noinline)) static void addDistances(const ScoreRule& rule, float* scores, uint32_t start, Range range) {
+  for (uint32_t t = range.begin / 16 * 16; t < range.end; t += 16)
+    store(scores + t, add(load(scores + t), load(rule.distances + start + t)));
+}
+
 // whole(t) for the vectors of 16 positions of which a query sees all, part(t) for the others, in order from `t` to
 // `end`, which is range.end or more. So the loop over whole vectors has few instructions, and no branches.
 template <typename Whole, typename Part>
@@ -113,6 +120,7 @@ static inline f32x16 finishAll(const ScoreRule& rule, float* scores, uint32_t st
                              static_cast<float>(start + range.begin), static_cast<float>(start + range.end)));
   };
   const uint32_t first = range.begin / 16 * 16;
+  if (rule.distances != nullptr) addDistances(rule, scores, start, range);
   if (rule.biased)
     for (uint32_t t = first; t < range.end; t += 16) ruled(t);
   else

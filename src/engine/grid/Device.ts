@@ -11,8 +11,12 @@ export interface Completion {
   readonly head?: HeadOutput;
 }
 
-/** Which hidden states behind the final norm make an embedding: the last token's, the mean of all, the first one's. */
-export type Pooling = 'last' | 'mean' | 'first';
+/**
+ * Which hidden states behind the final norm make an embedding: the last token's, the mean of all, the first one's, the
+ * largest of all in each dimension, or the mean of all in which token i weighs i + 1.
+ */
+export type Pooling = (typeof DEVICE_POOLINGS)[number];
+export const DEVICE_POOLINGS = ['last', 'mean', 'first', 'max', 'weightedmean'] as const;
 
 /** Changes of a row's logits before its next token is chosen. */
 export interface LogitAdjustments {
@@ -58,10 +62,12 @@ export interface DeviceRow {
    */
   readonly candidates?: readonly number[];
   /**
-   * The row is not sampled from: it has an embedding instead. `mean` and `first` take in tokens from the first on, so
+   * The row is not sampled from: it has an embedding instead. All but `last` take in tokens from the first on, so
    * that such a row shares nothing. Default: it is.
    */
   readonly pooling?: Pooling;
+  /** Of a pair of texts, where a model tells these apart: from this position on tokens are the second one's. */
+  readonly secondText?: number;
 }
 
 /** What a task that receives from a peer brings. */

@@ -62,6 +62,11 @@ export interface Grid {
   /** Most tokens that one square may advance; longer prompts come in chunks. */
   readonly tokensPerSquare: number;
   /**
+   * Of an encoder: rows advance by all of their tokens at once, and a square takes some up to so many tokens, or one
+   * longer row. Default: prompts may come in chunks.
+   */
+  readonly wholeRows?: number;
+  /**
    * Parts of the slots that sweep by themselves, in turn: slot s belongs to part s modulo their number. Where the
    * layers are divided over engines, so many parts are at different engines at once. A schedule may ignore it. Default
    * 1: a sweep advances all slots.

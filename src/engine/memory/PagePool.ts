@@ -35,7 +35,8 @@ export interface GpuCache extends Pick<DiskCache, 'pages' | 'share'> {
 /** The longest row that can ever be admitted, in positions, by the pages that there are or by the GPU's buffers. */
 export interface RowLimit {
   readonly tokens: number;
-  readonly by: 'pages' | 'buffers';
+  /** `square`: of an encoder, whose rows are computed whole. */
+  readonly by: 'pages' | 'buffers' | 'square';
 }
 
 /** What the layers keep of rows, group by group. */

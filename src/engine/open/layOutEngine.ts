@@ -15,6 +15,7 @@ import { shareOf } from '../../model/shareOf.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import { checkHeapSize } from '../../processLimits.js';
 import { repackedBytes } from '../store/openWeightStore.js';
+import { encoderOptions } from './encoderOptions.js';
 import { layOutMemory, type MemoryLayout } from './layOutMemory.js';
 import { planEngine } from './planEngine.js';
 import { resolveExpectedRows, validateOptions, type RequestedOptions } from './validateOptions.js';
@@ -39,8 +40,8 @@ export interface LaidOutEngine {
  * @throws what `Engine.open` throws, but for what becomes of weights
  */
 export async function layOutEngine(options: EngineOptions): Promise<LaidOutEngine> {
-  const requested = await validateOptions(options);
-  const { model, layers, tensorParallel, signal, onDownload, onIdentify } = requested.options;
+  const given = await validateOptions(options);
+  const { model, layers, tensorParallel, signal, onDownload, onIdentify } = given.options;
   const stopIfAborted = (): void => {
     if (signal?.aborted) throw new InterruptedError(signal.reason);
   };
@@ -52,6 +53,9 @@ export async function layOutEngine(options: EngineOptions): Promise<LaidOutEngin
   stopIfAborted();
   const stamps = await modelStamps(path);
   const source = await readModel(path);
+  const addon = loadAddon();
+  const machine = nativeCall(() => addon.machine());
+  const requested = encoderOptions(source, given, machine);
   const identity = await identifyModel(source.files, { signal, onProgress: onIdentify });
   checkHeapSize(source.decoder.vocabularySize);
   const tokenizer = createTokenizer(source.tokenizer, source.decoder.vocabularySize);
@@ -59,8 +63,6 @@ export async function layOutEngine(options: EngineOptions): Promise<LaidOutEngin
   stopIfAborted();
   const whole = layers ? partOf(source, layers) : source;
   const part = tensorParallel ? shareOf(whole, tensorParallel) : whole;
-  const addon = loadAddon();
-  const machine = nativeCall(() => addon.machine());
   const { numerics, memory } = requested.settings;
   const plan = await planEngine(part, requested, machine, rows.expected, {
     repackedBytes: () => {

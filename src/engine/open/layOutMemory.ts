@@ -2,6 +2,7 @@ import type { Addon, MachineFacts, RuntimeBytes, RuntimeOptions } from '../../bi
 import type { EngineOptions } from '../../EngineOptions.js';
 import { nativeCall } from '../../bindings/nativeCall.js';
 import { compressBindings } from '../../model/compressBindings.js';
+import { isEncoder } from '../../model/DecoderSpec.js';
 import type { ModelSource } from '../../model/ModelSource.js';
 import { PAGE_TOKENS, SUM_COPIES } from '../../plan/reserves.js';
 import { SMALLER_SQUARES } from '../../plan/search/choosePolicy.js';
@@ -66,6 +67,9 @@ const MIN_ROW_TOKENS = 512;
 /** One layer is computed while the next one is read. */
 export const WEIGHT_BUFFERS = 2;
 const LEAST_SQUARE = 16;
+/** Of an encoder: tokens of rows that a square takes together, and of the longest that is provided for in any case. */
+const USUAL_SQUARE = 512;
+const PROVIDED_SQUARE = 8192;
 const COMPRESSED_CACHE = { '8bit': 'q8', '4bit': 'q4' } as const;
 
 /**
@@ -84,10 +88,15 @@ export function layOutMemory(
 ): MemoryLayout {
   const found = { residentBytes: process.memoryUsage.rss(), heapBytes: heapBytes() };
   const held = processBytes(found.residentBytes, model.decoder.vocabularySize);
-  const blocks = smallerBlocks(plan.options, given, (given.policy ?? 'auto') === 'auto');
+  const blocks = smallerBlocks(
+    plan.options,
+    given,
+    (given.policy ?? 'auto') === 'auto' && !isEncoder(model.decoder),
+    squaresOf(model),
+  );
   const wanted = Math.min(longestRowToCome(rows), model.decoder.contextTokens);
   const inBlock = (options: EngineOptions): BlockLayout => {
-    const settings = settle(options, machine);
+    const settings = settle(forEncoder(options, model), machine);
     const { weightShare } = settings.memory;
     const planned = options === plan.options ? plan : smallerPlan(plan, options, settings.block);
     const block = new BlockMemory(addon, model, settings, rows);
@@ -128,7 +137,7 @@ function longestRowToCome({ expected, rowTokens = OPTION_TABLE.rowTokens.default
 
 /** Tokens of the longest row that a layout holds. */
 export function longestRowOf({ host, gpu, spill, settings, groups, grid }: BlockLayout): number {
-  return longestRow(
+  const inPages = longestRow(
     { gpu: gpu?.options.pages ?? 0, memory: host.pages, disk: spill.pages },
     {
       pageTokens: PAGE_TOKENS,
@@ -139,6 +148,23 @@ export function longestRowOf({ host, gpu, spill, settings, groups, grid }: Block
       ...(gpu && fetches(gpu) && { mostFetchedPages: gpu.mostFetched, attendedShare: sharedAttention(gpu) }),
     },
   );
+  return grid.wholeRows === undefined ? inPages : Math.min(inPages, grid.tokensPerSquare);
+}
+
+/** Tokens of a square where nobody says otherwise: of an encoder, whose rows come whole, those of a long one. */
+function forEncoder(options: EngineOptions, { decoder }: ModelSource): EngineOptions {
+  if (!isEncoder(decoder) || options.tokensPerSquare !== undefined) return options;
+  const square = Math.max(USUAL_SQUARE, Math.min(decoder.contextTokens, PROVIDED_SQUARE));
+  return { ...options, tokensPerSquare: Math.max(square, options.batchSize ?? 1) };
+}
+
+/** Smaller squares than the usual one, in the order in which they are tried. */
+function squaresOf({ decoder }: ModelSource): readonly number[] {
+  const squares: number[] = [];
+  if (isEncoder(decoder))
+    for (let square = PROVIDED_SQUARE / 2; square >= USUAL_SQUARE; square /= 2)
+      if (square < decoder.contextTokens) squares.push(square);
+  return [...squares, ...SMALLER_SQUARES];
 }
 
 /**
@@ -148,11 +174,13 @@ export function longestRowOf({ host, gpu, spill, settings, groups, grid }: Block
  * @param planned what a plan has made of them
  * @param given what the caller says, by options and policy
  * @param searches whether a plan is the search's business, not the defaults
+ * @param squares tokens of a square, in the order in which they are tried
  */
 export function* smallerBlocks(
   planned: EngineOptions,
   given: EngineOptions,
   searches: boolean,
+  squares: readonly number[] = SMALLER_SQUARES,
 ): Generator<EngineOptions> {
   yield planned;
   const { batchSize, batches, tokensPerSquare, compressWeights, compressCache } = given;
@@ -169,7 +197,7 @@ export function* smallerBlocks(
   let smaller: EngineOptions = { ...given, ...chosen };
   yield smaller;
   const least = Math.max(batchSize ?? 1, LEAST_SQUARE);
-  for (const square of tokensPerSquare === undefined ? SMALLER_SQUARES : []) {
+  for (const square of tokensPerSquare === undefined ? squares : []) {
     if (square > least) yield (smaller = { ...smaller, tokensPerSquare: square });
   }
   if (tokensPerSquare === undefined) yield (smaller = { ...smaller, tokensPerSquare: least });
@@ -242,9 +270,10 @@ class BlockMemory {
     const { decoder } = this.source;
     this.rowTokens = rowsToCome.rowTokens ?? OPTION_TABLE.rowTokens.default;
     const { layers, part, share, layerSpecs } = decoder;
-    // Engines that hold the same rows, and a GPU beside its host, name pages to each other: those of all layers.
+    // Engines that hold the same rows, and a GPU beside its host, name pages to each other: those of all layers. An
+    // encoder's layers have the same ones in turn.
     this.groups =
-      memory.gpu || part || share
+      memory.gpu || part || share || isEncoder(decoder)
         ? oneGroup(layers)
         : cacheGroups(
             layerSpecs.map(({ window }) => window),
@@ -336,6 +365,9 @@ class BlockMemory {
       slots,
       rowsPerSlot,
       tokensPerSquare,
+      ...(isEncoder(source.decoder) && {
+        wholeRows: Math.min(tokensPerSquare, plan.options.tokensPerSquare ?? USUAL_SQUARE),
+      }),
     };
     const gpu = this.gpu && withMorePinned(this.gpu, host.morePinnedBytes ?? 0);
     const runtime = { ...this.options(host.pages), ...(gpu && { gpu: gpu.options }) };

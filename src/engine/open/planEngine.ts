@@ -6,6 +6,7 @@ import { MemoryBudgetError } from '../../errors/MemoryBudgetError.js';
 import { SpillwayError } from '../../errors/SpillwayError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { ExpectedRows } from '../../ExpectedRows.js';
+import { isEncoder } from '../../model/DecoderSpec.js';
 import type { ModelSource } from '../../model/ModelSource.js';
 import { OPTION_TABLE } from './engineOptions.js';
 import type { EnginePlan } from './EnginePlan.js';
@@ -152,6 +153,8 @@ export async function planEngine(
   if (options.layers !== undefined || options.tensorParallel !== undefined)
     return { ...asIs(originOf(chosen)), options: { ...options, batches: options.batches ?? batchesOfPart(source) } };
   if (chosen === 'default') return asIs(originOf(chosen));
+  // Rows of an encoder are one pass each: a square of the usual size computes longer than its layers take to come.
+  if (isEncoder(source.decoder)) return asIs(originOf(chosen), 'encoders are not planned for');
   if (onGpu) {
     if (typeof options.hardware === 'object' && !hasGpu(options.hardware)) return asIs(originOf(chosen), NOT_MEASURED);
     if (

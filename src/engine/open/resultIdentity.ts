@@ -169,7 +169,8 @@ export function foreseenIdentity({ options, settings }: RequestedOptions): Parti
   return {
     ...known,
     ...(options.layers === undefined && { layers }),
-    ...(options.compressWeights !== 'auto' && { compressWeights }),
+    // Where nobody says, some models are usually compressed.
+    ...(options.compressWeights !== 'auto' && options.compressWeights !== undefined && { compressWeights }),
     ...(options.compressCache !== 'auto' && { compressCache }),
     ...(!onGpu && { instructions, gpu }),
   };

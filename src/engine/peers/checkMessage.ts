@@ -1,3 +1,4 @@
+import { DEVICE_POOLINGS } from '../grid/Device.js';
 import { types } from 'node:util';
 import { found } from '../../arguments/found.js';
 import { isObject } from '../../arguments/isObject.js';
@@ -7,7 +8,7 @@ import type { PeerMessage } from './PeerMessage.js';
 type Fields = Readonly<Record<string, unknown>>;
 
 const HEADS: readonly unknown[] = ['none', 'sample', 'score'];
-const POOLINGS: readonly unknown[] = ['last', 'mean', 'first'];
+const POOLINGS: readonly unknown[] = DEVICE_POOLINGS;
 
 /**
  * What each kind has to have; what goes beyond it is left alone. Whether it fits this engine and this run is for others
@@ -49,7 +50,7 @@ const KINDS: Readonly<Record<PeerMessage['kind'], (message: Fields) => void>> = 
     if (adjustments !== undefined) checkAdjustments(object('open.sequence.adjustments', adjustments));
     if (candidates !== undefined) allWhole('open.sequence.candidates', candidates);
     if (pooling !== undefined && !POOLINGS.includes(pooling))
-      throw wrong('open.sequence.pooling', pooling, 'last, mean or first');
+      throw wrong('open.sequence.pooling', pooling, DEVICE_POOLINGS.join(', '));
     for (const name of ['temperature', 'topP', 'minP', 'repetitionPenalty'])
       number(`open.sequence.${name}`, rest[name]);
   },

@@ -1,7 +1,8 @@
 import type { Observable } from 'rxjs';
 import { madeOf } from '../../collections/cancellable.js';
 import { UsageError } from '../../errors/UsageError.js';
-import type { ModelSource } from '../../model/ModelSource.js';
+import { isEncoder, pooledWidth } from '../../model/DecoderSpec.js';
+import { FILE_POOLINGS, type ModelSource } from '../../model/ModelSource.js';
 import type { AnswerOptions, EmbedOptions, ResultBase, ScoreResult } from '../../Results.js';
 import type { RowInput } from '../../Row.js';
 import type { RunRecorder } from '../execution/RunRecorder.js';
@@ -38,6 +39,14 @@ export interface AnswerHost extends AnswerSetup {
 }
 
 type Rows = AsyncIterable<RowInput> | Iterable<RowInput>;
+
+/** @throws UsageError for what a model's head would be needed for, which an encoder does not have */
+export function refuseEncoder(what: string, { decoder }: ModelSource): void {
+  if (isEncoder(decoder))
+    throw new UsageError(
+      `${what}: found a model of the family ${decoder.family}, an encoder, expected one that generates: an encoder embeds`,
+    );
+}
 
 /** The runs of an engine that classify, score or embed rows. */
 export class AnswerRuns {
@@ -99,6 +108,7 @@ export function answerTaskOf<Kind extends AnswerKind>(
   host: AnswerSetup & Pick<AnswerHost, 'source'>,
   priorOf: Parameters<typeof classifyTask>[2],
 ): AnswerTask<Kind> {
+  if (kind !== 'embed') refuseEncoder(kind, host.source);
   const tasks: { readonly [Each in AnswerKind]: () => AnswerTask<Each> } = {
     classify: () => classifyTask(options, host, priorOf),
     score: () => scoreTask(options, host),
@@ -107,21 +117,24 @@ export function answerTaskOf<Kind extends AnswerKind>(
   return tasks[kind]();
 }
 
-/** @throws UsageError for a pooling or a number of dimensions that the model has not */
+/** @throws UsageError for a model that embeds nothing, a pooling or a number of dimensions that it has not */
 function pooledTask(options: EmbedOptions, host: AnswerSetup & Pick<AnswerHost, 'source'>): AnswerTask<'embed'> {
-  const {
-    pooling: said = 'last',
-    decoder: { hiddenSize },
-  } = host.source;
-  const { pooling = 'auto', dimensions = hiddenSize } = options;
-  if (dimensions > hiddenSize)
+  const { decoder, classifier } = host.source;
+  const { pooling: said = isEncoder(decoder) ? 'mean' : 'last' } = host.source;
+  if (classifier)
     throw new UsageError(
-      `dimensions: found ${dimensions}, expected a whole number from 1 to ${hiddenSize}, those that the model has`,
+      `embed: found a model that classifies texts (${classifier.labels.slice(0, 3).join(', ')}), expected one that embeds them: rerank and classify use this one`,
+    );
+  const width = pooledWidth(decoder);
+  const { pooling = 'auto', dimensions = width } = options;
+  if (dimensions > width)
+    throw new UsageError(
+      `dimensions: found ${dimensions}, expected a whole number from 1 to ${width}, those that the model has`,
     );
   const pooled = pooling === 'auto' ? said : pooling;
   if (typeof pooled === 'object')
     throw new UsageError(
-      `pooling: the model's files say ${pooled.unknown}, expected last, mean or cls: say which to take`,
+      `pooling: the model's files say ${pooled.unknown}, expected ${FILE_POOLINGS.join(', ')}: say which to take`,
     );
-  return embedTask({ ...options, dimensions }, hiddenSize, pooled === 'cls' ? 'first' : pooled, host);
+  return embedTask({ ...options, dimensions }, decoder, pooled === 'cls' ? 'first' : pooled, host);
 }

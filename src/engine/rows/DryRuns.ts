@@ -13,7 +13,7 @@ import type { RowLimit } from '../memory/PagePool.js';
 import type { Ordered } from './ActiveRow.js';
 import { answerIntake } from './answerIntake.js';
 import type { AnswerKind, Answers } from './Answers.js';
-import { answerTaskOf } from './AnswerRuns.js';
+import { answerTaskOf, refuseEncoder } from './AnswerRuns.js';
 import { checkAnswerOptions } from './checkAnswerOptions.js';
 import { checkRunOptions } from './checkRunOptions.js';
 import { InFlight } from './InFlight.js';
@@ -51,6 +51,7 @@ export class DryRuns {
   /** @throws UsageError, ResponseFormatError for what is wrong with all rows; whatever `rows` throws */
   generate(rows: Rows, given: GenerateOptions): AsyncGenerator<DryRow, void, undefined> {
     const { tokenizer, source, rowLimit } = this.setup;
+    refuseEncoder('generate', source);
     checkRunOptions(given, source.decoder.vocabularySize);
     const { options, refine } = withSchema({ ...given, now: given.now ?? new Date() });
     return takenIn<'generate', RowResult>('generate', rows, (input, common) =>

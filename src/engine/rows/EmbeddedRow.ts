@@ -12,6 +12,13 @@ export interface EmbeddedRowEnd<Result> {
   failed(error: RowError): Result;
 }
 
+export interface EmbeddedRowOptions {
+  /** Its keys and values may be others', too. Default: where the last token alone is pooled. */
+  readonly shares?: boolean;
+  /** Of a pair: where the second text begins (`DeviceRow.secondText`). */
+  readonly secondText?: number | undefined;
+}
+
 /**
  * A row whose pooled hidden state is wanted. Where that takes all of its tokens, or the first, it computes all of them
  * itself: what is shared are keys and values, not hidden states.
@@ -25,9 +32,16 @@ export class EmbeddedRow<Result> implements RunRow<Result> {
     tokens: readonly number[],
     pooling: Pooling,
     private readonly end: EmbeddedRowEnd<Result>,
+    { shares = pooling === 'last', secondText }: EmbeddedRowOptions = {},
   ) {
-    this.sequence = { ...GREEDY, tokens, capacityTokens: tokens.length + 1, pooling };
-    this.sharedTokens = pooling === 'last' ? tokens.length : 0;
+    this.sequence = {
+      ...GREEDY,
+      tokens,
+      capacityTokens: tokens.length + 1,
+      pooling,
+      ...(secondText !== undefined && { secondText }),
+    };
+    this.sharedTokens = shares ? tokens.length : 0;
   }
 
   accept(head: HeadOutput, row: RowId): Result | undefined {

@@ -24,7 +24,7 @@ import { Grammars } from '../grammar/Grammars.js';
 import { withSchema } from '../grammar/zodSchema.js';
 import { layerBounds, type Grid } from '../grid/Square.js';
 import type { Movement } from '../memory/movement.js';
-import type { PagePool } from '../memory/PagePool.js';
+import type { PagePool, RowLimit } from '../memory/PagePool.js';
 import { deviceOf, movementOf, placementOf, poolOf, type Opened } from '../open/Opened.js';
 import { hostAttends } from '../open/gpuMemory.js';
 import { rowLedgerBytes } from '../open/hostMemory.js';
@@ -39,7 +39,7 @@ import { FollowingRun } from '../execution/FollowingRun.js';
 import type { Peers } from '../peers/PeerConnection.js';
 import { BLOCK_SCHEDULES, diagonalBlock } from '../schedules/blockSchedules.js';
 import type { Schedule } from '../schedules/Schedule.js';
-import { AnswerRuns, type AnswerHost, type ReadOfRun } from './AnswerRuns.js';
+import { AnswerRuns, refuseEncoder, type AnswerHost, type ReadOfRun } from './AnswerRuns.js';
 import { checkPerplexity, type PerplexityOptions } from './perplexity.js';
 import { checkFollowOptions, checkRows, checkRunOptions } from './checkRunOptions.js';
 import type { FollowOptions, Generation, RunOptions } from './Generation.js';
@@ -118,7 +118,7 @@ export class EngineRuns {
       tokenizer,
       limits: decoder,
       resultIdentity: this.resultIdentityKey,
-      rowLimit: () => this.pool.rowLimit,
+      rowLimit: () => this.rowLimit,
       check: (options) => {
         this.checkOpen();
         this.checkComposed(options);
@@ -135,9 +135,19 @@ export class EngineRuns {
     this.heapLimit = new HeapLimit(opened.reserved.heapLimitBytes).start();
   }
 
+  /** The longest row that can be computed: of an encoder one that a square holds. */
+  private get rowLimit(): RowLimit {
+    const { rowLimit } = this.pool;
+    const { wholeRows, tokensPerSquare } = this.opened.grid;
+    return wholeRows !== undefined && tokensPerSquare < rowLimit.tokens
+      ? { tokens: tokensPerSquare, by: 'square' }
+      : rowLimit;
+  }
+
   /** @throws UsageError for what can be told before a row is read */
   check(rows: unknown, options: RunOptions): void {
     this.checkOpen();
+    refuseEncoder('generate', this.host.source);
     checkRunOptions(options, this.host.source.decoder.vocabularySize);
     checkRows(rows);
     this.checkComposed(options);
@@ -232,6 +242,7 @@ export class EngineRuns {
   scoring(tokens: readonly number[], options: PerplexityOptions): Run<WindowScore> {
     this.checkOpen();
     checkLayers(this.opened.grid);
+    refuseEncoder('perplexity', this.host.source);
     const { window, promptTokens, signal } = checkPerplexity(tokens, options, this.host.source.decoder);
     const longest = Math.min(window, tokens.length);
     const { rowLimit } = this.pool;
@@ -269,7 +280,7 @@ export class EngineRuns {
     const ahead = settledLookAhead(options.lookAhead);
     // Rows that are generated, that wait, and that may pass one of these; and their results.
     const inFlight = new InFlight(2 * (places + ahead.rows) + ORDER_WINDOW, this.ledger.account(ahead.bytes));
-    const schedule = options.schedule ?? BLOCK_SCHEDULES[settings.block.schedule].create();
+    const schedule = this.promising(options.schedule ?? BLOCK_SCHEDULES[settings.block.schedule].create());
     const made = joins(options)
       ? this.joined(options, inFlight, read)
       : this.alone({ ...options, schedule }, inFlight, read);
@@ -341,13 +352,18 @@ export class EngineRuns {
   /** Begins the run that calls join. */
   private openStanding(computed: RecorderSetup['computed']): ReturnType<StandingRunSetup['open']> {
     const name = this.opened.settings.block.schedule;
-    const schedule = BLOCK_SCHEDULES[name].create();
+    const schedule = this.promising(BLOCK_SCHEDULES[name].create());
     const timings = this.forecast.timings(name, false);
     this.standingTimings = timings;
     const recorder = this.recorder(name, {}, { timings, computed });
     const run = this.start<unknown>(undefined, { schedule, mostRows: this.forecast.mostRows }, recorder);
     this.learnFrom(run, timings);
     return { run, recorder };
+  }
+
+  /** A schedule with what it promises of rows, as far as these rows keep it. */
+  private promising(schedule: Schedule): Schedule {
+    return this.opened.grid.wholeRows === undefined ? schedule : withoutPromise(schedule);
   }
 
   private learnFrom({ drained }: Pick<Run<unknown>, 'drained'>, timings: SeenRun['timings']): void {
@@ -496,4 +512,14 @@ interface StartOptions {
   readonly joined?: () => void;
   readonly sharePrefixes?: boolean;
   readonly signal?: AbortSignal | undefined;
+}
+
+/** What a schedule promises is of rows that grow; those of an encoder have all of their pages at once. */
+function withoutPromise<State>(schedule: Schedule<State>): Schedule<State> {
+  return {
+    name: schedule.name,
+    start: (grid) => schedule.start(grid),
+    free: (state, ended) => schedule.free(state, ended),
+    next: (state, observed) => schedule.next(state, observed),
+  };
 }

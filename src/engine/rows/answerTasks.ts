@@ -4,6 +4,7 @@ import { isWithin, wholeRange } from '../../arguments/NumberRange.js';
 import { RowError } from '../../errors/RowError.js';
 import type { ClassifiedAnswer, CompletionScore } from '../../KeptAnswer.js';
 import type { AnswerOptions, ClassifyOptions, EmbedOptions, ResultBase, ScoreOptions } from '../../Results.js';
+import { isEncoder, pooledWidth, type DecoderSpec } from '../../model/DecoderSpec.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { Row } from '../../Row.js';
 import { encodedEmbedding } from '../../rows/embeddings.js';
@@ -126,15 +127,15 @@ export function scoreTask(options: ScoreOptions, setup: AnswerSetup): AnswerTask
 /**
  * Hidden states as embeddings.
  * @param options with the number of dimensions of rows that say none
- * @param most dimensions that there are
  */
 export function embedTask(
   options: EmbedOptions & { readonly dimensions: number },
-  most: number,
+  decoder: DecoderSpec,
   pooling: Pooling,
   setup: AnswerSetup,
 ): AnswerTask<'embed'> {
   const { normalize = true, encoding = 'float' } = options;
+  const most = pooledWidth(decoder);
   return {
     kind: 'embed',
     *prepare(row) {
@@ -152,11 +153,16 @@ export function embedTask(
         parameters: [pooling, dimensions, normalize, encoding],
         usage: usageOf(tokens, []),
         computed: (end) =>
-          new EmbeddedRow(tokens, pooling, {
-            embedded: (hidden) =>
-              end.answered({ embedding: encodedEmbedding(hidden, { dimensions, normalize, encoding }) }),
-            failed: (error) => end.failed(error),
-          }),
+          new EmbeddedRow(
+            tokens,
+            pooling,
+            {
+              embedded: (hidden) =>
+                end.answered({ embedding: encodedEmbedding(hidden, { dimensions, normalize, encoding }) }),
+              failed: (error) => end.failed(error),
+            },
+            isEncoder(decoder) ? { shares: false } : {},
+          ),
       };
     },
   };

@@ -2,6 +2,8 @@ import type { RowLimit } from '../memory/PagePool.js';
 
 /** What holds no longer row, and what to give for one: the end of an error's message. Pure. */
 export function whatHolds({ tokens, by }: RowLimit): string {
+  if (by === 'square')
+    return `a square holds ${tokens}, and an encoder computes a row as a whole: give more memory, or a larger tokensPerSquare`;
   return by === 'pages'
     ? `all the KV cache there is holds ${tokens}: give more memory`
     : `a buffer for pages of the KV cache that come to the GPU holds those of ${tokens} (cpuAttention: false or a share): give a larger rowTokens, more gpuMemory`;

@@ -290,6 +290,11 @@ export class PathChecker {
         'left-neighbour',
         `${where()}: shares positions up to ${lacking.end - 1} of row ${lacking.row}, which has computed ${this.reached(lacking.row, index)} in this layer`,
       );
+    if (this.grid.wholeRows !== undefined && tokens !== path.promptTokens)
+      throw new ScheduleError(
+        'complete',
+        `${where()}: found a part of the row, expected all of its ${path.promptTokens} tokens at once: the model is an encoder`,
+      );
     if (end > path.positions)
       throw new ScheduleError('complete', `${where()}: the row has ${path.positions} positions`);
     if (index > 0 && (path.done[index - 1] ?? 0) < end) {

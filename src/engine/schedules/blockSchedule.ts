@@ -65,7 +65,7 @@ export function blockSchedule(name: string, rules: BlockRules): Schedule<BlockSt
       const { grid, pass } = state;
       const { chosen, turn } = rules.sweep === 'one-slot' ? oneOf(slots) : microBatchOf(slots, state);
       const batches = chosen
-        .map((slot) => ({ pass, slot, rows: advance(slots[slot] ?? [], grid.tokensPerSquare, observed.known) }))
+        .map((slot) => ({ pass, slot, rows: advance(slots[slot] ?? [], grid, observed.known) }))
         .filter(({ rows }) => rows.length > 0);
       for (const { slot, rows } of batches) slots[slot] = moved(slots[slot] ?? [], rows);
       return {
@@ -112,11 +112,12 @@ function emptiest(slots: Cursor[][], grid: Grid): Cursor[] {
 
 /**
  * One slot's ranges for one sweep. Rows that decode come first, a token each; what is left of the square goes to
- * prompts, in chunks, those of a higher priority first, then the oldest, and then to tokens of rows that decode which are known. A chunk's length has no
- * influence on the row's result, only on when it comes.
+ * prompts, in chunks, those of a higher priority first, then the oldest, and then to tokens of rows that decode which
+ * are known. A chunk's length has no influence on the row's result, only on when it comes.
  */
-function advance(rows: readonly Cursor[], tokensPerSquare: number, known: Observed['known']): RowRange[] {
-  let left = tokensPerSquare;
+function advance(rows: readonly Cursor[], grid: Grid, known: Observed['known']): RowRange[] {
+  if (grid.wholeRows !== undefined) return advanceWhole(rows, grid.wholeRows);
+  let left = grid.tokensPerSquare;
   const tokens = new Map<Cursor, number>();
   const take = (cursor: Cursor, wanted: number): void => {
     const taken = Math.min(wanted, left);
@@ -136,6 +137,19 @@ function byPriority(rows: readonly Cursor[]): readonly Cursor[] {
   return rows.every(({ priority }) => priority === rows[0]?.priority)
     ? rows
     : [...rows].sort((a, b) => b.priority - a.priority);
+}
+
+/** Rows as a whole, those of a higher priority first, then the oldest first: as many as there is room for; one that is longer than that goes alone. */
+function advanceWhole(rows: readonly Cursor[], most: number): RowRange[] {
+  let left = most;
+  const ranges: RowRange[] = [];
+  for (const cursor of byPriority(rows)) {
+    const { promptTokens } = cursor;
+    if (cursor.next > 0 || (promptTokens > left && ranges.length > 0)) continue;
+    ranges.push(rangeOf(cursor, promptTokens));
+    left -= promptTokens;
+  }
+  return ranges;
 }
 
 function rangeOf({ row, next, scored, promptTokens }: Cursor, tokens: number): RowRange {

@@ -22,6 +22,10 @@ export class TensorIndex {
     return this.byName.has(name);
   }
 
+  names(): string[] {
+    return [...this.byName.keys()];
+  }
+
   find(name: string): TensorInfo | undefined {
     return this.byName.get(name);
   }

@@ -21,11 +21,14 @@ export function bindWeights(description: Description, tensors: TensorIndex): Ten
       bind(pattern, -1, source);
       continue;
     }
-    for (let layer = 0; layer < decoder.layers; layer++) bind(pattern.replace('{layer}', String(layer)), layer, source);
+    for (let layer = source.fromLayer ?? 0; layer < decoder.layers; layer++)
+      bind(pattern.replace('{layer}', String(layer)), layer, source);
   }
   return bindings;
 
-  function bind(name: string, layer: number, source: WeightSource): void {
+  function bind(first: string, layer: number, source: WeightSource): void {
+    const other = source.otherwise?.replace('{base}', base).replace('{layer}', String(layer));
+    const name = other !== undefined && !tensors.has(first) && tensors.has(other) ? other : first;
     if (source.optional === true && !tensors.has(name)) return;
     bindings.push(bindWeight(decoder, source, layer, tensors.take(name), tensors.path));
   }

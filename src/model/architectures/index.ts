@@ -1,23 +1,30 @@
 import { join } from 'node:path';
 import { ModelFileError } from '../../errors/ModelFileError.js';
 import type { DecoderSpec } from '../DecoderSpec.js';
-import type { ModelHeader } from '../ModelSource.js';
+import type { ModelHeader, PooledModule } from '../ModelSource.js';
 import type { TensorBinding } from '../TensorBinding.js';
 import { bindWeights } from './bindWeights.js';
+import { bert } from './families/bert.js';
+import { distilBert } from './families/distilBert.js';
 import { falcon } from './families/falcon.js';
 import { gemma2 } from './families/gemma2.js';
 import { gemma3 } from './families/gemma3.js';
 import { gptNeox } from './families/gptNeox.js';
 import { gptOss } from './families/gptOss.js';
+import { gte } from './families/gte.js';
 import { llama } from './families/llama.js';
 import { mistral } from './families/mistral.js';
 import { mixtral } from './families/mixtral.js';
+import { modernBert } from './families/modernBert.js';
+import { mpnet } from './families/mpnet.js';
+import { nomicBert } from './families/nomicBert.js';
 import { opt } from './families/opt.js';
 import { phi3 } from './families/phi3.js';
 import { qwen2 } from './families/qwen2.js';
 import { qwen3 } from './families/qwen3.js';
 import { qwen3Moe } from './families/qwen3Moe.js';
-import type { Description, Family } from './Family.js';
+import { roberta } from './families/roberta.js';
+import type { Description, Family, SequenceClassifier, WeightSource } from './Family.js';
 import { foundInFile } from '../../arguments/found.js';
 import { Fields } from './Fields.js';
 import { refuseQuantised } from './refuseQuantised.js';
@@ -38,6 +45,13 @@ const FAMILIES: readonly Family[] = [
   phi3,
   mixtral,
   gptOss,
+  bert,
+  roberta,
+  mpnet,
+  distilBert,
+  nomicBert,
+  gte,
+  modernBert,
 ];
 
 /** `model_type` values of config.json that are known. */
@@ -47,19 +61,34 @@ export const knownGgufArchitectures: readonly string[] = FAMILIES.flatMap((famil
   family.gguf === undefined ? [] : [family.gguf.architecture],
 );
 
+/** A model as its files describe it. */
+export interface DescribedModel {
+  readonly decoder: DecoderSpec;
+  readonly bindings: TensorBinding[];
+  readonly classifier?: SequenceClassifier;
+  readonly eightBits?: boolean;
+}
+
 /**
  * Turns what a model's files say of it into the decoder to run and the place of each of its weights. Pure; the header
  * is not trusted.
  * @throws ModelFileError for an unknown family, a field out of bounds, a tensor that is missing or of the wrong shape
  */
-export function describeModel(header: ModelHeader): { decoder: DecoderSpec; bindings: TensorBinding[] } {
-  const tensors = new TensorIndex(header.path, header.tensors);
+export function describeModel(header: ModelHeader): DescribedModel {
+  const modules = header.format === 'gguf' ? [] : (header.modules ?? []);
+  const tensors = new TensorIndex(header.path, [
+    ...header.tensors,
+    ...modules.flatMap(({ weight, bias }) => (bias ? [weight, bias] : [weight])),
+  ]);
   const file = header.format === 'gguf' ? header.path : join(header.path, 'config.json');
-  const description = header.format === 'gguf' ? describeGguf(header, tensors) : describeConfig(header.config, file);
+  const described =
+    header.format === 'gguf' ? describeGguf(header, tensors) : describeConfig(header.config, file, tensors);
+  const description = header.format === 'gguf' ? described : withModules(described, modules, file);
   checkDecoder(file, description.decoder);
   const bindings = bindWeights(description, tensors);
   if (header.format === 'gguf') refuseUnused(tensors);
-  return { decoder: description.decoder, bindings };
+  const { decoder, classifier, eightBits } = description;
+  return { decoder, bindings, ...(classifier && { classifier }), ...(eightBits && { eightBits }) };
 }
 
 /**
@@ -74,7 +103,25 @@ export function describeDecoder(config: unknown, path: string): DecoderSpec {
   return decoder;
 }
 
-function describeConfig(value: unknown, path: string): Description {
+/** The layers that sentence-transformers puts behind the pooling: of a model that has none of its own. */
+function withModules(description: Description, modules: readonly PooledModule[], file: string): Description {
+  if (modules.length === 0) return description;
+  if (description.classifier)
+    throw new ModelFileError(file, 'architectures', 'a classifier beside modules behind the pooling', 'one of them');
+  return {
+    ...description,
+    decoder: { ...description.decoder, pooled: modules.map(({ layer }) => layer) },
+    weights: [
+      ...description.weights,
+      ...modules.flatMap(({ weight, bias }, at): WeightSource[] => [
+        { role: `pooled.${at}.weight`, tensor: weight.name },
+        ...(bias ? [{ role: `pooled.${at}.bias` as const, tensor: bias.name }] : []),
+      ]),
+    ],
+  };
+}
+
+function describeConfig(value: unknown, path: string, tensors?: TensorIndex): Description {
   const config = Fields.ofObject(path, value);
   const type = config.raw('model_type');
   const family = FAMILIES.find(({ modelTypes }) => typeof type === 'string' && modelTypes.includes(type));
@@ -83,7 +130,7 @@ function describeConfig(value: unknown, path: string): Description {
   // Embedding models are made of decoders that way.
   for (const each of [config, config.child('text_config')])
     if (each?.boolean('is_causal', true) === false) each.refuse('is_causal', 'true: only causal models are computed');
-  return family.fromConfig(config);
+  return family.fromConfig(config, tensors);
 }
 
 function describeGguf(header: ModelHeader & { format: 'gguf' }, tensors: TensorIndex): Description {

@@ -17,6 +17,13 @@ export function roleShape(
       return [vocabularySize, decoder.embedding.size];
     case 'position_embedding':
       return [decoder.contextTokens + (decoder.position.kind === 'learned' ? decoder.position.offset : 0), hiddenSize];
+    case 'type_embedding':
+      return [decoder.embedding.tokenTypes ?? 0, hiddenSize];
+    case 'embedding_norm.weight':
+    case 'embedding_norm.bias':
+      return [hiddenSize];
+    case 'relative_bias':
+      return [decoder.attention.relativeBias?.buckets ?? 0, decoder.heads];
     case 'embedding_projection':
       return [hiddenSize, decoder.embedding.size];
     case 'output_projection':
@@ -63,7 +70,21 @@ export function roleShape(
     case 'o.bias':
     case 'down.bias':
       return [hiddenSize];
-    default: // expert.N.gate, up, down
+    default: {
+      const [, number, part] = /^pooled\.(\d+)\.(weight|bias)$/.exec(role) ?? [];
+      if (number !== undefined) return pooledShape(decoder, Number(number), part === 'weight');
+      // expert.N.gate, up, down
       return roleShape(decoder, role.replace(/^expert\.\d+\./, '') as ExpertRole);
+    }
   }
+}
+
+function pooledShape(
+  { pooled = [], hiddenSize }: DecoderSpec,
+  at: number,
+  weight: boolean,
+): readonly [number] | readonly [number, number] {
+  const layer = pooled[at];
+  if (layer === undefined) throw new RangeError(`pooled.${at}: found a role of a layer that the decoder does not have`);
+  return weight && layer.kind === 'dense' ? [layer.outputs, pooled[at - 1]?.outputs ?? hiddenSize] : [layer.outputs];
 }

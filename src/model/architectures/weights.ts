@@ -9,7 +9,7 @@ export type Names<Role extends string> = Readonly<Partial<Record<Role, string>>>
 export function weights(
   prefix: string,
   names: Names<GlobalRole | LayerRole>,
-  options: Pick<WeightSource, 'add' | 'optional'> = {},
+  options: Pick<WeightSource, 'add' | 'optional' | 'fromLayer'> = {},
 ): WeightSource[] {
   return Object.entries(names).map(([role, name]) => ({
     role: role as GlobalRole | LayerRole,
@@ -48,12 +48,22 @@ export function fusedQueryKeyValue(
 }
 
 /** Gate and up rows fused in one tensor, the gate first. */
-export function fusedGateUp(tensor: string, feedForwardSize: number): WeightSource[] {
-  const part = (index: number): FusedPart => ({ groups: 1, sizes: [feedForwardSize, feedForwardSize], index });
-  return [
-    { role: 'gate.weight', tensor, part: part(0) },
-    { role: 'up.weight', tensor, part: part(1) },
-  ];
+export function fusedGateUp(
+  tensor: string,
+  feedForwardSize: number,
+  suffix: 'weight' | 'bias' = 'weight',
+): WeightSource[] {
+  return fusedRows(tensor, feedForwardSize, [`gate.${suffix}`, `up.${suffix}`]);
+}
+
+/** The same with the gate behind. */
+export function fusedUpGate(tensor: string, feedForwardSize: number): WeightSource[] {
+  return fusedRows(tensor, feedForwardSize, ['up.weight', 'gate.weight']);
+}
+
+function fusedRows(tensor: string, size: number, roles: readonly LayerRole[]): WeightSource[] {
+  const part = (index: number): FusedPart => ({ groups: 1, sizes: roles.map(() => size), index });
+  return roles.map((role, index) => ({ role, tensor, part: part(index) }));
 }
 
 /**

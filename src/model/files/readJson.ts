@@ -16,23 +16,20 @@ const [COMMA, COLON, BRACKET, BRACE] = [0x2c, 0x3a, 0x5b, 0x7b];
  * @throws ModelFileError for anything else, and for more than `maxBytes`
  */
 export async function readJsonObject(path: string, maxBytes: number): Promise<JsonObject> {
-  const text = await readText(path, maxBytes, checkJsonMemory);
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (error) {
-    throw new ModelFileError(
-      path,
-      'file',
-      `no JSON (${error instanceof Error ? error.message : String(error)})`,
-      'a JSON object',
-      {
-        cause: error,
-      },
-    );
-  }
+  const value = await readJson(path, maxBytes);
   if (!isObject(value)) throw new ModelFileError(path, 'file', `JSON that is ${foundInFile(value)}`, 'a JSON object');
   return value;
+}
+
+/** The same of whatever value it holds. */
+export async function readJson(path: string, maxBytes: number): Promise<unknown> {
+  const text = await readText(path, maxBytes, checkJsonMemory);
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new ModelFileError(path, 'file', `no JSON (${why})`, 'a JSON object', { cause: error });
+  }
 }
 
 /** Reads a UTF-8 text file, a byte order mark left out. */

@@ -22,6 +22,7 @@ export interface GgufModel {
   readonly files: readonly string[];
   readonly tokenizer: TokenizerSource;
   readonly pooling?: ModelSource['pooling'];
+  readonly prompts?: undefined;
 }
 
 /**

@@ -1,6 +1,5 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { membersOf } from '../../arguments/isObject.js';
 import { ModelFileError } from '../../errors/ModelFileError.js';
 import { Fields } from '../architectures/Fields.js';
 import { refuseQuantised } from '../architectures/refuseQuantised.js';
@@ -12,6 +11,7 @@ import { readJsonObject } from '../files/readJson.js';
 import type { ModelHeader, ModelSource, TokenizerSource } from '../ModelSource.js';
 import { findScales } from './findScales.js';
 import { joinBlocks } from './joinBlocks.js';
+import { readModules } from './readModules.js';
 import { readSafetensorsFile } from './readSafetensorsFile.js';
 import { readShards, type Shards } from './readShards.js';
 import { readTokenizerFiles } from './readTokenizerFiles.js';
@@ -22,6 +22,7 @@ export interface SafetensorsModel {
   readonly files: readonly string[];
   readonly tokenizer: TokenizerSource;
   readonly pooling?: ModelSource['pooling'];
+  readonly prompts?: ModelSource['prompts'];
 }
 
 const SINGLE = 'model.safetensors';
@@ -41,12 +42,13 @@ export async function readSafetensorsModel(folder: string): Promise<SafetensorsM
   const { files, tensors: unscaled, bytes } = await readWeights(folder, present);
   const tensors = [...findScales(fields, files, unscaled), ...joinBlocks(fields, files, bytes)];
   const tokenizer = await readTokenizerFiles(folder, present, config);
-  const pooling = await readPooling(folder, present);
+  const { modules, files: others, pooling, prompts } = await readModules(folder, present, files.length);
   return {
-    header: { format: 'safetensors', path: folder, config, tensors },
-    files,
+    header: { format: 'safetensors', path: folder, config, tensors, modules },
+    files: [...files, ...others],
     tokenizer,
     ...(pooling && { pooling }),
+    ...(prompts && { prompts }),
   };
 }
 
@@ -71,33 +73,4 @@ function checkPresent(folder: string, present: ReadonlySet<string>): void {
     const found = pickle === undefined ? 'neither' : `only ${printable(pickle)}, a pickle, which is not read`;
     throw new ModelFileError(folder, 'weights', found, `${SINGLE} or ${INDEX}`);
   }
-}
-
-/** Where sentence-transformers puts how a model's embeddings are pooled. */
-const FOLDER = '1_Pooling';
-const MODES: Readonly<Record<string, 'last' | 'mean' | 'cls'>> = {
-  pooling_mode_lasttoken: 'last',
-  pooling_mode_mean_tokens: 'mean',
-  pooling_mode_cls_token: 'cls',
-};
-/** Modules behind the pooling that change its result: those that are numbered, but for what only normalises. */
-const CHANGES = /^\d+_(?!Pooling$|Normalize$)/;
-
-/**
- * What a folder says of pooling, as sentence-transformers writes it.
- * @param present names of what is in the folder
- * @returns undefined for a folder that says nothing
- * @throws ModelFileError for a file that cannot be read
- */
-async function readPooling(folder: string, present: ReadonlySet<string>): Promise<ModelSource['pooling']> {
-  if (!present.has(FOLDER)) return undefined;
-  const inside = await orModelFileError(folder, () => readdir(join(folder, FOLDER)));
-  if (!inside.includes('config.json')) return undefined;
-  const other = [...present].find((name) => CHANGES.test(name));
-  if (other !== undefined) return { unknown: `a module ${printable(other)} behind the pooling` };
-  const config = membersOf(await readJsonObject(join(folder, FOLDER, 'config.json'), HEADER_LIMITS.configJsonBytes));
-  const chosen = Object.keys(config).filter((key) => key.startsWith('pooling_mode_') && config[key] === true);
-  const [only = ''] = chosen;
-  const mode = chosen.length === 1 && Object.hasOwn(MODES, only) ? MODES[only] : undefined;
-  return mode ?? { unknown: chosen.length === 0 ? 'no pooling_mode' : printable(chosen.join(' and ')) };
 }

@@ -1,4 +1,5 @@
 import { type Work, valueOf } from '../../collections/drained.js';
+import { cleaned, lowerCased, spacedIdeographs, withoutAccents } from './bertText.js';
 import { compilePattern } from './compilePattern.js';
 import { foundInFile } from '../../arguments/found.js';
 import { checkGrowth, replaceInParts } from './growth.js';
@@ -18,7 +19,7 @@ export interface Normalizer {
 }
 
 const KNOWN =
-  'one of Sequence, NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, Prepend, Replace, Precompiled, Nmt';
+  'one of Sequence, BertNormalizer, NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, Prepend, Replace, Precompiled, Nmt';
 
 /** Builds tokenizer.json's `normalizer`; null is the identity. */
 export function createNormalizer(guard: Guard, value: unknown): Normalizer {
@@ -66,6 +67,21 @@ function collect(guard: Guard, field: string, value: unknown, steps: Step[], dep
         collect(guard, `${field}.normalizers[${i}]`, item, steps, depth + 1);
       });
       return;
+    case 'BertNormalizer': {
+      const lower = fields.flag(`${field}.lowercase`, config.lowercase, true);
+      const given = config.strip_accents;
+      const accents =
+        given === undefined || given === null ? lower : fields.flag(`${field}.strip_accents`, given, lower);
+      if (fields.flag(`${field}.clean_text`, config.clean_text, true)) add((text) => rewritten(text, cleaned));
+      if (fields.flag(`${field}.handle_chinese_chars`, config.handle_chinese_chars, true))
+        add((text) => rewritten(text, spacedIdeographs));
+      if (accents) {
+        add((text) => composed(text, 'NFD'));
+        add((text) => rewritten(text, withoutAccents));
+      }
+      if (lower) add((text) => rewritten(text, lowerCased));
+      return;
+    }
     case 'NFC':
     case 'NFD':
     case 'NFKC':
@@ -75,7 +91,7 @@ function collect(guard: Guard, field: string, value: unknown, steps: Step[], dep
       return;
     }
     case 'Lowercase':
-      add((text) => text.toLowerCase());
+      add(lowerCased);
       return;
     case 'Strip': {
       const left = fields.flag(`${field}.strip_left`, config.strip_left, true);

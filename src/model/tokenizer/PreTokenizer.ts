@@ -1,4 +1,5 @@
 import { type Work, valueOf } from '../../collections/drained.js';
+import { PUNCTUATION as PUNCTUATION_MARKS } from './bertText.js';
 import { toByteLevel } from './byteLevel.js';
 import { compilePattern, type Pattern } from './compilePattern.js';
 import { foundInFile } from '../../arguments/found.js';
@@ -216,8 +217,7 @@ function cutAt(
   return (piece.length > PART_UNITS ? splitInParts : split)(piece, pattern, how, invert, steps);
 }
 
-/** Unicode's punctuation and ASCII's: the symbols `$+<=>^\`|~` are punctuation only to the latter. */
-const PUNCTUATION: Pattern = { field: 'pre_tokenizer', regex: /[\p{P}!-/:-@[-`{-~]/gu };
+const PUNCTUATION: Pattern = { field: 'pre_tokenizer', regex: PUNCTUATION_MARKS };
 
 function metaspace(guard: Guard, field: string, config: JsonObject, steps: Step[]): void {
   const { fields } = guard;

@@ -16,7 +16,7 @@ export interface DecodeStage {
 }
 
 const utf8 = new TextEncoder();
-const KNOWN = 'one of Sequence, ByteLevel, Metaspace, Replace, ByteFallback, Fuse, Strip';
+const KNOWN = 'one of Sequence, ByteLevel, WordPiece, Metaspace, Replace, ByteFallback, Fuse, Strip';
 
 /** tokenizer.json's `decoder`. */
 export interface Decoder {
@@ -69,6 +69,14 @@ function collect(
         return byte === undefined ? utf8.encode(text) : Uint8Array.of(byte);
       });
       return;
+    case 'WordPiece': {
+      const prefix = fields.replacement(`${field}.prefix`, config.prefix ?? '##');
+      const cleanup = fields.flag(`${field}.cleanup`, config.cleanup, true);
+      const joined = (text: string, first: boolean): string => wordPiece(text, first, prefix, cleanup);
+      add(() => joinedPieces(joined));
+      state.chain.change(joined);
+      return;
+    }
     case 'Fuse':
       state.fused = true;
       return;
@@ -135,6 +143,38 @@ function separated(): DecodeStage {
   return {
     push: (part, emit) => {
       emit({ text: first ? part.text : ` ${part.text}`, verbatim: part.verbatim });
+      first = false;
+    },
+    end: () => undefined,
+  };
+}
+
+/** Blanks that written text has not, as the library takes them away token by token. */
+const CLEANUPS: readonly (readonly [string, string])[] = [
+  [' .', '.'],
+  [' ?', '?'],
+  [' !', '!'],
+  [' ,', ','],
+  [" ' ", "'"],
+  [" n't", "n't"],
+  [" 'm", "'m"],
+  [' do not', " don't"],
+  [" 's", "'s"],
+  [" 've", "'ve"],
+  [" 're", "'re"],
+];
+
+function wordPiece(token: string, first: boolean, prefix: string, cleanup: boolean): string {
+  const goesOn = !first && prefix !== '' && token.startsWith(prefix);
+  const text = first ? token : goesOn ? token.slice(prefix.length) : ` ${token}`;
+  return cleanup ? CLEANUPS.reduce((made, [from, to]) => made.replaceAll(from, to), text) : text;
+}
+
+function joinedPieces(joined: (text: string, first: boolean) => string): DecodeStage {
+  let first = true;
+  return {
+    push: (part, emit) => {
+      emit({ text: joined(part.text, first), verbatim: part.verbatim });
       first = false;
     },
     end: () => undefined,

@@ -17,6 +17,7 @@ import type { TokenizerParts } from './PartsTokenizer.js';
 import { CachedModel, type TokenModel, wordByWord, WordLevelModel } from './TokenModel.js';
 import { UnigramModel } from './UnigramModel.js';
 import { invertVocabulary, readMerges, readVocabulary } from './vocabulary.js';
+import { WordPieceModel } from './WordPieceModel.js';
 
 /** Builds a tokenizer from tokenizer.json and tokenizer_config.json. */
 export function fromTokenizerJson(source: Extract<TokenizerSource, { kind: 'tokenizer.json' }>): TokenizerParts {
@@ -74,7 +75,8 @@ function readModel(guard: Guard, config: JsonObject, preTokenizer: PreTokenizer)
   if (type === 'BPE') return readBpe(fields, config, preTokenizer);
   if (type === 'Unigram') return readUnigram(guard, config, preTokenizer);
   if (type === 'WordLevel') return readWordLevel(fields, config, preTokenizer);
-  return fields.refuse('model.type', foundInFile(type), 'BPE, Unigram or WordLevel');
+  if (type === 'WordPiece') return readWordPiece(guard, config);
+  return fields.refuse('model.type', foundInFile(type), 'BPE, Unigram, WordPiece or WordLevel');
 }
 
 function readBpe(fields: Fields, config: JsonObject, preTokenizer: PreTokenizer): ReadModel {
@@ -128,6 +130,30 @@ function readUnigram(guard: Guard, config: JsonObject, preTokenizer: PreTokenize
   const byteFallback = fields.flag('model.byte_fallback', config.byte_fallback, false);
   const model = new UnigramModel({ pieces, unknownToken, byteFallback, guard });
   return { vocabulary, tokens: pieces.map(([piece]) => piece), model: withAlphabet(model, preTokenizer) };
+}
+
+/** Longer words are unknown: a bound on what looking for pieces costs. */
+const MOST_CHARACTERS = 1000;
+
+function readWordPiece(guard: Guard, config: JsonObject): ReadModel {
+  const { fields } = guard;
+  const vocabulary = readVocabulary(fields, config.vocab);
+  const unknown = fields.optionalString('model.unk_token', config.unk_token) ?? '[UNK]';
+  const most: unknown = config.max_input_chars_per_word ?? 100;
+  if (typeof most !== 'number' || !Number.isInteger(most) || most < 1 || most > MOST_CHARACTERS)
+    return fields.refuse(
+      'model.max_input_chars_per_word',
+      foundInFile(most),
+      `a whole number up to ${MOST_CHARACTERS}`,
+    );
+  const model = new WordPieceModel({
+    vocabulary,
+    unknownToken: vocabulary.get(unknown),
+    continuingPrefix: fields.replacement('model.continuing_subword_prefix', config.continuing_subword_prefix ?? '##'),
+    mostCharacters: most,
+    guard,
+  });
+  return { vocabulary, tokens: invertVocabulary(fields, vocabulary), model: new CachedModel(model) };
 }
 
 function readWordLevel(fields: Fields, config: JsonObject, preTokenizer: PreTokenizer): ReadModel {

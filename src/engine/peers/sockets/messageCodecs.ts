@@ -1,4 +1,4 @@
-import type { DeviceRow, LogitAdjustments } from '../../grid/Device.js';
+import { DEVICE_POOLINGS, type DeviceRow, type LogitAdjustments } from '../../grid/Device.js';
 import { BLOCK_LIMITS } from '../../../plan/Policy.js';
 import type { PageCounts } from '../../grid/pageCounts.js';
 import type { Batch, RowRange } from '../../grid/Square.js';
@@ -29,7 +29,10 @@ const MOST_ROWS = BLOCK_LIMITS.tokensPerSquare;
 
 type Body<Kind extends PeerMessage['kind']> = Omit<Extract<PeerMessage, { readonly kind: Kind }>, 'kind'>;
 
-const row: Codec<Omit<DeviceRow, 'grammar'>> = record<Omit<DeviceRow, 'grammar'>>({
+/** Pairs of texts are an encoder's, which one engine computes. */
+type SentRow = Omit<DeviceRow, 'grammar' | 'secondText'>;
+
+const row: Codec<SentRow> = record<SentRow>({
   tokens: list(whole),
   capacityTokens: whole,
   promptTokens: optional(whole),
@@ -52,7 +55,7 @@ const row: Codec<Omit<DeviceRow, 'grammar'>> = record<Omit<DeviceRow, 'grammar'>
     }),
   ),
   candidates: optional(list(whole)),
-  pooling: optional(oneOf('last', 'mean', 'first')),
+  pooling: optional(oneOf(...DEVICE_POOLINGS)),
 });
 
 export const block = record<BlockShape>({ slots: whole, rowsPerSlot: whole, tokensPerSquare: whole });

@@ -1,0 +1,34 @@
+import type { MachineFacts } from '../../bindings/Addon.js';
+import { UsageError } from '../../errors/UsageError.js';
+import { isEncoder } from '../../model/DecoderSpec.js';
+import type { ModelSource } from '../../model/ModelSource.js';
+import { gpuBytes } from './gpuBudget.js';
+import { settle } from './settings.js';
+import type { RequestedOptions } from './validateOptions.js';
+
+/**
+ * What options are of an encoder: it is computed by the processor, as a whole, and keeps no cache; where its family's
+ * table says so, and nobody says otherwise, in 8 bits.
+ * @throws UsageError for options that it cannot be opened with
+ */
+export function encoderOptions(
+  { decoder, eightBits = false }: ModelSource,
+  requested: RequestedOptions,
+  machine: MachineFacts,
+): RequestedOptions {
+  if (!isEncoder(decoder)) return requested;
+  const { options, settings } = requested;
+  const refuse = (option: string, found: string, why: string): never => {
+    throw new UsageError(
+      `${option}: found ${found} for a model of the family ${decoder.family}, an encoder, expected none: ${why}`,
+    );
+  };
+  if (gpuBytes(options.gpuMemory) > 0) refuse('gpuMemory', 'some', 'encoders are computed by the processor');
+  if (options.layers !== undefined) refuse('layers', 'some', 'an encoder is computed by one engine');
+  if (options.tensorParallel !== undefined) refuse('tensorParallel', 'some', 'an encoder is computed by one engine');
+  if (settings.memory.cacheOnDisk > 0) refuse('cache', 'a share on disk', 'an encoder keeps no cache');
+  if (!eightBits || options.compressWeights !== undefined || settings.numerics.precision === 'float32')
+    return requested;
+  const all = { ...options, compressWeights: '8bit' as const };
+  return { options: all, settings: settle(all, machine) };
+}
