@@ -30,9 +30,16 @@ export function compressBindings(
   });
 }
 
+/** Matrices on few numbers of which much depends, and which are small. */
+const EXACT: ReadonlySet<TensorBinding['role']> = new Set([
+  'router.weight',
+  'shared_gate.weight',
+  'position_embedding',
+]);
+
 function typeFor(binding: TensorBinding, compression: WeightCompression): CompressedType | undefined {
   const { kind, role, layer, type, columns } = binding;
-  if (kind !== 'matrix' || role === 'router.weight' || role === 'position_embedding') return undefined;
+  if (kind !== 'matrix' || EXACT.has(role)) return undefined;
   const { bits } = WEIGHT_TYPES[type];
   if (compression === '4bit' && layer >= 0 && bits > 4 && columns % GROUP.Q4_G64 === 0) return 'Q4_G64';
   return bits > 8 && columns % GROUP.Q8_0 === 0 ? 'Q8_0' : undefined;
