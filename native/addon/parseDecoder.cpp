@@ -13,10 +13,17 @@ uint32_t count(const Napi::Object& object, const char* key, const std::string& p
   return static_cast<uint32_t>(readInteger(object.Get(key), path + key, 0, UINT32_MAX));
 }
 
-// A number that may be left out.
-float optionalFloat(const Napi::Object& object, const char* key, const std::string& path) {
+// A number that is `otherwise` where it is left out.
+float floatOr(const Napi::Object& object, const char* key, const std::string& path, float otherwise) {
   const Napi::Value value = object.Get(key);
-  return value.IsUndefined() ? 0.0f : readFloat(value, path + key);
+  return value.IsUndefined() ? otherwise : readFloat(value, path + key);
+}
+
+// Of a layer: which table, or none.
+uint32_t parseRotaryTable(const Napi::Object& layer, const std::string& path) {
+  const Napi::Value value = layer.Get("rotaryTable");
+  if (value.IsString()) return readWord<uint32_t>(value, path + "rotaryTable", {{"none", LayerSpec::kNoRotation}});
+  return count(layer, "rotaryTable", path);
 }
 
 bool optionalBoolean(const Napi::Object& object, const char* key, const std::string& path, bool fallback) {
@@ -72,12 +79,28 @@ void parsePosition(const Napi::Object& object, const std::string& path, DecoderS
   }
 }
 
+void parseRouter(const Napi::Object& object, const std::string& path, RouterSpec& router) {
+  router.score = readWord<RouterScore>(object.Get("score"), path + "score",
+                                       {{"softmax", RouterScore::Softmax}, {"sigmoid", RouterScore::Sigmoid}});
+  router.normalised = readBoolean(object.Get("normalised"), path + "normalised");
+  router.scale = readFloat(object.Get("scale"), path + "scale");
+  router.choiceBias = readBoolean(object.Get("choiceBias"), path + "choiceBias");
+  const Napi::Value value = object.Get("groups");
+  if (value.IsUndefined()) return;
+  const Napi::Object groups = readObject(value, path + "groups");
+  router.groups = count(groups, "count", path + "groups.");
+  router.groupsPerToken = count(groups, "perToken", path + "groups.");
+  router.groupScore = readWord<GroupScore>(groups.Get("score"), path + "groups.score",
+                                           {{"best", GroupScore::Best}, {"best-two", GroupScore::BestTwo}});
+}
+
 void parseFeedForward(const Napi::Object& object, const std::string& path, DecoderSpec& spec) {
   spec.feedForward = readWord<FeedForwardKind>(
       object.Get("kind"), path + "kind",
       {{"plain", FeedForwardKind::Plain}, {"gated", FeedForwardKind::Gated}, {"experts", FeedForwardKind::Experts}});
   spec.activation = readWord<Activation>(object.Get("activation"), path + "activation",
                                          {{"relu", Activation::Relu},
+                                          {"relu-squared", Activation::ReluSquared},
                                           {"gelu", Activation::Gelu},
                                           {"gelu-tanh", Activation::GeluTanh},
                                           {"silu", Activation::Silu},
@@ -86,6 +109,16 @@ void parseFeedForward(const Napi::Object& object, const std::string& path, Decod
   const Napi::Object experts = readObject(object.Get("experts"), path + "experts");
   spec.experts = count(experts, "count", path + "experts.");
   spec.expertsPerToken = count(experts, "perToken", path + "experts.");
+  const Napi::Value router = experts.Get("router");
+  if (!router.IsUndefined())
+    parseRouter(readObject(router, path + "experts.router"), path + "experts.router.", spec.router);
+  const Napi::Value shared = experts.Get("shared");
+  if (!shared.IsUndefined()) {
+    const Napi::Object block = readObject(shared, path + "experts.shared");
+    spec.sharedSize = count(block, "size", path + "experts.shared.");
+    spec.sharedGate = readBoolean(block.Get("gate"), path + "experts.shared.gate");
+  }
+  if (!experts.Get("denseSize").IsUndefined()) spec.denseSize = count(experts, "denseSize", path + "experts.");
 }
 
 }  // namespace
@@ -125,6 +158,7 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
                                      {{"pre", Residual::Pre},
                                       {"post", Residual::Post},
                                       {"sandwich", Residual::Sandwich},
+                                      {"branch", Residual::Branch},
                                       {"parallel", Residual::Parallel}});
   spec.finalNorm = readBoolean(object.Get("finalNorm"), path + "finalNorm");
   const Napi::Object embedding = readObject(object.Get("embedding"), path + "embedding");
@@ -134,8 +168,13 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
   if (!embedding.Get("tokenTypes").IsUndefined()) spec.tokenTypes = count(embedding, "tokenTypes", path + "embedding.");
   const Napi::Object attention = readObject(object.Get("attention"), path + "attention");
   spec.attentionScale = readFloat(attention.Get("scale"), path + "attention.scale");
-  spec.attentionSoftCap = optionalFloat(attention, "softCap", path + "attention.");
-  spec.qkNorm = readBoolean(attention.Get("qkNorm"), path + "attention.qkNorm");
+  spec.attentionSoftCap = floatOr(attention, "softCap", path + "attention.", 0);
+  spec.qkNorm = readWord<QueryKeyNorm>(attention.Get("qkNorm"), path + "attention.qkNorm",
+                                       {{"none", QueryKeyNorm::None},
+                                        {"head", QueryKeyNorm::Head},
+                                        {"rotated", QueryKeyNorm::Rotated},
+                                        {"row", QueryKeyNorm::Row},
+                                        {"layer", QueryKeyNorm::Layer}});
   const Napi::Value sinks = attention.Get("sinks");
   spec.attentionSinks = !sinks.IsUndefined() && readBoolean(sinks, path + "attention.sinks");
   spec.causal = optionalBoolean(attention, "causal", path + "attention.", true);
@@ -148,14 +187,18 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
   parsePosition(readObject(object.Get("position"), path + "position"), path + "position.", spec);
   parseFeedForward(readObject(object.Get("feedForward"), path + "feedForward"), path + "feedForward.", spec);
 
-  spec.logitSoftCap = optionalFloat(object, "logitSoftCap", path);
   parsePooled(object.Get("pooled"), path + "pooled", spec);
+  spec.residualScale = floatOr(object, "residualScale", path, 1);
+  spec.logitScale = floatOr(object, "logitScale", path, 1);
+  spec.logitSoftCap = floatOr(object, "logitSoftCap", path, 0);
 
   const Napi::Array layers = readArray(object.Get("layerSpecs"), path + "layerSpecs", kMostEntries);
   for (uint32_t l = 0, length = layers.Length(); l < length; l++) {
     const std::string name = path + "layerSpecs[" + std::to_string(l) + "]";
     const Napi::Object layer = readObject(layers.Get(l), name);
-    spec.layerSpecs.push_back({count(layer, "window", name + "."), count(layer, "rotaryTable", name + ".")});
+    const Napi::Value dense = layer.Get("dense");
+    spec.layerSpecs.push_back({count(layer, "window", name + "."), parseRotaryTable(layer, name + "."),
+                               !dense.IsUndefined() && readBoolean(dense, name + ".dense")});
   }
   return spec;
 }

@@ -122,6 +122,21 @@ void checkEncoder(const DecoderSpec& spec) {
   }
 }
 
+void checkRouter(const DecoderSpec& spec) {
+  const RouterSpec& router = spec.router;
+  const std::string field = "feedForward.experts.router.";
+  checkFinite(field + "scale", router.scale);
+  if (router.groups < 1 || router.groups > RouterSpec::kMostGroups || router.groups > spec.experts ||
+      spec.experts % router.groups != 0)
+    refuse(field + "groups.count", std::to_string(router.groups),
+           "a divisor of the " + std::to_string(spec.experts) + " experts, at most " +
+               std::to_string(RouterSpec::kMostGroups));
+  if (router.groupsPerToken < 1 || router.groupsPerToken > router.groups ||
+      spec.experts / router.groups * router.groupsPerToken < spec.expertsPerToken)
+    refuse(field + "groups.perToken", std::to_string(router.groupsPerToken),
+           "1 to " + std::to_string(router.groups) + ", with experts enough for a token");
+}
+
 }  // namespace
 
 void validate(const DecoderSpec& spec) {
@@ -155,6 +170,8 @@ void validate(const DecoderSpec& spec) {
     refuse("norm.epsilon", std::to_string(spec.normEpsilon), "a finite number of at least 0");
   checkFinite("embedding.scale", spec.embeddingScale);
   checkFinite("attention.scale", spec.attentionScale);
+  checkFinite("residualScale", spec.residualScale);
+  checkFinite("logitScale", spec.logitScale);
   checkCap("attention.softCap", spec.attentionSoftCap);
   if (spec.attentionSoftCap != 0 && spec.position == PositionKind::Alibi)
     refuse("attention.softCap", std::to_string(spec.attentionSoftCap), "none beside the slopes of ALiBi");
@@ -167,6 +184,12 @@ void validate(const DecoderSpec& spec) {
   if (spec.feedForward == FeedForwardKind::Experts) {
     checkCount("feedForward.experts.count", spec.experts, kMostExperts);
     checkCount("feedForward.experts.perToken", spec.expertsPerToken, spec.experts);
+    checkRouter(spec);
+    if (spec.sharedSize > kMostWidth)
+      refuse("feedForward.experts.shared.size", std::to_string(spec.sharedSize),
+             "at most " + std::to_string(kMostWidth));
+    if (spec.denseSize > kMostWidth)
+      refuse("feedForward.experts.denseSize", std::to_string(spec.denseSize), "at most " + std::to_string(kMostWidth));
   }
   if (spec.layerSpecs.size() != spec.layers) {
     refuse("layerSpecs", std::to_string(spec.layerSpecs.size()) + " entries",
@@ -178,6 +201,9 @@ void validate(const DecoderSpec& spec) {
     const std::string field = "layerSpecs[" + std::to_string(layer) + "]";
     if (layerSpec.window > kMostContext)
       refuse(field + ".window", std::to_string(layerSpec.window), "at most " + std::to_string(kMostContext));
+    if (layerSpec.dense && (spec.feedForward != FeedForwardKind::Experts || spec.denseSize == 0))
+      refuse(field + ".dense", "true", "false, or experts in other layers and feedForward.experts.denseSize");
+    if (layerSpec.rotaryTable == LayerSpec::kNoRotation && spec.position == PositionKind::Rotary) continue;
     if (layerSpec.rotaryTable >= tables)
       refuse(field + ".rotaryTable", std::to_string(layerSpec.rotaryTable), "an index under " + std::to_string(tables));
   }

@@ -10,10 +10,13 @@
 namespace spillway {
 
 enum class NormKind : uint8_t { Rms, Layer };
-enum class Residual : uint8_t { Pre, Post, Sandwich, Parallel };
+enum class Residual : uint8_t { Pre, Post, Sandwich, Branch, Parallel };
+enum class QueryKeyNorm : uint8_t { None, Head, Rotated, Row, Layer };
 enum class PositionKind : uint8_t { Rotary, Learned, Alibi };
 enum class RotaryStyle : uint8_t { Pairs, Halves };
 enum class FeedForwardKind : uint8_t { Plain, Gated, Experts };
+enum class RouterScore : uint8_t { Softmax, Sigmoid };
+enum class GroupScore : uint8_t { Best, BestTwo };
 
 struct RotaryTable {
   std::vector<float> frequencies;  // dims / 2
@@ -22,7 +25,27 @@ struct RotaryTable {
 
 struct LayerSpec {
   uint32_t window = 0;
-  uint32_t rotaryTable = 0;
+  uint32_t rotaryTable = 0;  // kNoRotation: heads are not rotated
+  bool dense = false;        // among layers of experts, one without
+
+  static constexpr uint32_t kNoRotation = UINT32_MAX;
+};
+
+// How a token's experts are chosen and weighed.
+struct RouterSpec {
+  RouterScore score = RouterScore::Softmax;
+  bool normalised = true;
+  float scale = 1;
+  bool choiceBias = false;
+  uint32_t groups = 1, groupsPerToken = 1;
+  GroupScore groupScore = GroupScore::Best;
+
+  static constexpr uint32_t kMostGroups = 64;
+
+  // The best of a softmax, divided by their sum, which most mixtures have.
+  bool plain() const {
+    return score == RouterScore::Softmax && normalised && scale == 1 && !choiceBias && groups == groupsPerToken;
+  }
 };
 
 enum class PooledActivation : uint8_t { None, Tanh, Relu, Gelu, GeluTanh, Silu };
@@ -63,8 +86,9 @@ struct DecoderSpec {
   bool embeddingNorm = false;
   uint32_t tokenTypes = 0;  // 0: tokens have none
   float attentionScale = 1;
+  float residualScale = 1;     // of a branch, before it is added
   float attentionSoftCap = 0;  // 0: none; so below
-  bool qkNorm = false;
+  QueryKeyNorm qkNorm = QueryKeyNorm::None;
   bool attentionSinks = false;
   // False: an encoder, in which every token of a row sees all others; it has no head, and rows are computed whole.
   bool causal = true;
@@ -84,6 +108,11 @@ struct DecoderSpec {
   Activation activation = Activation::Silu;
   uint32_t experts = 0;
   uint32_t expertsPerToken = 0;
+  RouterSpec router;
+  uint32_t sharedSize = 0;  // inner width of the block beside the experts, 0: none
+  bool sharedGate = false;
+  uint32_t denseSize = 0;  // inner width of layers without experts, where others have them
+  float logitScale = 1;
   float logitSoftCap = 0;
 
   std::vector<PooledLayer> pooledLayers;  // what becomes of pooled hidden states, in order
@@ -94,6 +123,12 @@ struct DecoderSpec {
   bool samples() const { return (modelLayers == 0 || firstLayer + layers == modelLayers) && share == 0; }
   // Other engines hold the rest: what these compute goes to them, and theirs comes here.
   bool hasPeers() const { return shares > 1 || !embeds() || !samples(); }
+  bool hasExperts(const LayerSpec& layer) const { return feedForward == FeedForwardKind::Experts && !layer.dense; }
+  // Inner width of the block that all of a layer's tokens go through; 0 where there are only experts.
+  uint32_t innerWidth(const LayerSpec& layer) const {
+    if (feedForward != FeedForwardKind::Experts) return feedForwardSize;
+    return layer.dense ? denseSize : sharedSize;
+  }
   uint32_t queryWidth() const { return heads * headDim; }
   uint32_t keyWidth() const { return kvHeads * headDim; }
   // Of what a row's pooled hidden states become.

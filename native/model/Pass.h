@@ -83,11 +83,11 @@ struct Pass {
   // --- Norms and sums of rows [tokens, hiddenSize].
   // y = norm(x); y may be x.
   virtual void norm(const float* x, const float* weight, const float* bias, float* y) const = 0;
-  // How a branch ends: hidden += branch, which is normed first where `branchNorm` is given; and, where `next` is given,
-  // next = norm(hidden). next may be the hidden states themselves.
+  // How a branch ends: hidden += branch, which is normed first where `branchNorm` is given, and multiplied by the
+  // decoder's residualScale; and, where `next` is given, next = norm(hidden). next may be the hidden states themselves.
   virtual void addBranch(float* branch, const float* branchNorm, const float* weight, const float* bias,
                          float* next) const = 0;
-  // hidden += second + first, in this order; second is overwritten.
+  // hidden += second + first, in this order, times residualScale; second is overwritten.
   virtual void addBranches(const float* first, float* second) const = 0;
 
   // --- Products.
@@ -117,10 +117,11 @@ struct Pass {
   // --- Experts.
   // Chooses each token's experts, and fills `output`, [tokens, hiddenSize], with zeros. What is returned lives in
   // scratch.
-  virtual ExpertRouting route(const StoredMatrix& router, const float* bias, const float* input,
-                              float* output) const = 0;
+  virtual ExpertRouting route(const LayerWeights& layer, const float* input, float* output) const = 0;
   // In a measuring pass, all of the batch. Valid until the next call.
   virtual ExpertTokens tokensOf(const ExpertRouting& routing, uint32_t expert) const = 0;
+  // All tokens, each with the logistic function of what a matrix of one output makes of its input. Lives in scratch.
+  virtual ExpertTokens gated(const StoredMatrix& gate, const float* input) const = 0;
   // to_i = x_token(i), `width` elements each; and to_token(i) += share_i * x_i.
   virtual void gatherRows(const float* x, const ExpertTokens& of, size_t width, float* to) const = 0;
   virtual void scatterRows(const float* x, const ExpertTokens& of, size_t width, float* to) const = 0;

@@ -5,70 +5,109 @@ namespace spillway {
 namespace {
 
 using Spec = DecoderSpec;
+using Layer = LayerSpec;
 
-Presence required(const Spec&) { return Presence::Required; }
-Presence optional(const Spec&) { return Presence::Optional; }
+Presence required(const Spec&, const Layer&) { return Presence::Required; }
+Presence optional(const Spec&, const Layer&) { return Presence::Optional; }
 Presence requiredIf(bool condition) { return condition ? Presence::Required : Presence::Unused; }
 Presence optionalIf(bool condition) { return condition ? Presence::Optional : Presence::Unused; }
 
 // Of a part of a model's layers, the first one embeds and the last one samples. A head may be the embedding itself:
 // Weights sees to it that there is one.
-Presence tokenEmbedding(const Spec& spec) { return spec.embeds() ? Presence::Required : optionalIf(spec.samples()); }
-Presence ifProjectedIn(const Spec& spec) { return requiredIf(spec.embeds() && spec.embeddingSize != spec.hiddenSize); }
-Presence ifProjectedOut(const Spec& spec) {
-  return requiredIf(spec.samples() && spec.embeddingSize != spec.hiddenSize);
+Presence tokenEmbedding(const Spec& spec, const Layer&) {
+  return spec.embeds() ? Presence::Required : optionalIf(spec.samples());
 }
-Presence ifHeaded(const Spec& spec) { return optionalIf(spec.samples() && spec.causal); }
-Presence ifTyped(const Spec& spec) { return requiredIf(spec.tokenTypes != 0); }
-Presence ifRelative(const Spec& spec) { return requiredIf(spec.relativeBuckets != 0); }
-Presence ifEmbeddingNorm(const Spec& spec) { return requiredIf(spec.embeddingNorm); }
-Presence ifEmbeddingNormBias(const Spec& spec) {
+Presence ifHeaded(const Spec& spec, const Layer&) { return optionalIf(spec.samples() && spec.causal); }
+Presence ifTyped(const Spec& spec, const Layer&) { return requiredIf(spec.tokenTypes != 0); }
+Presence ifRelative(const Spec& spec, const Layer&) { return requiredIf(spec.relativeBuckets != 0); }
+Presence ifEmbeddingNorm(const Spec& spec, const Layer&) { return requiredIf(spec.embeddingNorm); }
+Presence ifEmbeddingNormBias(const Spec& spec, const Layer&) {
   return optionalIf(spec.embeddingNorm && spec.norm == NormKind::Layer);
 }
-// A first layer that norms nothing goes on from the norm of the embeddings (ModernBERT).
-Presence norm1(const Spec& spec) {
-  return spec.embeddingNorm && spec.residual == Residual::Pre ? Presence::Optional : Presence::Required;
+Presence ifProjectedIn(const Spec& spec, const Layer&) {
+  return requiredIf(spec.embeds() && spec.embeddingSize != spec.hiddenSize);
 }
-Presence ifLearned(const Spec& spec) { return requiredIf(spec.embeds() && spec.position == PositionKind::Learned); }
-Presence ifFinalNorm(const Spec& spec) { return requiredIf(spec.samples() && spec.finalNorm); }
-Presence ifFinalNormBias(const Spec& spec) {
+Presence ifProjectedOut(const Spec& spec, const Layer&) {
+  return requiredIf(spec.samples() && spec.embeddingSize != spec.hiddenSize);
+}
+Presence ifLearned(const Spec& spec, const Layer&) {
+  return requiredIf(spec.embeds() && spec.position == PositionKind::Learned);
+}
+Presence ifFinalNorm(const Spec& spec, const Layer&) { return requiredIf(spec.samples() && spec.finalNorm); }
+Presence ifFinalNormBias(const Spec& spec, const Layer&) {
   return optionalIf(spec.samples() && spec.finalNorm && spec.norm == NormKind::Layer);
 }
-Presence ifNormBias(const Spec& spec) { return optionalIf(spec.norm == NormKind::Layer); }
-Presence ifSandwich(const Spec& spec) { return requiredIf(spec.residual == Residual::Sandwich); }
-Presence ifQkNorm(const Spec& spec) { return requiredIf(spec.qkNorm); }
-Presence ifSinks(const Spec& spec) { return requiredIf(spec.attentionSinks); }
-Presence ifGated(const Spec& spec) { return requiredIf(spec.feedForward == FeedForwardKind::Gated); }
-Presence ifGatedBias(const Spec& spec) { return optionalIf(spec.feedForward == FeedForwardKind::Gated); }
-Presence ifOneBlock(const Spec& spec) { return requiredIf(spec.feedForward != FeedForwardKind::Experts); }
-Presence ifOneBlockBias(const Spec& spec) { return optionalIf(spec.feedForward != FeedForwardKind::Experts); }
-Presence ifExperts(const Spec& spec) { return requiredIf(spec.feedForward == FeedForwardKind::Experts); }
-Presence ifExpertsBias(const Spec& spec) { return optionalIf(spec.feedForward == FeedForwardKind::Experts); }
+Presence ifNormBias(const Spec& spec, const Layer&) {
+  return optionalIf(spec.norm == NormKind::Layer && spec.residual != Residual::Branch);
+}
+bool normsInputs(const Spec& spec) { return spec.residual != Residual::Branch; }
+bool normsBranches(const Spec& spec) {
+  return spec.residual == Residual::Sandwich || spec.residual == Residual::Branch;
+}
+bool hasBlock(const Spec& spec, const Layer& layer) { return spec.innerWidth(layer) != 0; }
+bool hasGate(const Spec& spec, const Layer& layer) {
+  return hasBlock(spec, layer) && spec.feedForward != FeedForwardKind::Plain;
+}
+// A first layer that norms nothing goes on from the norm of the embeddings (ModernBERT).
+Presence norm1(const Spec& spec, const Layer&) {
+  if (spec.embeddingNorm && spec.residual == Residual::Pre) return Presence::Optional;
+  return requiredIf(normsInputs(spec));
+}
+Presence ifBranchNorms(const Spec& spec, const Layer&) { return requiredIf(normsBranches(spec)); }
+Presence ifQkNorm(const Spec& spec, const Layer&) { return requiredIf(spec.qkNorm != QueryKeyNorm::None); }
+Presence ifSinks(const Spec& spec, const Layer&) { return requiredIf(spec.attentionSinks); }
+Presence ifGated(const Spec& spec, const Layer& layer) { return requiredIf(hasGate(spec, layer)); }
+Presence ifGatedBias(const Spec& spec, const Layer& layer) { return optionalIf(hasGate(spec, layer)); }
+Presence ifOneBlock(const Spec& spec, const Layer& layer) { return requiredIf(hasBlock(spec, layer)); }
+Presence ifOneBlockBias(const Spec& spec, const Layer& layer) { return optionalIf(hasBlock(spec, layer)); }
+Presence ifExperts(const Spec& spec, const Layer& layer) { return requiredIf(spec.hasExperts(layer)); }
+Presence ifExpertsBias(const Spec& spec, const Layer& layer) { return optionalIf(spec.hasExperts(layer)); }
+Presence ifChoiceBias(const Spec& spec, const Layer& layer) {
+  return requiredIf(spec.hasExperts(layer) && spec.router.choiceBias);
+}
+Presence ifSharedGate(const Spec& spec, const Layer& layer) {
+  return requiredIf(spec.hasExperts(layer) && spec.sharedGate && spec.sharedSize != 0);
+}
 // Without a second norm both branches of a parallel layer read the first one.
-Presence norm2(const Spec& spec) {
+Presence norm2(const Spec& spec, const Layer&) {
+  if (!normsInputs(spec)) return Presence::Unused;
   return spec.residual == Residual::Parallel ? Presence::Optional : Presence::Required;
 }
 
-WeightShape hidden(const Spec& spec) { return {spec.hiddenSize, 1}; }
-WeightShape headElements(const Spec& spec) { return {spec.headDim, 1}; }
-WeightShape heads(const Spec& spec) { return {spec.heads, 1}; }
-WeightShape queries(const Spec& spec) { return {spec.queryWidth(), 1}; }
-WeightShape keys(const Spec& spec) { return {spec.keyWidth(), 1}; }
-WeightShape inner(const Spec& spec) { return {spec.feedForwardSize, 1}; }
-WeightShape experts(const Spec& spec) { return {spec.experts, 1}; }
-WeightShape vocabulary(const Spec& spec) { return {spec.vocabularySize, 1}; }
-WeightShape embedding(const Spec& spec) { return {spec.vocabularySize, spec.embeddingSize}; }
-WeightShape types(const Spec& spec) { return {spec.tokenTypes, spec.hiddenSize}; }
-WeightShape bucketsByHead(const Spec& spec) { return {spec.relativeBuckets, spec.heads}; }
-WeightShape positions(const Spec& spec) { return {spec.learnedOffset + spec.contextTokens, spec.hiddenSize}; }
-WeightShape embeddingToHidden(const Spec& spec) { return {spec.hiddenSize, spec.embeddingSize}; }
-WeightShape hiddenToEmbedding(const Spec& spec) { return {spec.embeddingSize, spec.hiddenSize}; }
-WeightShape hiddenToQueries(const Spec& spec) { return {spec.queryWidth(), spec.hiddenSize}; }
-WeightShape hiddenToKeys(const Spec& spec) { return {spec.keyWidth(), spec.hiddenSize}; }
-WeightShape queriesToHidden(const Spec& spec) { return {spec.hiddenSize, spec.queryWidth()}; }
-WeightShape hiddenToInner(const Spec& spec) { return {spec.feedForwardSize, spec.hiddenSize}; }
-WeightShape innerToHidden(const Spec& spec) { return {spec.hiddenSize, spec.feedForwardSize}; }
-WeightShape hiddenToExperts(const Spec& spec) { return {spec.experts, spec.hiddenSize}; }
+WeightShape hidden(const Spec& spec, const Layer&) { return {spec.hiddenSize, 1}; }
+bool normsHeadsAlike(const Spec& spec) {
+  return spec.qkNorm == QueryKeyNorm::Head || spec.qkNorm == QueryKeyNorm::Rotated;
+}
+WeightShape queryNorms(const Spec& spec, const Layer&) {
+  return {normsHeadsAlike(spec) ? spec.headDim : spec.queryWidth(), 1};
+}
+WeightShape keyNorms(const Spec& spec, const Layer&) {
+  return {normsHeadsAlike(spec) ? spec.headDim : spec.keyWidth(), 1};
+}
+WeightShape heads(const Spec& spec, const Layer&) { return {spec.heads, 1}; }
+WeightShape queries(const Spec& spec, const Layer&) { return {spec.queryWidth(), 1}; }
+WeightShape keys(const Spec& spec, const Layer&) { return {spec.keyWidth(), 1}; }
+WeightShape inner(const Spec& spec, const Layer& layer) { return {spec.innerWidth(layer), 1}; }
+WeightShape expertInner(const Spec& spec, const Layer&) { return {spec.feedForwardSize, 1}; }
+WeightShape hiddenToOne(const Spec& spec, const Layer&) { return {1, spec.hiddenSize}; }
+WeightShape experts(const Spec& spec, const Layer&) { return {spec.experts, 1}; }
+WeightShape vocabulary(const Spec& spec, const Layer&) { return {spec.vocabularySize, 1}; }
+WeightShape embedding(const Spec& spec, const Layer&) { return {spec.vocabularySize, spec.embeddingSize}; }
+WeightShape types(const Spec& spec, const Layer&) { return {spec.tokenTypes, spec.hiddenSize}; }
+WeightShape bucketsByHead(const Spec& spec, const Layer&) { return {spec.relativeBuckets, spec.heads}; }
+WeightShape positions(const Spec& spec, const Layer&) {
+  return {spec.learnedOffset + spec.contextTokens, spec.hiddenSize};
+}
+WeightShape embeddingToHidden(const Spec& spec, const Layer&) { return {spec.hiddenSize, spec.embeddingSize}; }
+WeightShape hiddenToEmbedding(const Spec& spec, const Layer&) { return {spec.embeddingSize, spec.hiddenSize}; }
+WeightShape hiddenToQueries(const Spec& spec, const Layer&) { return {spec.queryWidth(), spec.hiddenSize}; }
+WeightShape hiddenToKeys(const Spec& spec, const Layer&) { return {spec.keyWidth(), spec.hiddenSize}; }
+WeightShape queriesToHidden(const Spec& spec, const Layer&) { return {spec.hiddenSize, spec.queryWidth()}; }
+WeightShape hiddenToInner(const Spec& spec, const Layer& layer) { return {spec.innerWidth(layer), spec.hiddenSize}; }
+WeightShape innerToHidden(const Spec& spec, const Layer& layer) { return {spec.hiddenSize, spec.innerWidth(layer)}; }
+WeightShape hiddenToExpert(const Spec& spec, const Layer&) { return {spec.feedForwardSize, spec.hiddenSize}; }
+WeightShape expertToHidden(const Spec& spec, const Layer&) { return {spec.hiddenSize, spec.feedForwardSize}; }
+WeightShape hiddenToExperts(const Spec& spec, const Layer&) { return {spec.experts, spec.hiddenSize}; }
 
 }  // namespace
 
@@ -98,8 +137,8 @@ const std::vector<WeightRole<LayerWeights>>& layerRoles() {
       {"norm1.bias", nullptr, &L::norm1Bias, ifNormBias, hidden},
       {"norm2.weight", nullptr, &L::norm2, norm2, hidden},
       {"norm2.bias", nullptr, &L::norm2Bias, ifNormBias, hidden},
-      {"post_norm1.weight", nullptr, &L::postNorm1, ifSandwich, hidden},
-      {"post_norm2.weight", nullptr, &L::postNorm2, ifSandwich, hidden},
+      {"post_norm1.weight", nullptr, &L::postNorm1, ifBranchNorms, hidden},
+      {"post_norm2.weight", nullptr, &L::postNorm2, ifBranchNorms, hidden},
       {"q.weight", &L::q, nullptr, required, hiddenToQueries},
       {"q.bias", nullptr, &L::qBias, optional, queries},
       {"k.weight", &L::k, nullptr, required, hiddenToKeys},
@@ -108,8 +147,8 @@ const std::vector<WeightRole<LayerWeights>>& layerRoles() {
       {"v.bias", nullptr, &L::vBias, optional, keys},
       {"o.weight", &L::o, nullptr, required, queriesToHidden},
       {"o.bias", nullptr, &L::oBias, optional, hidden},
-      {"q_norm.weight", nullptr, &L::qNorm, ifQkNorm, headElements},
-      {"k_norm.weight", nullptr, &L::kNorm, ifQkNorm, headElements},
+      {"q_norm.weight", nullptr, &L::qNorm, ifQkNorm, queryNorms},
+      {"k_norm.weight", nullptr, &L::kNorm, ifQkNorm, keyNorms},
       {"sinks", nullptr, &L::sinks, ifSinks, heads},
       {"gate.weight", &L::gate, nullptr, ifGated, hiddenToInner},
       {"gate.bias", nullptr, &L::gateBias, ifGatedBias, inner},
@@ -119,6 +158,8 @@ const std::vector<WeightRole<LayerWeights>>& layerRoles() {
       {"down.bias", nullptr, &L::downBias, ifOneBlockBias, hidden},
       {"router.weight", &L::router, nullptr, ifExperts, hiddenToExperts},
       {"router.bias", nullptr, &L::routerBias, ifExpertsBias, experts},
+      {"router.choice_bias", nullptr, &L::routerChoiceBias, ifChoiceBias, experts},
+      {"shared_gate.weight", &L::sharedGate, nullptr, ifSharedGate, hiddenToOne},
   };
   return roles;
 }
@@ -126,11 +167,11 @@ const std::vector<WeightRole<LayerWeights>>& layerRoles() {
 const std::vector<WeightRole<ExpertWeights>>& expertRoles() {
   using E = ExpertWeights;
   static const std::vector<WeightRole<E>> roles = {
-      {"gate.weight", &E::gate, nullptr, ifExperts, hiddenToInner},
-      {"gate.bias", nullptr, &E::gateBias, ifExpertsBias, inner},
-      {"up.weight", &E::up, nullptr, ifExperts, hiddenToInner},
-      {"up.bias", nullptr, &E::upBias, ifExpertsBias, inner},
-      {"down.weight", &E::down, nullptr, ifExperts, innerToHidden},
+      {"gate.weight", &E::gate, nullptr, ifExperts, hiddenToExpert},
+      {"gate.bias", nullptr, &E::gateBias, ifExpertsBias, expertInner},
+      {"up.weight", &E::up, nullptr, ifExperts, hiddenToExpert},
+      {"up.bias", nullptr, &E::upBias, ifExpertsBias, expertInner},
+      {"down.weight", &E::down, nullptr, ifExperts, expertToHidden},
       {"down.bias", nullptr, &E::downBias, ifExpertsBias, hidden},
   };
   return roles;

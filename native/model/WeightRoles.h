@@ -16,8 +16,8 @@ struct WeightRole {
   const char* name;
   StoredMatrix Owner::* matrix;  // one of these two
   const float* Owner::* vector;
-  Presence (*presence)(const DecoderSpec&);
-  WeightShape (*shape)(const DecoderSpec&);
+  Presence (*presence)(const DecoderSpec&, const LayerSpec&);  // global weights are of a layer of no kind
+  WeightShape (*shape)(const DecoderSpec&, const LayerSpec&);
   bool moreRows = false;  // `rows` is a least number
 };
 

@@ -68,15 +68,15 @@ struct Matcher {
   // True where `name` is one of the roles; then the match's matrix or vector points at the owner's member.
   // The result's order of use counts from `firstOrder`.
   template <typename Owner>
-  bool find(const std::vector<WeightRole<Owner>>& roles, const std::string& name, Owner& owner, size_t firstOrder,
-            Weights::Match& match) {
+  bool find(const std::vector<WeightRole<Owner>>& roles, const LayerSpec& layer, const std::string& name, Owner& owner,
+            size_t firstOrder, Weights::Match& match) {
     const WeightBinding& binding = *match.binding;
     for (const WeightRole<Owner>& role : roles) {
       if (name != role.name) continue;
       match.matrix = role.matrix == nullptr ? nullptr : &(owner.*role.matrix);
       match.vector = role.vector == nullptr ? nullptr : &(owner.*role.vector);
       match.order = firstOrder + static_cast<size_t>(&role - roles.data());
-      check(binding, role.presence(spec), match.matrix != nullptr, role.shape(spec), role.moreRows);
+      check(binding, role.presence(spec, layer), match.matrix != nullptr, role.shape(spec, layer), role.moreRows);
       const void* place =
           match.matrix != nullptr ? static_cast<const void*>(match.matrix) : static_cast<const void*>(match.vector);
       if (!taken.insert(place).second) refuse(binding, "two bindings", "one");
@@ -199,13 +199,13 @@ struct Matcher {
   }
 
   template <typename Owner>
-  void checkComplete(const std::vector<WeightRole<Owner>>& roles, Owner& owner, int32_t layer,
-                     const std::string& prefix) const {
+  void checkComplete(const std::vector<WeightRole<Owner>>& roles, const LayerSpec& layerSpec, Owner& owner,
+                     int32_t layer, const std::string& prefix) const {
     for (const WeightRole<Owner>& role : roles) {
       const void* place = role.matrix != nullptr ? static_cast<const void*>(&(owner.*role.matrix))
                                                  : static_cast<const void*>(&(owner.*role.vector));
-      if (role.presence(spec) != Presence::Required || taken.count(place) != 0) continue;
-      const WeightShape shape = role.shape(spec);
+      if (role.presence(spec, layerSpec) != Presence::Required || taken.count(place) != 0) continue;
+      const WeightShape shape = role.shape(spec, layerSpec);
       throw FileError(fileOf(nullptr), label(layer, prefix + role.name), "no such tensor",
                       shapeText(role.matrix != nullptr, shape.rows, shape.columns));
     }
@@ -239,16 +239,17 @@ Weights::Weights(const DecoderSpec& spec, std::vector<WeightBinding> bindings, c
     : bindings_(std::move(bindings)), firstLayer_(spec.firstLayer) {
   Matcher matcher{spec, files, {}};
   // A spec that promises more weights than there are bindings is refused before anything is allocated for it.
-  const uint64_t needed =
-      uint64_t(spec.layers) * (6 + (spec.feedForward == FeedForwardKind::Experts ? 3 * uint64_t(spec.experts) : 0));
+  uint64_t needed = 0;
+  for (const LayerSpec& layer : spec.layerSpecs)
+    needed += 6 + (spec.hasExperts(layer) ? 3 * uint64_t(spec.experts) : 0);
   if (bindings_.size() < needed) {
     throw FileError(matcher.fileOf(nullptr), "tensors", std::to_string(bindings_.size()) + " bindings",
                     "at least " + std::to_string(needed) + " for " + std::to_string(spec.layers) + " layers");
   }
   layers_.resize(spec.layers);
   global_.pooled.resize(spec.pooledLayers.size());
-  for (LayerWeights& layer : layers_)
-    layer.experts.resize(spec.feedForward == FeedForwardKind::Experts ? spec.experts : 0);
+  for (size_t l = 0; l < layers_.size(); l++)
+    layers_[l].experts.resize(spec.hasExperts(spec.layerSpecs[l]) ? spec.experts : 0);
 
   std::vector<Match> matches;
   matches.reserve(bindings_.size());
@@ -261,16 +262,18 @@ Weights::Weights(const DecoderSpec& spec, std::vector<WeightBinding> bindings, c
       std::string rest;
       known = parseNumbered("pooled.", binding.role, static_cast<uint32_t>(global_.pooled.size()), &pooled, &rest)
                   ? matcher.findPooled(pooled, rest, global_.pooled[pooled], match)
-                  : matcher.find(globalRoles(), binding.role, global_, 0, match);
+                  : matcher.find(globalRoles(), {}, binding.role, global_, 0, match);
     } else if (binding.layer >= 0 && static_cast<uint32_t>(binding.layer) >= firstLayer_ &&
                static_cast<uint32_t>(binding.layer) - firstLayer_ < spec.layers) {
-      LayerWeights& layer = layers_[static_cast<size_t>(binding.layer) - firstLayer_];
+      const size_t l = static_cast<size_t>(binding.layer) - firstLayer_;
+      LayerWeights& layer = layers_[l];
+      const LayerSpec& layerSpec = spec.layerSpecs[l];
       uint32_t expert = 0;
       std::string rest;
       known = parseNumbered("expert.", binding.role, static_cast<uint32_t>(layer.experts.size()), &expert, &rest)
-                  ? matcher.find(expertRoles(), rest, layer.experts[expert],
+                  ? matcher.find(expertRoles(), layerSpec, rest, layer.experts[expert],
                                  layerRoles().size() + expert * expertRoles().size(), match)
-                  : matcher.find(layerRoles(), binding.role, layer, 0, match);
+                  : matcher.find(layerRoles(), layerSpec, binding.role, layer, 0, match);
     }
     if (!known)
       matcher.refuse(binding, "an unknown role",
@@ -279,7 +282,7 @@ Weights::Weights(const DecoderSpec& spec, std::vector<WeightBinding> bindings, c
     matches.push_back(match);
   }
 
-  matcher.checkComplete(globalRoles(), global_, -1, "");
+  matcher.checkComplete(globalRoles(), {}, global_, -1, "");
   for (size_t l = 0; l < global_.pooled.size(); l++) {
     const PooledWeights& layer = global_.pooled[l];
     const void* place = spec.pooledLayers[l].norm ? static_cast<const void*>(&layer.norm) : &layer.weight;
@@ -292,9 +295,10 @@ Weights::Weights(const DecoderSpec& spec, std::vector<WeightBinding> bindings, c
   }
   for (size_t l = 0; l < layers_.size(); l++) {
     const auto number = static_cast<int32_t>(firstLayer_ + l);
-    matcher.checkComplete(layerRoles(), layers_[l], number, "");
+    matcher.checkComplete(layerRoles(), spec.layerSpecs[l], layers_[l], number, "");
     for (size_t e = 0; e < layers_[l].experts.size(); e++) {
-      matcher.checkComplete(expertRoles(), layers_[l].experts[e], number, "expert." + std::to_string(e) + ".");
+      matcher.checkComplete(expertRoles(), spec.layerSpecs[l], layers_[l].experts[e], number,
+                            "expert." + std::to_string(e) + ".");
     }
   }
 

@@ -89,12 +89,13 @@ struct ExpertWeights {
   const float *gateBias = nullptr, *upBias = nullptr, *downBias = nullptr;
 };
 struct LayerWeights {
-  StoredMatrix q{}, k{}, v{}, o{}, gate{}, up{}, down{}, router{};
+  StoredMatrix q{}, k{}, v{}, o{}, gate{}, up{}, down{}, router{}, sharedGate{};
   const float *norm1 = nullptr, *norm1Bias = nullptr, *norm2 = nullptr, *norm2Bias = nullptr, *postNorm1 = nullptr,
               *postNorm2 = nullptr;
   const float *qBias = nullptr, *kBias = nullptr, *vBias = nullptr, *oBias = nullptr, *qNorm = nullptr,
               *kNorm = nullptr, *sinks = nullptr;
-  const float *gateBias = nullptr, *upBias = nullptr, *downBias = nullptr, *routerBias = nullptr;
+  const float *gateBias = nullptr, *upBias = nullptr, *downBias = nullptr, *routerBias = nullptr,
+              *routerChoiceBias = nullptr;
   std::vector<ExpertWeights> experts;
 };
 // Of one layer over pooled hidden states; `weight` of a product, `norm` of a norm.

@@ -1,9 +1,12 @@
 // Which experts of a mixture a token goes to.
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "../kernels/cpu/RowKernels.h"
+#include "DecoderSpec.h"
 
 namespace spillway {
 
@@ -33,6 +36,69 @@ inline void chooseExperts(const RowKernels& kernels, float* logits, uint32_t exp
     sum += logits[best];
   }
   for (uint32_t c = 0; c < count; c++) choices[c].weight /= sum;
+}
+
+// The score of a group of `count` experts.
+inline float groupScore(GroupScore kind, const float* scores, uint32_t count) {
+  float best = -std::numeric_limits<float>::infinity(), second = best;
+  for (uint32_t e = 0; e < count; e++) {
+    second = std::max(second, std::min(best, scores[e]));
+    best = std::max(best, scores[e]);
+  }
+  return kind == GroupScore::Best || count < 2 ? best : best + second;
+}
+
+// Takes those experts out of a choice that are not of a token's best groups, the lowest index first among equals.
+// scores: [experts]
+inline void keepBestGroups(const RouterSpec& router, uint32_t experts, float* scores) {
+  const uint32_t size = experts / router.groups;
+  const auto scoreOf = [&](uint32_t group) { return groupScore(router.groupScore, scores + group * size, size); };
+  float groups[RouterSpec::kMostGroups];
+  for (uint32_t g = 0; g < router.groups; g++) groups[g] = scoreOf(g);
+  for (uint32_t g = 0; g < router.groups; g++) {
+    uint32_t better = 0;
+    for (uint32_t other = 0; other < router.groups; other++)
+      better += groups[other] > groups[g] || (groups[other] == groups[g] && other < g) ? 1 : 0;
+    if (better >= router.groupsPerToken)
+      std::fill_n(scores + size_t(g) * size, size, -std::numeric_limits<float>::infinity());
+  }
+}
+
+// As chooseExperts(), by any router: scores are a softmax of the logits, or the logistic function of each; those plus
+// `choiceBias`, where that is given, decide which experts a token goes to, and the scores themselves what they weigh.
+// room: [experts]; logits are overwritten.
+inline void chooseExperts(const RowKernels& kernels, const RouterSpec& router, const float* choiceBias, float* logits,
+                          uint32_t experts, uint32_t count, ExpertChoice* choices, float* room) {
+  if (router.plain()) return chooseExperts(kernels, logits, experts, count, choices);
+  float maximum;
+  size_t first;
+  kernels.argMax(logits, experts, &maximum, &first);
+  float* scores = logits;
+  if (router.score == RouterScore::Softmax) {
+    kernels.expShifted(logits, maximum, experts, scores);
+    float sum = 0;
+    for (uint32_t e = 0; e < experts; e++) sum += scores[e];
+    for (uint32_t e = 0; e < experts; e++) scores[e] /= sum;
+  } else {
+    for (uint32_t e = 0; e < experts; e++) scores[e] = 1.0f / (1.0f + std::exp(-logits[e]));
+  }
+  float* wanted = room;
+  for (uint32_t e = 0; e < experts; e++) wanted[e] = scores[e] + (choiceBias == nullptr ? 0.0f : choiceBias[e]);
+  if (router.groupsPerToken < router.groups) keepBestGroups(router, experts, wanted);
+  float sum = 0;
+  for (uint32_t c = 0; c < count; c++) {
+    uint32_t best = experts;
+    for (uint32_t e = 0; e < experts; e++) {
+      const bool taken =
+          std::any_of(choices, choices + c, [e](const ExpertChoice& choice) { return choice.expert == e; });
+      if (!taken && (best == experts || wanted[e] > wanted[best])) best = e;
+    }
+    choices[c] = {best, scores[best]};
+    sum += scores[best];
+  }
+  // Of a NaN among the logits all weights are NaN: it has to show.
+  const float factor = std::isnan(maximum) ? maximum : router.scale / (router.normalised ? sum : 1.0f);
+  for (uint32_t c = 0; c < count; c++) choices[c].weight *= factor;
 }
 
 }  // namespace spillway

@@ -48,7 +48,8 @@ void project(const Pass& pass, size_t layer) {
   activations.keysSerial = 0;
   const StoredMatrix* const matrices[] = {&weights.q, &weights.k, &weights.v};
   // Which vectors there are is known once they have been loaded; a norm takes the more scratch.
-  const bool normless = spec.residual == Residual::Post || (weights.norm1 == nullptr && !pass.measuring);
+  const bool normless = spec.residual == Residual::Post || spec.residual == Residual::Branch ||
+                        (weights.norm1 == nullptr && !pass.measuring);
   const MatrixInput input =
       normless ? pass.prepared(matrices, 3, activations.hidden, pass.tokens(), spec.hiddenSize, ProductOf::Tokens)
                : pass.normed(matrices, 3, weights.norm1, weights.norm1Bias);
@@ -73,10 +74,12 @@ bool hasExperts(const LayerWeights& layer) { return present(layer.router); }
 //
 // A token's sum runs over its experts in order of their index, starting from zero, whatever its company: experts are
 // computed one after another, each for all tokens that chose it.
+//
+// Where there is a block beside the experts that all tokens go through, it is added last.
 void feedForwardExperts(const Pass& pass, const LayerWeights& weights, const float* input, float* output) {
   const size_t width = pass.spec.hiddenSize, inner = pass.spec.feedForwardSize, tokens = pass.tokens();
   const ScratchScope scope(pass);
-  const ExpertRouting routing = pass.route(weights.router, weights.routerBias, input, output);
+  const ExpertRouting routing = pass.route(weights, input, output);
   float* gathered = pass.scratch.take<float>(tokens * width);
   float* gate = pass.scratch.take<float>(tokens * inner);
   float* up = pass.scratch.take<float>(tokens * inner);
@@ -109,9 +112,26 @@ struct InnerMatrices {
   const StoredMatrix* each[2];
 };
 
+// output += the block beside the experts, which may have a gate for each token.
+void feedForwardShared(const Pass& pass, const LayerWeights& weights, const float* input, float* output) {
+  const size_t tokens = pass.tokens(), width = pass.spec.hiddenSize;
+  const ScratchScope scope(pass);
+  const InnerMatrices inner(weights);
+  const MatrixInput rows = pass.prepared(inner.each, 2, input, tokens, width, ProductOf::Tokens);
+  if (!present(weights.sharedGate)) return feedForwardDense(pass, weights, rows, output, Epilogue::Add);
+  const ExpertTokens all = pass.gated(weights.sharedGate, input);
+  float* result = pass.scratch.take<float>(tokens * width);
+  feedForwardDense(pass, weights, rows, result, Epilogue::Store);
+  pass.scatterRows(result, all, width, output);
+}
+
 // output = the feed-forward block of `input`; both [tokens, hiddenSize], not overlapping.
 void feedForward(const Pass& pass, const LayerWeights& weights, const float* input, float* output) {
-  if (hasExperts(weights)) return feedForwardExperts(pass, weights, input, output);
+  if (hasExperts(weights)) {
+    feedForwardExperts(pass, weights, input, output);
+    if (present(weights.down)) feedForwardShared(pass, weights, input, output);
+    return;
+  }
   const ScratchScope scope(pass);
   const InnerMatrices inner(weights);
   feedForwardDense(pass, weights,
@@ -169,10 +189,11 @@ void shareFeedForward(const Pass& pass, const LayerWeights& weights) {
   if (spec.residual == Residual::Parallel)
     throw Error(ErrorCode::InvalidArgument, "part: found feedForward, expected none where branches are parallel");
   const bool post = spec.residual == Residual::Post;
+  const bool asItIs = post || spec.residual == Residual::Branch;
   const ScratchScope scope(pass);
-  float* input = post ? activations.hidden : pass.scratch.take<float>(pass.tokens() * spec.hiddenSize);
+  float* input = asItIs ? activations.hidden : pass.scratch.take<float>(pass.tokens() * spec.hiddenSize);
   pass.addBranch(activations.branch, weights.postNorm1, post ? weights.norm1 : weights.norm2,
-                 post ? weights.norm1Bias : weights.norm2Bias, input);
+                 post ? weights.norm1Bias : weights.norm2Bias, spec.residual == Residual::Branch ? nullptr : input);
   feedForward(pass, weights, input, activations.branch);
 }
 
@@ -213,7 +234,8 @@ void takeKeys(const Batch& batch, Activations& activations, size_t layer) {
 void finishLayer(const Pass& pass, size_t layer) {
   const DecoderSpec& spec = pass.spec;
   const LayerWeights& weights = pass.weights.layer(layer);
-  if (spec.residual == Residual::Pre && !hasExperts(weights)) return finishDirectly(pass, weights);
+  if (spec.residual == Residual::Pre && spec.residualScale == 1 && !hasExperts(weights))
+    return finishDirectly(pass, weights);
   const ScratchScope scope(pass);
   const size_t elements = pass.tokens() * spec.hiddenSize;
   float* hidden = pass.activations.hidden;
@@ -228,6 +250,10 @@ void finishLayer(const Pass& pass, size_t layer) {
     case Residual::Sandwich:
       pass.addBranch(branch, weights.postNorm1, weights.norm2, weights.norm2Bias, normed);
       feedForward(pass, weights, normed, branch);
+      return pass.addBranch(branch, weights.postNorm2, nullptr, nullptr, nullptr);
+    case Residual::Branch:
+      pass.addBranch(branch, weights.postNorm1, nullptr, nullptr, nullptr);
+      feedForward(pass, weights, hidden, branch);
       return pass.addBranch(branch, weights.postNorm2, nullptr, nullptr, nullptr);
     case Residual::Post:
       pass.addBranch(branch, nullptr, weights.norm1, weights.norm1Bias, hidden);

@@ -33,9 +33,12 @@ export interface DecoderSpec {
    * - `pre`: h += attn(norm1 h); h += ffn(norm2 h)
    * - `post` (OPT-350m): h = norm1(h + attn h); h = norm2(h + ffn h)
    * - `sandwich` (Gemma 2 and 3): h += postNorm1(attn(norm1 h)); h += postNorm2(ffn(norm2 h))
+   * - `branch` (OLMo 2, EXAONE 4): h += postNorm1(attn h); h += postNorm2(ffn h)
    * - `parallel` (GPT-NeoX, Falcon): h += attn(norm1 h) + ffn(norm2 h); without a norm2 tensor both read norm1 h
    */
-  readonly residual: 'pre' | 'post' | 'sandwich' | 'parallel';
+  readonly residual: 'pre' | 'post' | 'sandwich' | 'branch' | 'parallel';
+  /** A branch is multiplied by this before it is added (Granite). Default 1. */
+  readonly residualScale?: number;
   /** A norm after the last layer, before the head. False for OPT-350m. */
   readonly finalNorm: boolean;
 
@@ -55,8 +58,14 @@ export interface DecoderSpec {
     readonly scale: number;
     /** Scores become softCap * tanh(score / softCap) (Gemma 2); absent: they do not. Never beside ALiBi. */
     readonly softCap?: number;
-    /** RMS norm over each head of q and k before the rotation (Qwen3, Gemma 3). */
-    readonly qkNorm: boolean;
+    /**
+     * How q and k are normed.
+     * - `head` (Qwen3, Gemma 3): an RMS norm over each head before the rotation, of weights that the heads share
+     * - `rotated` (Hunyuan): the same after the rotation
+     * - `row` (OLMo 2): an RMS norm over all heads together, before the rotation
+     * - `layer` (StableLM, Cohere): a layer norm without bias over each head before the rotation, each with its weights
+     */
+    readonly qkNorm: 'none' | 'head' | 'rotated' | 'row' | 'layer';
     /**
      * Each head has a score of its own that counts in the softmax's sum and has no value (gpt-oss). Default: it has
      * none.
@@ -105,16 +114,16 @@ export interface DecoderSpec {
      */
     readonly kind: 'plain' | 'gated' | 'experts';
     /**
-     * `clamped-swiglu` (gpt-oss), of gated blocks alone: gate is at most 7, up within +-7, and their product is gate *
-     * sigmoid(1.702 gate) * (up + 1).
+     * `relu-squared` (Nemotron) is relu(x)²; `clamped-swiglu` (gpt-oss), of gated blocks alone: gate is at most 7, up
+     * within +-7, and their product is gate * sigmoid(1.702 gate) * (up + 1).
      */
-    readonly activation: 'relu' | 'gelu' | 'gelu-tanh' | 'silu' | 'clamped-swiglu';
-    /**
-     * With `experts` only: how many there are, and how many a token uses (softmax over all, the best few, divided by
-     * their sum).
-     */
-    readonly experts?: { readonly count: number; readonly perToken: number };
+    readonly activation: 'relu' | 'relu-squared' | 'gelu' | 'gelu-tanh' | 'silu' | 'clamped-swiglu';
+    /** With `experts` only. */
+    readonly experts?: ExpertsSpec;
   };
+
+  /** Logits are multiplied by this, before they are capped. Default 1. */
+  readonly logitScale?: number;
 
   /** Logits become logitSoftCap * tanh(logit / logitSoftCap) (Gemma 2); absent: they do not. */
   readonly logitSoftCap?: number;
@@ -153,8 +162,43 @@ export interface LayerSpec {
    * Sliding window: query i sees keys i - window + 1 to i; of an encoder to i + window - 1. 0 means all of them.
    */
   readonly window: number;
-  /** Index into the rotary tables; 0 where there is no rotary encoding. */
-  readonly rotaryTable: number;
+  /** Index into the rotary tables; `none`: q and k are not rotated. 0 where there is no rotary encoding. */
+  readonly rotaryTable: number | 'none';
+  /** Among layers of experts: this one has a gated block of `denseSize` instead. Default false. */
+  readonly dense?: boolean;
+}
+
+/** The experts of a mixture: gated blocks, of which a router picks some for each token. */
+export interface ExpertsSpec {
+  readonly count: number;
+  /** How many of them a token uses. */
+  readonly perToken: number;
+  /** Default: a softmax over all logits, the best few of it, divided by their sum. */
+  readonly router?: RouterSpec;
+  /**
+   * A gated block that all tokens go through beside their experts, in the layer's own `gate`, `up` and `down`. `gate`:
+   * it is weighed by the logistic function of what a matrix of one output makes of the block's input.
+   */
+  readonly shared?: { readonly size: number; readonly gate: boolean };
+  /** Inner width of layers that are `dense`. */
+  readonly denseSize?: number;
+}
+
+/** How the experts of a token are chosen and weighed. */
+export interface RouterSpec {
+  /** Scores are the softmax of a token's logits, or the logistic function of each. */
+  readonly score: 'softmax' | 'sigmoid';
+  /** The chosen experts' scores are divided by their sum. */
+  readonly normalised: boolean;
+  /** They are multiplied by this, last. */
+  readonly scale: number;
+  /** A vector is added to scores where experts are chosen by them, and not where they are weighed. */
+  readonly choiceBias: boolean;
+  /**
+   * Experts are of groups, one after another, and a token takes those of its best groups only: by the best score in
+   * one, or by the sum of the two best.
+   */
+  readonly groups?: { readonly count: number; readonly perToken: number; readonly score: 'best' | 'best-two' };
 }
 
 export interface RotaryTable {

@@ -24,7 +24,7 @@ export type LayerRole =
   | 'norm2.weight'
   | 'norm2.bias' // before (or after) the feed-forward block
   | 'post_norm1.weight'
-  | 'post_norm2.weight' // residual `sandwich`
+  | 'post_norm2.weight' // residual `sandwich` or `branch`
   | 'q.weight'
   | 'q.bias'
   | 'k.weight'
@@ -34,7 +34,7 @@ export type LayerRole =
   | 'o.weight'
   | 'o.bias'
   | 'q_norm.weight'
-  | 'k_norm.weight' // vectors [headDim]
+  | 'k_norm.weight' // vectors [headDim], or of all heads
   | 'sinks' // vector [heads]
   | 'gate.weight'
   | 'gate.bias'
@@ -44,6 +44,8 @@ export type LayerRole =
   | 'down.bias'
   | 'router.weight'
   | 'router.bias'
+  | 'router.choice_bias' // vector [experts]
+  | 'shared_gate.weight' // matrix [1, hidden]
   | `expert.${number}.${'gate' | 'up' | 'down'}.${'weight' | 'bias'}`;
 
 /**

@@ -5,9 +5,6 @@ export const WEIGHT_COMPRESSIONS = ['none', '8bit', '4bit'] as const;
 /** What weights are stored in, beyond what their file has. */
 export type WeightCompression = (typeof WEIGHT_COMPRESSIONS)[number];
 
-/** Small matrices that much depends on. */
-const KEPT: ReadonlySet<string> = new Set(['router.weight', 'position_embedding', 'type_embedding', 'relative_bias']);
-
 const GROUP: Readonly<Record<CompressedType, number>> = { Q4_G64: 64, Q8_0: 32 };
 
 /**
@@ -33,9 +30,18 @@ export function compressBindings(
   });
 }
 
+/** Matrices on few numbers of which much depends, and which are small. */
+const EXACT: ReadonlySet<TensorBinding['role']> = new Set([
+  'router.weight',
+  'shared_gate.weight',
+  'position_embedding',
+  'type_embedding',
+  'relative_bias',
+]);
+
 function typeFor(binding: TensorBinding, compression: WeightCompression): CompressedType | undefined {
   const { kind, role, layer, type, columns } = binding;
-  if (kind !== 'matrix' || KEPT.has(role) || role.startsWith('pooled.')) return undefined;
+  if (kind !== 'matrix' || EXACT.has(role) || role.startsWith('pooled.')) return undefined;
   const { bits } = WEIGHT_TYPES[type];
   if (compression === '4bit' && layer >= 0 && bits > 4 && columns % GROUP.Q4_G64 === 0) return 'Q4_G64';
   return bits > 8 && columns % GROUP.Q8_0 === 0 ? 'Q8_0' : undefined;

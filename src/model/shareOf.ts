@@ -36,6 +36,16 @@ export function shareOf(source: ModelSource, share: LayerShare): ModelSource {
   };
   const keyHeads = part('key and value heads', kvHeads);
   const queryHeads = part('heads', heads);
+  const { qkNorm } = decoder.attention;
+  if (qkNorm === 'row')
+    throw refused(share, '1: the norm over all heads together that this family has is not computed in shares');
+  const normsEach = qkNorm === 'layer';
+  const experts = decoder.feedForward.experts;
+  if (experts !== undefined && (experts.shared !== undefined || experts.denseSize !== undefined))
+    throw refused(
+      share,
+      '1: shares of mixtures with blocks beside their experts, or without in some layers, are not made',
+    );
   const inner = innerOf(source, share);
   const cut = (binding: TensorBinding): TensorBinding | undefined => {
     if (binding.layer < 0) return index === 0 ? binding : undefined;
@@ -52,6 +62,10 @@ export function shareOf(source: ModelSource, share: LayerShare): ModelSource {
         return rowsOf(binding, scaled(keyHeads, headDim));
       case 'sinks':
         return rowsOf(binding, queryHeads);
+      case 'q_norm.weight':
+        return normsEach ? rowsOf(binding, scaled(queryHeads, headDim)) : binding;
+      case 'k_norm.weight':
+        return normsEach ? rowsOf(binding, scaled(keyHeads, headDim)) : binding;
       case 'gate.weight':
       case 'gate.bias':
       case 'up.weight':

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { LIMITS, type Bounds } from '../model/architectures/Fields.js';
-import type { DecoderSpec } from '../model/DecoderSpec.js';
+import type { DecoderSpec, ExpertsSpec } from '../model/DecoderSpec.js';
 import { embeds } from '../model/partOf.js';
 import { WEIGHT_TYPES, type WeightType } from '../model/weightTypes.js';
 import type { TensorBinding } from '../model/TensorBinding.js';
@@ -19,7 +19,14 @@ export interface ModelShape {
   readonly feedForwardMatrices: 2 | 3;
   /** How a layer's two blocks are summed: what is kept beside them depends on it. */
   readonly residual: DecoderSpec['residual'];
-  readonly experts?: { readonly count: number; readonly perToken: number } | undefined;
+  readonly experts?:
+    | {
+        readonly count: number;
+        readonly perToken: number;
+        /** Inner width of a block beside them that all tokens go through. Default: there is none. */
+        readonly sharedSize?: number | undefined;
+      }
+    | undefined;
   readonly heads: number;
   readonly kvHeads: number;
   readonly headDim: number;
@@ -58,8 +65,14 @@ export const shapeSchema: z.ZodType<ModelShape> = z.strictObject({
   hiddenSize: within(LIMITS.hidden),
   feedForwardSize: within(LIMITS.feedForward),
   feedForwardMatrices: z.literal([2, 3]),
-  residual: z.enum(['pre', 'post', 'sandwich', 'parallel']),
-  experts: z.strictObject({ count: within(LIMITS.experts), perToken: within(LIMITS.experts) }).optional(),
+  residual: z.enum(['pre', 'post', 'sandwich', 'branch', 'parallel']),
+  experts: z
+    .strictObject({
+      count: within(LIMITS.experts),
+      perToken: within(LIMITS.experts),
+      sharedSize: within(LIMITS.feedForward).optional(),
+    })
+    .optional(),
   heads: within(LIMITS.heads),
   kvHeads: within(LIMITS.heads),
   headDim: within(LIMITS.headDim),
@@ -85,9 +98,14 @@ export function feedForwardElements({ hiddenSize, feedForwardSize, feedForwardMa
   return feedForwardMatrices * hiddenSize * feedForwardSize;
 }
 
+/** Weights of the block beside a mixture's experts. */
+export function sharedElements({ hiddenSize, feedForwardMatrices, experts }: ModelShape): number {
+  return feedForwardMatrices * hiddenSize * (experts?.sharedSize ?? 0);
+}
+
 /** All matrix weights of a layer, every expert among them. */
 export function layerElements(shape: ModelShape): number {
-  return attentionElements(shape) + feedForwardElements(shape) * (shape.experts?.count ?? 1);
+  return attentionElements(shape) + feedForwardElements(shape) * (shape.experts?.count ?? 1) + sharedElements(shape);
 }
 
 /** Values of keys and values that one token adds in one layer. */
@@ -151,7 +169,7 @@ export function shapeOfModel(
       layerBytes[layer] = (layerBytes[layer] ?? 0) + bytes;
       bytesByType.set(type, (bytesByType.get(type) ?? 0) + bytes);
       // Routers are floats whatever the rest is, and next to nothing.
-      if (kind === 'matrix' && role !== 'router.weight')
+      if (kind === 'matrix' && role !== 'router.weight' && role !== 'shared_gate.weight')
         elementsByType.set(type, (elementsByType.get(type) ?? 0) + rows * columns);
     }
   }
@@ -168,6 +186,10 @@ export function shapeOfModel(
     globalWeightBytes: elsewhere,
     ...(ownHead && { headWeightBytes: behind }),
   };
+}
+
+function expertsShape({ count, perToken, shared }: ExpertsSpec): NonNullable<ModelShape['experts']> {
+  return { count, perToken, ...(shared && { sharedSize: shared.size }) };
 }
 
 function sharesOf(elements: ReadonlyMap<WeightType, number>): WeightMix {
@@ -201,7 +223,7 @@ function sizes(decoder: DecoderSpec, name: string, weightType: WeightType): Mode
     weightType,
     feedForwardMatrices: feedForward.kind === 'plain' ? 2 : 3,
     residual: decoder.residual,
-    experts: feedForward.experts,
+    experts: feedForward.experts && expertsShape(feedForward.experts),
     rotaryElements: position.kind === 'rotary' ? position.tables.length * position.dims : 0,
     layerWeightBytes: 0,
     globalWeightBytes: 0,

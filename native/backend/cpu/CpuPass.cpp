@@ -1,5 +1,6 @@
 #include "CpuPass.h"
 
+#include <cmath>
 #include <cstring>
 
 #include "../../model/rotaryAngles.h"
@@ -50,6 +51,7 @@ void CpuPass::addBranch(float* branch, const float* branchNorm, const float* wei
     float* added = branch + t * width;
     float* h = activations.hidden + t * width;
     if (branchNorm != nullptr) normRow(added, branchNorm, nullptr, added);
+    if (spec.residualScale != 1) compute.kernels.rows.scale(spec.residualScale, added, width);
     compute.kernels.rows.add(added, h, width);
     if (next != nullptr) normRow(h, weight, bias, next + t * width);
   });
@@ -59,6 +61,7 @@ void CpuPass::addBranches(const float* first, float* second) const {
   const size_t width = spec.hiddenSize;
   forRows(tokens(), width, [&](size_t t, unsigned) {
     compute.kernels.rows.add(first + t * width, second + t * width, width);
+    if (spec.residualScale != 1) compute.kernels.rows.scale(spec.residualScale, second + t * width, width);
     compute.kernels.rows.add(second + t * width, activations.hidden + t * width, width);
   });
 }
@@ -110,7 +113,7 @@ void CpuPass::multiply(const ProductJob* products, size_t count, const MatrixInp
 }
 
 MatrixInput CpuPass::activated(const LayerWeights& layer, const MatrixInput& input) const {
-  const size_t width = spec.feedForwardSize;
+  const size_t width = layer.up.outputs;
   const bool gated = present(layer.gate);
   const StoredMatrix* const down[] = {&layer.down};
   // The activated branch comes first: gate(x), or up(x) where there is no gate.
@@ -164,20 +167,24 @@ void CpuPass::fillRotary() const {
 void CpuPass::finishHeads(size_t layer, float* keys, float* values) const {
   const RowKernels& kernels = compute.kernels.rows;
   const LayerWeights& weights = this->weights.layer(layer);
-  const bool rotary = spec.position == PositionKind::Rotary;
+  const uint32_t tableIndex = spec.layerSpecs[layer].rotaryTable;
+  const bool rotary = spec.position == PositionKind::Rotary && tableIndex != LayerSpec::kNoRotation;
   if (!batch.spilled) copyPages(*this, layer);
-  const float* table = rotary && !measuring
-                           ? activations.rotary + spec.layerSpecs[layer].rotaryTable * tokens() * spec.rotaryDims
-                           : nullptr;
+  const float* table = rotary && !measuring ? activations.rotary + tableIndex * tokens() * spec.rotaryDims : nullptr;
   const uint32_t group = cache.groups().groupOf(layer);
   const auto rotate = spec.rotaryStyle == RotaryStyle::Pairs ? kernels.rotatePairs : kernels.rotateHalves;
   forRows(tokens(), spec.queryWidth() + 2 * size_t(spec.keyWidth()), [&](size_t t, unsigned) {
     const auto prepare = [&](float* heads, size_t count, const float* weight) {
+      if (spec.qkNorm == QueryKeyNorm::Row)
+        kernels.rmsNorm(heads, weight, spec.normEpsilon, count * spec.headDim, heads);
       for (size_t h = 0; h < count; h++) {
         float* head = heads + h * spec.headDim;
-        if (spec.qkNorm) kernels.rmsNorm(head, weight, spec.normEpsilon, spec.headDim, head);
+        if (spec.qkNorm == QueryKeyNorm::Head) kernels.rmsNorm(head, weight, spec.normEpsilon, spec.headDim, head);
+        if (spec.qkNorm == QueryKeyNorm::Layer)
+          kernels.layerNorm(head, weight + h * spec.headDim, nullptr, spec.normEpsilon, spec.headDim, head);
         if (rotary)
           rotate(head, table + t * spec.rotaryDims, table + t * spec.rotaryDims + spec.rotaryDims / 2, spec.rotaryDims);
+        if (spec.qkNorm == QueryKeyNorm::Rotated) kernels.rmsNorm(head, weight, spec.normEpsilon, spec.headDim, head);
       }
     };
     float* key = keys + t * spec.keyWidth();
@@ -192,16 +199,18 @@ void CpuPass::finishHeads(size_t layer, float* keys, float* values) const {
   });
 }
 
-ExpertRouting CpuPass::route(const StoredMatrix& router, const float* bias, const float* input, float* output) const {
+ExpertRouting CpuPass::route(const LayerWeights& layer, const float* input, float* output) const {
   const size_t count = tokens(), width = spec.hiddenSize;
   float* logits = scratch.take<float>(count * spec.experts);
   const ExpertRouting routing{scratch.take<ExpertChoice>(count * spec.expertsPerToken), scratch.take<uint32_t>(count),
                               scratch.take<float>(count), nullptr};
   // A rounding that changes the choice of experts would change everything after it.
-  multiply(router, bias, input, count, logits, ProductOf::Exact);
-  forRows(count, size_t(spec.experts) * spec.expertsPerToken + width, [&](size_t t, unsigned) {
-    chooseExperts(compute.kernels.rows, logits + t * spec.experts, spec.experts, spec.expertsPerToken,
-                  routing.choices + t * spec.expertsPerToken);
+  multiply(layer.router, layer.routerBias, input, count, logits, ProductOf::Exact);
+  float* room = scratch.take<float>(size_t(compute.pool.threads()) * spec.experts);
+  forRows(count, size_t(spec.experts) * spec.expertsPerToken + width, [&](size_t t, unsigned worker) {
+    chooseExperts(compute.kernels.rows, spec.router, layer.routerChoiceBias, logits + t * spec.experts, spec.experts,
+                  spec.expertsPerToken, routing.choices + t * spec.expertsPerToken,
+                  room + size_t(worker) * spec.experts);
     std::fill_n(output + t * width, width, 0.0f);
   });
   return routing;
@@ -216,6 +225,18 @@ ExpertTokens CpuPass::tokensOf(const ExpertRouting& routing, uint32_t expert) co
     routing.shares[count++] = routing.choices[c].weight;
   }
   return {routing.tokens, routing.shares, count};
+}
+
+ExpertTokens CpuPass::gated(const StoredMatrix& gate, const float* input) const {
+  const size_t count = tokens();
+  float* shares = scratch.take<float>(count);
+  auto* all = scratch.take<uint32_t>(count);
+  multiply(gate, nullptr, input, count, shares, ProductOf::Exact);
+  forRows(count, 1, [&](size_t t, unsigned) {
+    shares[t] = 1.0f / (1.0f + std::exp(-shares[t]));
+    all[t] = static_cast<uint32_t>(t);
+  });
+  return {all, shares, count};
 }
 
 void CpuPass::gatherRows(const float* x, const ExpertTokens& of, size_t width, float* to) const {

@@ -35,8 +35,9 @@ struct CpuPass final : Pass {
   void fillRotary() const override;
   void finishHeads(size_t layer, float* keys, float* values) const override;
   void attend(size_t layer) const override;
-  ExpertRouting route(const StoredMatrix& router, const float* bias, const float* input, float* output) const override;
+  ExpertRouting route(const LayerWeights& layer, const float* input, float* output) const override;
   ExpertTokens tokensOf(const ExpertRouting& routing, uint32_t expert) const override;
+  ExpertTokens gated(const StoredMatrix& gate, const float* input) const override;
   void gatherRows(const float* x, const ExpertTokens& of, size_t width, float* to) const override;
   void scatterRows(const float* x, const ExpertTokens& of, size_t width, float* to) const override;
   void activate(float* x, const float* up, size_t rows, size_t width) const override;

@@ -33,6 +33,7 @@ void finalNorm(const CpuPass& pass, uint32_t token, float* normed) {
 }
 
 void capLogits(const CpuPass& pass, float* logits, size_t n) {
+  if (pass.spec.logitScale != 1) pass.compute.kernels.rows.scale(pass.spec.logitScale, logits, n);
   if (pass.spec.logitSoftCap != 0) pass.compute.kernels.rows.softCap(pass.spec.logitSoftCap, logits, n);
 }
 

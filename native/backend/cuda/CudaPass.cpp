@@ -1,6 +1,7 @@
 #include "CudaPass.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "../../model/layer.h"
 #include "../../model/rotaryAngles.h"
@@ -67,15 +68,22 @@ void CudaPass::add(const float* x, float* y) const {
   run([&](cudaStream_t stream) { cuda::add(stream, x, y, tokens() * spec.hiddenSize); });
 }
 
+void CudaPass::scaleBranch(float* branch) const {
+  if (spec.residualScale == 1) return;
+  run([&](cudaStream_t stream) { cuda::scale(stream, spec.residualScale, branch, tokens() * spec.hiddenSize); });
+}
+
 void CudaPass::addBranch(float* branch, const float* branchNorm, const float* weight, const float* bias,
                          float* next) const {
   if (branchNorm != nullptr) norm(branch, branchNorm, nullptr, branch);
+  scaleBranch(branch);
   add(branch, activations.hidden);
   if (next != nullptr) norm(activations.hidden, weight, bias, next);
 }
 
 void CudaPass::addBranches(const float* first, float* second) const {
   add(first, second);
+  scaleBranch(second);
   add(second, activations.hidden);
 }
 
@@ -167,7 +175,7 @@ void CudaPass::multiply(const ProductJob* products, size_t count, const MatrixIn
 }
 
 MatrixInput CudaPass::activated(const LayerWeights& layer, const MatrixInput& input) const {
-  const size_t width = spec.feedForwardSize, rows = tokens();
+  const size_t width = layer.up.outputs, rows = tokens();
   const bool gated = present(layer.gate);
   // The activated branch comes first: gate(x), or up(x) where there is no gate.
   float* first = scratch.take<float>(rows * width);
@@ -204,16 +212,32 @@ void CudaPass::fillRotary() const {
   activations.rotarySerial = batch.serial;
 }
 
-void CudaPass::prepareHeads(size_t layer, float* x, uint32_t heads, const float* norm) const {
+void CudaPass::normHeads(float* x, uint32_t heads, const float* norm) const {
+  const size_t rows = tokens() * heads, width = size_t(heads) * spec.headDim;
   run([&](cudaStream_t stream) {
-    if (spec.qkNorm) cuda::rmsNorm(stream, x, norm, spec.normEpsilon, tokens() * heads, spec.headDim, x);
+    switch (spec.qkNorm) {
+      case QueryKeyNorm::None: return;
+      case QueryKeyNorm::Row: return cuda::rmsNorm(stream, x, norm, spec.normEpsilon, tokens(), width, x);
+      case QueryKeyNorm::Layer:
+        return cuda::layerNorm(stream, x, norm, nullptr, spec.normEpsilon, rows, spec.headDim, x, heads);
+      case QueryKeyNorm::Head:
+      case QueryKeyNorm::Rotated: return cuda::rmsNorm(stream, x, norm, spec.normEpsilon, rows, spec.headDim, x);
+    }
+  });
+}
+
+void CudaPass::prepareHeads(size_t layer, float* x, uint32_t heads, const float* norm) const {
+  if (spec.qkNorm != QueryKeyNorm::Rotated) normHeads(x, heads, norm);
+  run([&](cudaStream_t stream) {
     if (spec.position != PositionKind::Rotary) return;
+    if (spec.layerSpecs[layer].rotaryTable == LayerSpec::kNoRotation) return;
     const float* cosines = activations.rotary + spec.layerSpecs[layer].rotaryTable * tokens() * spec.rotaryDims;
     const auto pairing =
         spec.rotaryStyle == RotaryStyle::Pairs ? cuda::RotaryPairing::Pairs : cuda::RotaryPairing::Halves;
     cuda::rotate(stream, pairing, x, tokens(), size_t(heads) * spec.headDim, heads, spec.headDim, spec.rotaryDims,
                  constants.places, cosines, cosines + tokens() * (spec.rotaryDims / 2));
   });
+  if (spec.qkNorm == QueryKeyNorm::Rotated) normHeads(x, heads, norm);
 }
 
 void CudaPass::finishHeads(size_t layer, float* keys, float*) const {
@@ -223,7 +247,7 @@ void CudaPass::finishHeads(size_t layer, float* keys, float*) const {
 
 // The choice is made on the host, which has to know how many tokens go to which expert; their lists lie behind one
 // another on the device.
-ExpertRouting CudaPass::route(const StoredMatrix& router, const float* bias, const float* input, float* output) const {
+ExpertRouting CudaPass::route(const LayerWeights& layer, const float* input, float* output) const {
   const size_t count = tokens(), choiceCount = count * spec.expertsPerToken;
   float* logits = scratch.take<float>(count * spec.experts);
   float* hostLogits = host.take<float>(count * spec.experts);
@@ -232,13 +256,17 @@ ExpertRouting CudaPass::route(const StoredMatrix& router, const float* bias, con
   auto* chosen = host.take<uint32_t>(choiceCount);
   auto* shares = host.take<float>(choiceCount);
   // A rounding that changes the choice of experts would change everything after it.
-  multiply(router, bias, input, count, logits, ProductOf::Exact);
+  multiply(layer.router, layer.routerBias, input, count, logits, ProductOf::Exact);
+  const bool biased = layer.routerChoiceBias != nullptr;
+  float* choiceBias = biased ? host.take<float>(spec.experts) : nullptr;
+  float* room = host.take<float>(size_t(compute.pool.threads()) * spec.experts);
   size_t listed = 0;
   if (!measuring) {
     link->download(hostLogits, logits, count * spec.experts * sizeof(float));
-    forEach(count, [&](size_t t, unsigned) {
-      chooseExperts(compute.kernels.rows, hostLogits + t * spec.experts, spec.experts, spec.expertsPerToken,
-                    choices + t * spec.expertsPerToken);
+    if (biased) link->download(choiceBias, layer.routerChoiceBias, spec.experts * sizeof(float));
+    forEach(count, [&](size_t t, unsigned worker) {
+      chooseExperts(compute.kernels.rows, spec.router, choiceBias, hostLogits + t * spec.experts, spec.experts,
+                    spec.expertsPerToken, choices + t * spec.expertsPerToken, room + size_t(worker) * spec.experts);
     });
     for (uint32_t e = 0; e < spec.experts; e++) {
       for (size_t c = 0; c < choiceCount; c++) {
@@ -260,6 +288,22 @@ ExpertTokens CudaPass::tokensOf(const ExpertRouting& routing, uint32_t expert) c
   if (measuring) return {nullptr, nullptr, tokens()};  // at worst all of them choose one
   const size_t first = expert == 0 ? 0 : routing.ends[expert - 1];
   return {routing.tokens + first, routing.shares + first, routing.ends[expert] - first};
+}
+
+ExpertTokens CudaPass::gated(const StoredMatrix& gate, const float* input) const {
+  const size_t count = tokens();
+  float* logits = scratch.take<float>(count);
+  float* shares = host.take<float>(count);
+  auto* all = host.take<uint32_t>(count);
+  multiply(gate, nullptr, input, count, logits, ProductOf::Exact);
+  if (!measuring) {
+    link->download(shares, logits, count * sizeof(float));
+    for (size_t t = 0; t < count; t++) {
+      shares[t] = 1.0f / (1.0f + std::exp(-shares[t]));
+      all[t] = static_cast<uint32_t>(t);
+    }
+  }
+  return {upload(all, count), upload(shares, count), count};
 }
 
 void CudaPass::gatherRows(const float* x, const ExpertTokens& of, size_t width, float* to) const {

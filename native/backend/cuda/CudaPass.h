@@ -101,8 +101,9 @@ struct CudaPass final : Pass {
   // New keys and values stay in the activations: attention stores them.
   void finishHeads(size_t layer, float* keys, float* values) const override;
   void attend(size_t layer) const override;
-  ExpertRouting route(const StoredMatrix& router, const float* bias, const float* input, float* output) const override;
+  ExpertRouting route(const LayerWeights& layer, const float* input, float* output) const override;
   ExpertTokens tokensOf(const ExpertRouting& routing, uint32_t expert) const override;
+  ExpertTokens gated(const StoredMatrix& gate, const float* input) const override;
   void gatherRows(const float* x, const ExpertTokens& of, size_t width, float* to) const override;
   void scatterRows(const float* x, const ExpertTokens& of, size_t width, float* to) const override;
   void activate(float* x, const float* up, size_t rows, size_t width) const override;
@@ -131,9 +132,12 @@ struct CudaPass final : Pass {
 
  private:
   void add(const float* x, float* y) const;
+  // branch *= residualScale, [tokens, hiddenSize].
+  void scaleBranch(float* branch) const;
   template <typename IdOf>
   void lookUp(const StoredMatrix& matrix, IdOf idOf, float* to) const;
   void prepareHeads(size_t layer, float* x, uint32_t heads, const float* norm) const;
+  void normHeads(float* x, uint32_t heads, const float* norm) const;
   bool onHalves(ProductOf of) const { return of != ProductOf::Exact && compute.precision == Precision::Default; }
   // Whether another library may multiply some of the rows.
   bool sharesProducts(ProductOf of) const { return onHalves(of) && of == ProductOf::Tokens && library.wanted; }

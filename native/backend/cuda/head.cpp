@@ -132,6 +132,8 @@ std::unique_ptr<HeadResult> CudaPass::head() const {
     gatherNormed(pass, places, placesThere, rows, last);
     if (project) pass.multiply(weights.outputProjection, nullptr, last, rows, projected, ProductOf::Others);
     pass.multiply(pass.weights.head(), weights.headBias, project ? projected : last, rows, logits, ProductOf::Others);
+    if (spec.logitScale != 1)
+      pass.run([&](cudaStream_t stream) { cuda::scale(stream, spec.logitScale, logits, rows * spec.vocabularySize); });
     if (spec.logitSoftCap != 0) {
       pass.run(
           [&](cudaStream_t stream) { cuda::softCap(stream, spec.logitSoftCap, logits, rows * spec.vocabularySize); });

@@ -96,6 +96,11 @@ void addScaled(const float* x, float scale, float* y, size_t n) {
 
 static inline f32x16 relu(f32x16 x) { return max(zero(), x); }  // in this order a NaN stays one
 
+static inline f32x16 reluSquared(f32x16 x) {
+  const f32x16 positive = relu(x);
+  return mul(positive, positive);
+}
+
 // x times the logistic function of `steepness`, for finite and infinite x: far below zero exp() is infinite and the
 // quotient zero.
 static inline f32x16 timesLogistic(f32x16 x, f32x16 steepness) {
@@ -151,6 +156,7 @@ static void activateWith(Function function, float* x, const float* up, size_t n)
 void activate(Activation activation, float* x, const float* up, size_t n) {
   switch (activation) {
     case Activation::Relu: return activateWith([](f32x16 v) { return relu(v); }, x, up, n);
+    case Activation::ReluSquared: return activateWith([](f32x16 v) { return reluSquared(v); }, x, up, n);
     case Activation::Gelu: return activateWith([](f32x16 v) { return gelu(v); }, x, up, n);
     case Activation::GeluTanh: return activateWith([](f32x16 v) { return geluTanh(v); }, x, up, n);
     case Activation::Silu: return activateWith([](f32x16 v) { return silu(v); }, x, up, n);

@@ -15,6 +15,7 @@ __device__ __forceinline__ float timesLogistic(float x, float steepness) {
 template <Activation Kind>
 __device__ __forceinline__ float activated(float x) {
   if constexpr (Kind == Activation::Relu) return x < 0.0f ? 0.0f : x;  // a NaN stays one
+  if constexpr (Kind == Activation::ReluSquared) return x < 0.0f ? 0.0f : x * x;
   if constexpr (Kind == Activation::Silu) return timesLogistic(x, x);
   if constexpr (Kind == Activation::GeluTanh)
     return timesLogistic(x, x * fmaf(x * x, 0.0713548162726f, 1.59576912161f));
@@ -40,6 +41,7 @@ template <typename Run>
 void withActivation(Activation activation, Run run) {
   switch (activation) {
     case Activation::Relu: return run(std::integral_constant<Activation, Activation::Relu>());
+    case Activation::ReluSquared: return run(std::integral_constant<Activation, Activation::ReluSquared>());
     case Activation::Gelu: return run(std::integral_constant<Activation, Activation::Gelu>());
     case Activation::GeluTanh: return run(std::integral_constant<Activation, Activation::GeluTanh>());
     case Activation::Silu: return run(std::integral_constant<Activation, Activation::Silu>());

@@ -17,7 +17,8 @@ constexpr size_t kRows = 3;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-const Activation kActivations[] = {Activation::Relu, Activation::Gelu, Activation::GeluTanh, Activation::Silu};
+const Activation kActivations[] = {Activation::Relu, Activation::ReluSquared, Activation::Gelu, Activation::GeluTanh,
+                                   Activation::Silu};
 
 const RowKernels& cpu() { return kernelsFor(bestInstructionSet()).rows; }
 

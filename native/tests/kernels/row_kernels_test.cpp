@@ -207,6 +207,7 @@ TEST(RowKernels, SoftCapsOnADenseGridAndOfExtremeValues) {
 double activationOf(Activation activation, double x) {
   switch (activation) {
     case Activation::Relu: return std::max(x, 0.0);
+    case Activation::ReluSquared: return std::max(x, 0.0) * std::max(x, 0.0);
     case Activation::Gelu: return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
     case Activation::GeluTanh: return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
     case Activation::Silu: return x / (1 + std::exp(-x));
@@ -215,7 +216,8 @@ double activationOf(Activation activation, double x) {
   return 0;
 }
 
-const Activation kActivations[] = {Activation::Relu, Activation::Gelu, Activation::GeluTanh, Activation::Silu};
+const Activation kActivations[] = {Activation::Relu, Activation::ReluSquared, Activation::Gelu, Activation::GeluTanh,
+                                   Activation::Silu};
 
 TEST(RowKernels, ActivationsOnADenseGridWithinOneMillionth) {
   std::vector<float> x;

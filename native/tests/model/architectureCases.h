@@ -29,7 +29,7 @@ inline const Case kCases[] = {
     {"qwen3_head_norms",
      [](DecoderSpec& s) {
        rotary(s, RotaryStyle::Halves, 16);
-       s.qkNorm = true;
+       s.qkNorm = QueryKeyNorm::Head;
      },
      false},
     {"phi3_partial_rotary_scaled", [](DecoderSpec& s) { rotary(s, RotaryStyle::Halves, 12, 1.19f); }, false},
@@ -37,12 +37,12 @@ inline const Case kCases[] = {
      [](DecoderSpec& s) {
        rotary(s, RotaryStyle::Halves, 16);
        s.residual = Residual::Sandwich;
-       s.qkNorm = true;
+       s.qkNorm = QueryKeyNorm::Head;
        s.activation = Activation::GeluTanh;
        s.embeddingScale = 6.93f;
        s.rotaryTables.push_back(s.rotaryTables[0]);
        for (float& f : s.rotaryTables[1].frequencies) f *= 0.125f;
-       s.layerSpecs[0] = {7, 1};
+       s.layerSpecs[0] = {7, 1, false};
      },
      false},
     {"opt",
@@ -127,6 +127,71 @@ inline const Case kCases[] = {
        s.experts = 5;
        s.expertsPerToken = 2;
      }},
+    {"smollm3_unrotated_layer",
+     [](DecoderSpec& s) {
+       rotary(s, RotaryStyle::Halves, 16);
+       s.layerSpecs[1].rotaryTable = LayerSpec::kNoRotation;
+     },
+     false},
+    {"granite_scales",
+     [](DecoderSpec& s) {
+       s.embeddingScale = 6;
+       s.residualScale = 0.4f;
+       s.logitScale = 0.3f;
+     },
+     false},
+    {"olmo2_branch_norms",
+     [](DecoderSpec& s) {
+       rotary(s, RotaryStyle::Halves, 16);
+       s.residual = Residual::Branch;
+       s.qkNorm = QueryKeyNorm::Row;
+     },
+     false},
+    {"hunyuan_norms_after_rotation",
+     [](DecoderSpec& s) {
+       rotary(s, RotaryStyle::Halves, 16);
+       s.qkNorm = QueryKeyNorm::Rotated;
+     },
+     false},
+    {"cohere2",
+     [](DecoderSpec& s) {
+       s.norm = NormKind::Layer;
+       s.residual = Residual::Parallel;
+       s.qkNorm = QueryKeyNorm::Layer;
+       s.logitScale = 0.25f;
+       s.residualScale = 0.7f;
+       s.layerSpecs[0].window = 7;
+       s.layerSpecs[1].rotaryTable = LayerSpec::kNoRotation;
+     },
+     false},
+    {"nemotron",
+     [](DecoderSpec& s) {
+       rotary(s, RotaryStyle::Halves, 8);
+       s.norm = NormKind::Layer;
+       s.feedForward = FeedForwardKind::Plain;
+       s.activation = Activation::ReluSquared;
+     }},
+    {"qwen2_moe_shared_gate",
+     [](DecoderSpec& s) {
+       s.feedForward = FeedForwardKind::Experts;
+       s.experts = 5;
+       s.expertsPerToken = 2;
+       s.router.normalised = false;
+       s.sharedSize = 24;
+       s.sharedGate = true;
+     },
+     false},
+    {"glm4_moe",
+     [](DecoderSpec& s) {
+       s.feedForward = FeedForwardKind::Experts;
+       s.experts = 6;
+       s.expertsPerToken = 2;
+       s.router = {RouterScore::Sigmoid, true, 1.5f, true, 3, 2, GroupScore::BestTwo};
+       s.sharedSize = 24;
+       s.denseSize = 56;
+       s.layerSpecs[0].dense = true;
+     },
+     false},
 };
 
 }  // namespace spillway::fixture

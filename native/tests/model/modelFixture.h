@@ -53,7 +53,7 @@ inline DecoderSpec mixtureSpec(uint32_t experts, uint32_t expertsPerToken) {
 inline DecoderSpec windowedSandwichSpec() {
   DecoderSpec spec = smallSpec();
   spec.residual = Residual::Sandwich;
-  spec.qkNorm = true;
+  spec.qkNorm = QueryKeyNorm::Head;
   spec.layerSpecs[1].window = 6;
   spec.attentionSoftCap = 1.5f;
   spec.logitSoftCap = 3;
@@ -101,10 +101,11 @@ class TinyModel {
  private:
   template <typename Owner>
   void addRoles(const std::vector<WeightRole<Owner>>& roles, int layer, const std::string& prefix) {
+    const LayerSpec layerSpec = layer < 0 ? LayerSpec{} : spec.layerSpecs[size_t(layer)];
     for (const WeightRole<Owner>& role : roles) {
-      const Presence presence = role.presence(spec);
+      const Presence presence = role.presence(spec, layerSpec);
       if (presence == Presence::Unused || (presence == Presence::Optional && !optional_)) continue;
-      add(layer, prefix + role.name, role.matrix != nullptr, role.shape(spec));
+      add(layer, prefix + role.name, role.matrix != nullptr, role.shape(spec, layerSpec));
     }
   }
   void add(int layer, const std::string& role, bool matrix, WeightShape shape) {

@@ -64,7 +64,9 @@ struct Decoder {
   Vector norm(int layer, const std::string& name, const Vector& x) const {
     const Tensor& weight = *find(layer, name + ".weight");
     if (spec.norm == NormKind::Rms) return rms(x, weight);
-    const Tensor* bias = find(layer, name + ".bias");
+    return centred(x, weight, find(layer, name + ".bias"));
+  }
+  Vector centred(const Vector& x, const Tensor& weight, const Tensor* bias) const {
     double mean = 0, variance = 0;
     for (double v : x) mean += v / double(x.size());
     for (double v : x) variance += (v - mean) * (v - mean) / double(x.size());
@@ -78,6 +80,7 @@ struct Decoder {
   double activate(double x) const {
     switch (spec.activation) {
       case Activation::Relu: return x > 0 ? x : 0;
+      case Activation::ReluSquared: return x > 0 ? x * x : 0;
       case Activation::Gelu: return x / 2 * (1 + std::erf(x / std::sqrt(2.0)));
       case Activation::GeluTanh: return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
       case Activation::Silu: return x / (1 + std::exp(-x));
@@ -99,13 +102,22 @@ struct Decoder {
     }
   }
   void prepareHeads(Vector& heads, int layer, const char* normRole, size_t position) const {
+    const LayerSpec& layerSpec = spec.layerSpecs[size_t(layer)];
+    const bool rotated = spec.position == PositionKind::Rotary && layerSpec.rotaryTable != LayerSpec::kNoRotation;
+    if (spec.qkNorm == QueryKeyNorm::Row) heads = rms(heads, *find(layer, normRole));
     for (size_t h = 0; h < heads.size() / spec.headDim; h++) {
       double* head = heads.data() + h * spec.headDim;
-      if (spec.qkNorm) {
-        const Vector normed = rms(Vector(head, head + spec.headDim), *find(layer, normRole));
-        std::copy(normed.begin(), normed.end(), head);
+      const auto normHead = [&](Vector normed) { std::copy(normed.begin(), normed.end(), head); };
+      const Vector before(head, head + spec.headDim);
+      if (spec.qkNorm == QueryKeyNorm::Head) normHead(rms(before, *find(layer, normRole)));
+      if (spec.qkNorm == QueryKeyNorm::Layer) {
+        Tensor weight = *find(layer, normRole);
+        weight.values.erase(weight.values.begin(), weight.values.begin() + long(h * spec.headDim));
+        normHead(centred(before, weight, nullptr));
       }
-      if (spec.position == PositionKind::Rotary) rotate(head, size_t(layer), position);
+      if (rotated) rotate(head, size_t(layer), position);
+      if (spec.qkNorm == QueryKeyNorm::Rotated)
+        normHead(rms(Vector(head, head + spec.headDim), *find(layer, normRole)));
     }
   }
   static double bfloat16(double value) {
@@ -163,17 +175,50 @@ struct Decoder {
       for (double& v : up) v = activate(v);
       return linear(layer, "down", up);
     }
+    const LayerSpec& layerSpec = spec.layerSpecs[size_t(layer)];
+    if (layerSpec.dense) return gated(layer, "", x);
+    Vector out = experts(layer, x);
+    if (spec.sharedSize == 0) return out;
+    const Vector shared = gated(layer, "", x);
+    const double share = spec.sharedGate ? 1 / (1 + std::exp(-linear(layer, "shared_gate", x)[0])) : 1;
+    for (size_t i = 0; i < out.size(); i++) out[i] += share * shared[i];
+    return out;
+  }
+  Vector experts(int layer, const Vector& x) const {
+    const RouterSpec& router = spec.router;
     Vector chances = linear(layer, "router", x);
-    for (double& v : chances) v = std::exp(v);
+    double total = 0;
+    for (double& v : chances) {
+      v = router.score == RouterScore::Softmax ? std::exp(v) : 1 / (1 + std::exp(-v));
+      total += v;
+    }
+    if (router.score == RouterScore::Softmax)
+      for (double& v : chances) v /= total;
+    Vector wanted(chances);
+    if (const Tensor* bias = find(layer, "router.choice_bias"))
+      for (size_t e = 0; e < wanted.size(); e++) wanted[e] += bias->values[e];
+    if (router.groupsPerToken < router.groups) {
+      const size_t size = wanted.size() / router.groups;
+      std::vector<std::pair<double, size_t>> groups;
+      for (size_t g = 0; g < router.groups; g++) {
+        Vector of(wanted.begin() + long(g * size), wanted.begin() + long((g + 1) * size));
+        std::sort(of.rbegin(), of.rend());
+        groups.push_back({router.groupScore == GroupScore::Best ? -of[0] : -of[0] - of[1], g});
+      }
+      std::sort(groups.begin(), groups.end());
+      for (size_t g = router.groupsPerToken; g < router.groups; g++)
+        std::fill_n(wanted.begin() + long(groups[g].second * size), size, -INFINITY);
+    }
     std::vector<size_t> order(chances.size());
     for (size_t i = 0; i < order.size(); i++) order[i] = i;
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return chances[a] > chances[b]; });
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return wanted[a] > wanted[b]; });
     double sum = 0;
     for (size_t c = 0; c < spec.expertsPerToken; c++) sum += chances[order[c]];
+    const double factor = router.scale / (router.normalised ? sum : 1);
     Vector out(x.size());
     for (size_t c = 0; c < spec.expertsPerToken; c++) {
       const Vector y = gated(layer, "expert." + std::to_string(order[c]) + ".", x);
-      for (size_t i = 0; i < out.size(); i++) out[i] += chances[order[c]] / sum * y[i];
+      for (size_t i = 0; i < out.size(); i++) out[i] += chances[order[c]] * factor * y[i];
     }
     return out;
   }
@@ -185,6 +230,10 @@ struct Decoder {
     if (const Tensor* projection = find(-1, "embedding_projection")) h = product(*projection, nullptr, h);
     if (const Tensor* positions = find(-1, "position_embedding"))
       h = plus(h, row(*positions, position + spec.learnedOffset));
+    const auto plus = [this](const Vector& a, Vector b) {
+      for (double& v : b) v *= spec.residualScale;
+      return Decoder::plus(a, b);
+    };
     for (int l = 0; l < int(spec.layers); l++) {
       switch (spec.residual) {
         case Residual::Pre:
@@ -199,6 +248,10 @@ struct Decoder {
           h = plus(h, norm(l, "post_norm1", attention(l, norm(l, "norm1", h), position)));
           h = plus(h, norm(l, "post_norm2", feedForward(l, norm(l, "norm2", h))));
           break;
+        case Residual::Branch:
+          h = plus(h, norm(l, "post_norm1", attention(l, h, position)));
+          h = plus(h, norm(l, "post_norm2", feedForward(l, h)));
+          break;
         case Residual::Parallel: {
           const Vector second = norm(l, find(l, "norm2.weight") != nullptr ? "norm2" : "norm1", h);
           h = plus(plus(h, attention(l, norm(l, "norm1", h), position)), feedForward(l, second));
@@ -210,7 +263,7 @@ struct Decoder {
     if (const Tensor* projection = find(-1, "output_projection")) h = product(*projection, nullptr, h);
     const Tensor* head = find(-1, "head.weight");
     Vector logits = product(head != nullptr ? *head : embeddings, find(-1, "head.bias"), h);
-    for (double& logit : logits) logit = capped(logit, spec.logitSoftCap);
+    for (double& logit : logits) logit = capped(logit * spec.logitScale, spec.logitSoftCap);
     return logits;
   }
 };

@@ -72,6 +72,12 @@ export interface WeightSource {
   readonly turned?: boolean;
   /** Added to every element on loading. */
   readonly add?: number;
+  /** Of a layer's weight: which layers have it. Default: all. */
+  readonly layers?: (layer: number) => boolean;
+  /** The tensor has as many elements in another shape, one after another as they are wanted. */
+  readonly reshaped?: boolean;
+  /** The weight is a vector whose parts are so many tensors; `{piece}` in the name is the number of one. */
+  readonly pieces?: number;
   /** Bound only where the file has the tensor. */
   readonly optional?: boolean;
   /** What other checkpoints call it: taken where the file has no tensor of the first name. */

@@ -30,7 +30,30 @@ export function bindWeights(description: Description, tensors: TensorIndex): Ten
     const other = source.otherwise?.replace('{base}', base).replace('{layer}', String(layer));
     const name = other !== undefined && !tensors.has(first) && tensors.has(other) ? other : first;
     if (source.optional === true && !tensors.has(name)) return;
-    bindings.push(bindWeight(decoder, source, layer, tensors.take(name), tensors.path));
+    if (source.layers !== undefined && layer >= 0 && !source.layers(layer)) return;
+    bindings.push(
+      source.pieces === undefined
+        ? bindWeight(decoder, source, layer, tensors.take(name), tensors.path)
+        : bindPieces(decoder, source, layer, name, source.pieces),
+    );
+  }
+
+  function bindPieces(
+    of: DecoderSpec,
+    source: WeightSource,
+    layer: number,
+    name: string,
+    count: number,
+  ): TensorBinding {
+    const [rows] = roleShape(of, source.role, of.layerSpecs[layer]);
+    const pieces = Array.from({ length: count }, (_, piece) =>
+      bindPiece(source, layer, tensors.take(name.replace('{piece}', String(piece))), rows / count, tensors.path),
+    );
+    const [first, ...others] = pieces;
+    const odd = others.find(({ type }) => type !== first?.type);
+    if (first === undefined || odd !== undefined)
+      throw new ModelFileError(tensors.path, name, `parts of several types`, 'one type');
+    return { ...first, rows, segments: pieces.flatMap(({ segments }) => segments) };
   }
 }
 
@@ -40,6 +63,11 @@ function chooseBase({ bases, weights }: Description, tensors: TensorIndex): stri
   return found ?? bases?.[0] ?? '';
 }
 
+/** One of the tensors of a vector. */
+function bindPiece(source: WeightSource, layer: number, tensor: TensorInfo, rows: number, path: string): TensorBinding {
+  return bindShape([rows], source, layer, tensor, path);
+}
+
 function bindWeight(
   decoder: DecoderSpec,
   source: WeightSource,
@@ -47,7 +75,16 @@ function bindWeight(
   tensor: TensorInfo,
   path: string,
 ): TensorBinding {
-  const shape = roleShape(decoder, source.role);
+  return bindShape(roleShape(decoder, source.role, decoder.layerSpecs[layer]), source, layer, tensor, path);
+}
+
+function bindShape(
+  shape: readonly [number] | readonly [number, number],
+  source: WeightSource,
+  layer: number,
+  tensor: TensorInfo,
+  path: string,
+): TensorBinding {
   const vector = shape.length === 1;
   const [rows, columns] = [shape[0], vector ? 1 : shape[1]];
   const { part, slice } = source;
@@ -59,7 +96,11 @@ function bindWeight(
   const refuse = (found: string, expected: string): never => {
     throw new ModelFileError(path, `tensor ${tensor.name}`, found, expected);
   };
-  if (tensor.shape.length !== stored.length || tensor.shape.some((size, i) => size !== stored[i])) {
+  const fits =
+    source.reshaped === true
+      ? elementsOf(tensor.shape) === elementsOf(stored)
+      : tensor.shape.length === stored.length && tensor.shape.every((size, i) => size === stored[i]);
+  if (!fits) {
     refuse(`shape [${tensor.shape.slice(0, 8).join(', ')}]`, `[${stored.join(', ')}] for ${source.role}`);
   }
   const { scales, blockScales } = tensor;
@@ -98,6 +139,8 @@ function bindWeight(
     ...(source.add !== undefined && { add: source.add }),
   };
 }
+
+const elementsOf = (shape: readonly number[]): number => shape.reduce((product, size) => product * size, 1);
 
 /** Of MXFP4 whose scales are elsewhere. */
 const SPLIT_BLOCK = { elements: 32, bytes: 16 } as const;

@@ -71,6 +71,22 @@ export function wholeHeadRotary(
   });
 }
 
+/** The rotary encoding of families that rotate the first elements of a head only; `share` of them by default. */
+export function partialRotary(
+  config: Fields,
+  { headDim, contextTokens }: { readonly headDim: number; readonly contextTokens: number },
+  defaultTheta: number,
+  share: number,
+): ConfiguredRotary & { readonly dims: number } {
+  const rotary = rotaryFields(config);
+  const from = rotary.has('partial_rotary_factor') ? rotary : config;
+  const dims = Math.floor(headDim * from.number('partial_rotary_factor', { min: 0, max: 1 }, share));
+  if (dims < 2 || dims % 2 !== 0)
+    from.refuse('partial_rotary_factor', 'a share that rotates an even number of elements, at least 2');
+  const theta = rotaryTheta(rotary, config, 'rope_theta', defaultTheta);
+  return { ...configuredRotary(rotary, { dims, theta, contextTokens }), dims };
+}
+
 /**
  * The table for one set of rotary settings. The names and defaults are those of transformers' modeling_rope_utils.py.
  */

@@ -29,7 +29,7 @@ export function encoder({ epsilon, tokenTypes = 0, layerSpecs, ...sizes }: Encod
     residual: 'post',
     finalNorm: false,
     embedding: { size: sizes.hiddenSize, scale: 1, norm: true, ...(tokenTypes > 0 && { tokenTypes }) },
-    attention: { scale: headDim ** -0.5, qkNorm: false, causal: false },
+    attention: { scale: headDim ** -0.5, qkNorm: 'none', causal: false },
     layerSpecs: layerSpecs ?? sameLayers(sizes.layers),
   };
 }

@@ -1,5 +1,5 @@
 import type { DecoderSpec } from '../DecoderSpec.js';
-import { wholeHeadRotary } from './configRotary.js';
+import { partialRotary, wholeHeadRotary } from './configRotary.js';
 import type { GgufModel, WeightSource } from './Family.js';
 import { LIMITS, type Fields } from './Fields.js';
 import { ggufRotary } from './ggufRotary.js';
@@ -44,20 +44,36 @@ export function readSizes(config: Fields, defaults: GatedDefaults): Sizes {
   };
 }
 
+/** How a family's norms and rotation differ from LLaMA's. */
+export interface GatedStyle {
+  /** Default: RMS norms, whose epsilon is called `rms_norm_eps`. */
+  readonly norm?: { readonly kind: 'rms' | 'layer'; readonly epsilon: string };
+  /** Default: whole heads, in halves. */
+  readonly rotary?: { readonly style: 'pairs' | 'halves'; readonly share?: number };
+}
+
 /** The shape that LLaMA made common: RMS norms before both branches, rotary positions, a gated feed-forward block. */
-export function gatedConfig(family: string, config: Fields, defaults: GatedDefaults): DecoderSpec {
+export function gatedConfig(
+  family: string,
+  config: Fields,
+  defaults: GatedDefaults,
+  { norm = { kind: 'rms', epsilon: 'rms_norm_eps' }, rotary: turned = { style: 'halves' } }: GatedStyle = {},
+): DecoderSpec {
   const sizes = readSizes(config, defaults);
-  const { table, contextTokens } = wholeHeadRotary(config, sizes.headDim, sizes.contextTokens, defaults.theta);
+  const { table, contextTokens, dims } =
+    turned.share === undefined
+      ? { ...wholeHeadRotary(config, sizes.headDim, sizes.contextTokens, defaults.theta), dims: sizes.headDim }
+      : partialRotary(config, sizes, defaults.theta, turned.share);
   return {
     family,
     ...sizes,
     contextTokens,
-    norm: { kind: 'rms', epsilon: config.number('rms_norm_eps', LIMITS.epsilon, defaults.epsilon) },
+    norm: { kind: norm.kind, epsilon: config.number(norm.epsilon, LIMITS.epsilon, defaults.epsilon) },
     residual: 'pre',
     finalNorm: true,
     embedding: { size: sizes.hiddenSize, scale: 1 },
-    attention: { scale: sizes.headDim ** -0.5, qkNorm: false },
-    position: rotary('halves', sizes.headDim, table),
+    attention: { scale: sizes.headDim ** -0.5, qkNorm: 'none' },
+    position: rotary(turned.style, dims, table),
     feedForward: { kind: 'gated', activation: activation(config, 'hidden_act', 'silu') },
     layerSpecs: sameLayers(sizes.layers),
   };
@@ -124,20 +140,23 @@ export function gatedGguf(
   family: string,
   model: GgufModel,
   style: 'pairs' | 'halves',
-  yarn: { readonly truncate?: boolean } = {},
+  { truncate, norm = 'rms' }: { readonly truncate?: boolean; readonly norm?: 'rms' | 'layer' } = {},
 ): DecoderSpec {
   const sizes = readGgufSizes(model);
   const dims = model.fields.integer('rope.dimension_count', LIMITS.headDim, sizes.headDim);
-  const { table, contextTokens } = ggufRotary(model, dims, sizes.contextTokens, yarn.truncate);
+  const { table, contextTokens } = ggufRotary(model, dims, sizes.contextTokens, truncate);
   return {
     family,
     ...sizes,
     contextTokens,
-    norm: { kind: 'rms', epsilon: model.fields.number('attention.layer_norm_rms_epsilon', LIMITS.epsilon) },
+    norm: {
+      kind: norm,
+      epsilon: model.fields.number(`attention.layer_norm_${norm === 'rms' ? 'rms_' : ''}epsilon`, LIMITS.epsilon),
+    },
     residual: 'pre',
     finalNorm: true,
     embedding: { size: sizes.hiddenSize, scale: 1 },
-    attention: { scale: sizes.headDim ** -0.5, qkNorm: false },
+    attention: { scale: sizes.headDim ** -0.5, qkNorm: 'none' },
     position: rotary(style, dims, table),
     feedForward: { kind: 'gated', activation: 'silu' },
     layerSpecs: sameLayers(sizes.layers),

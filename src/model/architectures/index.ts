@@ -6,6 +6,29 @@ import type { TensorBinding } from '../TensorBinding.js';
 import { bindWeights } from './bindWeights.js';
 import { bert } from './families/bert.js';
 import { distilBert } from './families/distilBert.js';
+import { smollm3 } from './families/smollm3.js';
+import { granite } from './families/granite.js';
+import { graniteMoe } from './families/graniteMoe.js';
+import { olmo2, olmo3 } from './families/olmo2.js';
+import { glm, glm4 } from './families/glm.js';
+import { exaone4, exaoneMoe } from './families/exaone4.js';
+import { cohere, cohere2 } from './families/cohere.js';
+import { ministral } from './families/ministral.js';
+import { starcoder2 } from './families/starcoder2.js';
+import { stablelm } from './families/stablelm.js';
+import { glm4Moe, dots1, solarOpen } from './families/glm4Moe.js';
+import { ernie45, ernie45Moe } from './families/ernie45.js';
+import { hunyuanDense, hunyuanMoe } from './families/hunyuan.js';
+import { nemotron } from './families/nemotron.js';
+import { arcee } from './families/arcee.js';
+import { phi } from './families/phi.js';
+import { olmoe } from './families/olmoe.js';
+import { qwen2Moe } from './families/qwen2Moe.js';
+import { minimaxM2 } from './families/minimaxM2.js';
+import { gemma } from './families/gemma.js';
+import { seedOss, helium, cwm, iquestCoder } from './families/llamaLike.js';
+import { internlm2, internlm3 } from './families/internlm.js';
+import { mellum } from './families/mellum.js';
 import { falcon } from './families/falcon.js';
 import { gemma2 } from './families/gemma2.js';
 import { gemma3 } from './families/gemma3.js';
@@ -52,6 +75,41 @@ const FAMILIES: readonly Family[] = [
   nomicBert,
   gte,
   modernBert,
+  smollm3,
+  granite,
+  graniteMoe,
+  olmo2,
+  olmo3,
+  glm,
+  glm4,
+  exaone4,
+  exaoneMoe,
+  cohere,
+  cohere2,
+  ministral,
+  starcoder2,
+  stablelm,
+  glm4Moe,
+  dots1,
+  solarOpen,
+  ernie45,
+  ernie45Moe,
+  hunyuanDense,
+  hunyuanMoe,
+  nemotron,
+  arcee,
+  phi,
+  olmoe,
+  qwen2Moe,
+  minimaxM2,
+  gemma,
+  seedOss,
+  helium,
+  cwm,
+  iquestCoder,
+  internlm2,
+  internlm3,
+  mellum,
 ];
 
 /** `model_type` values of config.json that are known. */

@@ -27,7 +27,7 @@ export function plainDecoder({ epsilon, parallel, activation, ...sizes }: PlainS
     residual: parallel ? 'parallel' : 'pre',
     finalNorm: true,
     embedding: { size: sizes.hiddenSize, scale: 1 },
-    attention: { scale: sizes.headDim ** -0.5, qkNorm: false },
+    attention: { scale: sizes.headDim ** -0.5, qkNorm: 'none' },
     feedForward: { kind: 'plain', activation },
     layerSpecs: sameLayers(sizes.layers),
   };

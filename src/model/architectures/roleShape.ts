@@ -1,14 +1,20 @@
-import type { DecoderSpec } from '../DecoderSpec.js';
+import type { DecoderSpec, LayerSpec } from '../DecoderSpec.js';
 import type { GlobalRole, LayerRole } from '../TensorBinding.js';
 
 type ExpertRole = `${'gate' | 'up' | 'down'}.${'weight' | 'bias'}`;
 
-/** The shape that the decoder needs for a role: [outputs, inputs] of a matrix, [elements] of a vector. */
+/**
+ * The shape that the decoder needs for a role: [outputs, inputs] of a matrix, [elements] of a vector.
+ * @param layer of a role of layers
+ */
 export function roleShape(
   decoder: DecoderSpec,
   role: GlobalRole | LayerRole,
+  layer: LayerSpec | undefined,
 ): readonly [number] | readonly [number, number] {
-  const { hiddenSize, vocabularySize, feedForwardSize, headDim } = decoder;
+  const { hiddenSize, vocabularySize, headDim } = decoder;
+  const inner = innerWidth(decoder, layer);
+  const { qkNorm } = decoder.attention;
   const queries = decoder.heads * headDim;
   const keys = decoder.kvHeads * headDim;
   switch (role) {
@@ -45,19 +51,23 @@ export function roleShape(
     case 'sinks':
       return [decoder.heads];
     case 'q_norm.weight':
+      return [qkNorm === 'row' || qkNorm === 'layer' ? queries : headDim];
     case 'k_norm.weight':
-      return [headDim];
+      return [qkNorm === 'row' || qkNorm === 'layer' ? keys : headDim];
     case 'gate.weight':
     case 'up.weight':
-      return [feedForwardSize, hiddenSize];
+      return [inner, hiddenSize];
     case 'gate.bias':
     case 'up.bias':
-      return [feedForwardSize];
+      return [inner];
     case 'down.weight':
-      return [hiddenSize, feedForwardSize];
+      return [hiddenSize, inner];
     case 'router.weight':
       return [decoder.feedForward.experts?.count ?? 0, hiddenSize];
+    case 'shared_gate.weight':
+      return [1, hiddenSize];
     case 'router.bias':
+    case 'router.choice_bias':
       return [decoder.feedForward.experts?.count ?? 0];
     case 'final_norm.weight':
     case 'final_norm.bias':
@@ -74,7 +84,11 @@ export function roleShape(
       const [, number, part] = /^pooled\.(\d+)\.(weight|bias)$/.exec(role) ?? [];
       if (number !== undefined) return pooledShape(decoder, Number(number), part === 'weight');
       // expert.N.gate, up, down
-      return roleShape(decoder, role.replace(/^expert\.\d+\./, '') as ExpertRole);
+      return roleShape(
+        { ...decoder, feedForward: { ...decoder.feedForward, kind: 'gated' } },
+        role.replace(/^expert\.\d+\./, '') as ExpertRole,
+        layer,
+      );
     }
   }
 }
@@ -87,4 +101,11 @@ function pooledShape(
   const layer = pooled[at];
   if (layer === undefined) throw new RangeError(`pooled.${at}: found a role of a layer that the decoder does not have`);
   return weight && layer.kind === 'dense' ? [layer.outputs, pooled[at - 1]?.outputs ?? hiddenSize] : [layer.outputs];
+}
+
+/** Inner width of the block that all of a layer's tokens go through. */
+function innerWidth({ feedForward, feedForwardSize }: DecoderSpec, layer: LayerSpec | undefined): number {
+  const { kind, experts } = feedForward;
+  if (kind !== 'experts') return feedForwardSize;
+  return (layer?.dense === true ? experts?.denseSize : experts?.shared?.size) ?? 0;
 }

@@ -49,9 +49,15 @@ export function windowedLayers(
   );
 }
 
+/** The same layers, of which some do not rotate queries and keys. */
+export function unrotated(layers: readonly LayerSpec[], rotates: (layer: number) => boolean): LayerSpec[] {
+  return layers.map((layer, index) => (rotates(index) ? layer : { ...layer, rotaryTable: 'none' }));
+}
+
 /** Qwen 2 and 3: layers from `max_window_layers` on slide, if `use_sliding_window` says so. */
 export function qwenLayers(config: Fields, layers: number): LayerSpec[] {
-  const given = config.integerOrNull('sliding_window', LIMITS.window, 4096);
+  // transformers writes 0 where there is none.
+  const given = config.integerOrNull('sliding_window', { min: 0, max: LIMITS.window.max }, 4096) || null;
   const window = config.boolean('use_sliding_window', false) ? given : null;
   const first = config.integer('max_window_layers', { min: 0, max: 2 ** 31 - 1 }, 28);
   return windowedLayers(

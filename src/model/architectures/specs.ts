@@ -4,6 +4,7 @@ import type { Fields } from './Fields.js';
 
 const ACTIVATIONS: Readonly<Record<string, DecoderSpec['feedForward']['activation']>> = {
   relu: 'relu',
+  relu2: 'relu-squared',
   gelu: 'gelu',
   gelu_python: 'gelu',
   gelu_new: 'gelu-tanh',
@@ -30,7 +31,7 @@ export function sameLayers(count: number, window = 0): LayerSpec[] {
 }
 
 export function withQueryKeyNorm(decoder: DecoderSpec): DecoderSpec {
-  return { ...decoder, attention: { ...decoder.attention, qkNorm: true } };
+  return { ...decoder, attention: { ...decoder.attention, qkNorm: 'head' } };
 }
 
 export function rotary(style: 'pairs' | 'halves', dims: number, ...tables: RotaryTable[]): DecoderSpec['position'] {
@@ -56,6 +57,15 @@ export function checkDecoder(file: string, decoder: DecoderSpec): void {
   if (feedForward.experts !== undefined) {
     const { count, perToken } = feedForward.experts;
     if (perToken > count) refuse('experts per token', perToken, `at most ${count}, the number of experts`);
+    const groups = feedForward.experts.router?.groups;
+    if (groups !== undefined && (count % groups.count !== 0 || groups.count > 64))
+      refuse('groups of experts', groups.count, `a divisor of the ${count} experts, at most 64`);
+    if (groups !== undefined && (groups.perToken > groups.count || (count / groups.count) * groups.perToken < perToken))
+      refuse(
+        'groups per token',
+        groups.perToken,
+        `at most ${groups.count}, which have the ${perToken} experts of a token`,
+      );
     if (count * decoder.layers > 2 ** 16) refuse('experts x layers', count * decoder.layers, `at most ${2 ** 16}`);
   }
   if (position.kind !== 'rotary') return;

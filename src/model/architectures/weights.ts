@@ -9,7 +9,7 @@ export type Names<Role extends string> = Readonly<Partial<Record<Role, string>>>
 export function weights(
   prefix: string,
   names: Names<GlobalRole | LayerRole>,
-  options: Pick<WeightSource, 'add' | 'optional' | 'fromLayer'> = {},
+  options: Pick<WeightSource, 'add' | 'optional' | 'fromLayer' | 'reshaped' | 'pieces'> = {},
 ): WeightSource[] {
   return Object.entries(names).map(([role, name]) => ({
     role: role as GlobalRole | LayerRole,
@@ -137,9 +137,12 @@ export function stackedExperts(
   ).flat();
 }
 
-/** The experts of a mixture: stacked in one tensor a role, or, in older files, in one tensor an expert. */
-export function ggufExperts(tensors: TensorIndex, count: number): WeightSource[] {
-  if (!tensors.has('blk.0.ffn_gate_exps.weight') && tensors.has('blk.0.ffn_gate.0.weight')) {
+/**
+ * The experts of a mixture: stacked in one tensor a role, or, in older files, in one tensor an expert.
+ * @param layer one of those with experts
+ */
+export function ggufExperts(tensors: TensorIndex, count: number, layer = 0): WeightSource[] {
+  if (!tensors.has(`blk.${layer}.ffn_gate_exps.weight`) && tensors.has(`blk.${layer}.ffn_gate.0.weight`)) {
     return experts(count, (role, expert) => `${GGUF_LAYER}ffn_${role}.${expert}.weight`);
   }
   return stackedExperts(count, 'weight', (role) => ({ tensor: `${GGUF_LAYER}ffn_${role}_exps.weight` }));

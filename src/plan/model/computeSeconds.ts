@@ -1,6 +1,6 @@
 import { LONG_INPUTS, type ComputeProfile, type HardwareProfile, type MatmulWeights } from '../HardwareProfile.js';
 import { PAGE_TOKENS } from '../reserves.js';
-import { attentionElements, cacheValues, feedForwardElements, type ModelShape } from '../ModelShape.js';
+import { attentionElements, cacheValues, feedForwardElements, sharedElements, type ModelShape } from '../ModelShape.js';
 import { layerKinds, matmulKind, STAND_INS, type KindShare } from './matmulKinds.js';
 import { neighbours } from '../neighbours.js';
 import type { Compression } from '../Policy.js';
@@ -182,7 +182,7 @@ export function dequantiseSeconds(
   const { heads, kvHeads, headDim, hiddenSize, experts } = shape;
   const projected = hiddenSize * headDim * (heads + 2 * kvHeads);
   const blocks = experts ? expertsTouched(experts, tokens) : 1;
-  const others = attentionElements(shape) - projected + blocks * feedForwardElements(shape);
+  const others = attentionElements(shape) - projected + blocks * feedForwardElements(shape) + sharedElements(shape);
   return { project: projected / on.dequantiseValuesPerSecond, finish: others / on.dequantiseValuesPerSecond };
 }
 
@@ -196,14 +196,20 @@ export function finishSeconds(setting: ComputeSetting, tokens: number): number {
   const each = experts ? (tokens * experts.perToken) / used : tokens;
   const up = matmulSeconds(setting, kinds, hiddenSize, (feedForwardMatrices - 1) * feedForwardSize, each);
   const inner = used * (up + matmulSeconds(setting, kinds, feedForwardSize, hiddenSize, each));
-  const { perToken = 1 } = experts ?? {};
-  const forward = feedForwardSize * perToken;
+  const { perToken = 1, sharedSize = 0 } = experts ?? {};
+  const beside =
+    sharedSize === 0
+      ? 0
+      : matmulSeconds(setting, kinds, hiddenSize, (feedForwardMatrices - 1) * sharedSize, tokens) +
+        matmulSeconds(setting, kinds, sharedSize, hiddenSize, tokens);
+  const forward = feedForwardSize * perToken + sharedSize;
   // Rows are gathered for each expert, and added up behind it.
   const gathered = experts ? 2 * hiddenSize * perToken : 0;
   const started = experts ? used * EXPERT_TASKS[setting.isCpu ? 'cpu' : 'gpu'] * setting.on.taskSeconds : 0;
   return (
     out +
     inner +
+    beside +
     started +
     rowSeconds(setting, tokens, {
       operations: 5 * hiddenSize + 2 * forward + gathered,
@@ -348,5 +354,7 @@ function rowSeconds(
 
 /** All products of one token in one layer, in operations: for rooflines. */
 export function layerFlopsPerToken(shape: ModelShape): number {
-  return 2 * (attentionElements(shape) + feedForwardElements(shape) * (shape.experts?.perToken ?? 1));
+  return (
+    2 * (attentionElements(shape) + feedForwardElements(shape) * (shape.experts?.perToken ?? 1) + sharedElements(shape))
+  );
 }

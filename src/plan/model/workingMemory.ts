@@ -67,9 +67,12 @@ export function workingMemory(
   // A norm's rows as a product's input: the bytes that stay, and those that are there while they are made.
   const normed = rounds ? rounded(h) : floats(h);
   const whileNormed = rounds ? rounded(h) + align(threads * (amx ? BFLOAT16_ROWS : GROUP_ROWS) * h * 4) : normed;
-  const activated = (amx && rounds ? 0 : floats(f)) + rounded(f);
-  const feedForward = experts
+  const activatedOf = (width: number): number => (amx && rounds ? 0 : floats(width)) + rounded(width);
+  const activated = activatedOf(f);
+  const shared = experts?.sharedSize ?? 0;
+  const routed = experts
     ? floats(experts.count) +
+      align(threads * experts.count * 4) +
       2 * floats(experts.perToken) +
       2 * floats(1) +
       2 * floats(h) +
@@ -77,13 +80,15 @@ export function workingMemory(
       Math.max(rounded(h), rounded(f)) +
       workspaces
     : rounded(h) + activated + workspaces;
+  const feedForward =
+    shared === 0 ? routed : Math.max(routed, rounded(h) + 3 * floats(1) + floats(h) + activatedOf(shared) + workspaces);
   const direct = residual === 'pre' && !experts;
   const finish = direct
     ? Math.max(rounded(query) + workspaces, whileNormed, normed + activated + workspaces)
     : 2 * floats(h) + Math.max(rounded(query) + workspaces, (residual === 'parallel' ? floats(h) : 0) + feedForward);
   const project = Math.max(
     whileNormed,
-    (residual === 'post' ? rounded(h) : normed) + 2 * floats(kvHeads * headDim) + workspaces,
+    (residual === 'post' || residual === 'branch' ? rounded(h) : normed) + 2 * floats(kvHeads * headDim) + workspaces,
   );
   const rows = Math.min(tokens, Math.min(256, Math.max(8, Math.floor((32 * 2 ** 20) / (v * 4)))));
   const head =

@@ -33,7 +33,7 @@ export const tinyDecoder: DecoderSpec = {
   residual: 'pre',
   finalNorm: true,
   embedding: { size: 32, scale: 1 },
-  attention: { scale: 8 ** -0.5, qkNorm: false },
+  attention: { scale: 8 ** -0.5, qkNorm: 'none' },
   position: {
     kind: 'rotary',
     style: 'halves',

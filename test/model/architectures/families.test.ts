@@ -63,21 +63,39 @@ describe('Qwen 3 with experts', () => {
     expect(decoder(published)).toMatchObject({
       family: 'qwen3_moe',
       feedForwardSize: 768,
-      attention: { qkNorm: true },
+      attention: { qkNorm: 'head' },
       feedForward: experts,
     });
     const { num_experts: count, ...others } = published;
     expect(decoder({ ...others, num_local_experts: count }).feedForward).toEqual(experts);
   });
   test.each([
-    [{ norm_topk_prob: false }, 'norm_topk_prob: found false, expected true'],
-    [{ norm_topk_prob: undefined }, 'norm_topk_prob: found false, expected true'],
-    [{ decoder_sparse_step: 2 }, 'decoder_sparse_step: found 2, expected 1'],
-    [{ mlp_only_layers: [0] }, 'mlp_only_layers: found an array of 1, expected []'],
-    [{ mlp_only_layers: 'none' }, 'mlp_only_layers: found "none", expected []'],
+    [{ decoder_sparse_step: 0 }, 'decoder_sparse_step: found 0, expected an integer from 1'],
+    [{ mlp_only_layers: ['0'] }, 'mlp_only_layers[0]: found "0", expected the number of a layer'],
+    [{ mlp_only_layers: 'none' }, 'mlp_only_layers: found "none", expected a list of some of the'],
     [{ num_experts: 4 }, 'experts per token: found 8, expected at most 4'],
   ])('refuses %j', (changes, message) => {
     expect(() => decoder({ ...published, ...changes })).toThrow(message);
+  });
+  test.each([{ norm_topk_prob: false }, { norm_topk_prob: undefined }])(
+    'experts that are not divided by their sum: %j',
+    (changes) => {
+      expect(decoder({ ...published, ...changes }).feedForward.experts?.router).toEqual({
+        score: 'softmax',
+        normalised: false,
+        scale: 1,
+        choiceBias: false,
+      });
+    },
+  );
+  test('layers without experts, by a list and by a step', () => {
+    const dense = (changes: object): number[] =>
+      decoder({ ...published, num_hidden_layers: 4, ...changes }).layerSpecs.flatMap(({ dense: one }, layer) =>
+        one === true ? [layer] : [],
+      );
+    expect(dense({})).toEqual([]);
+    expect(dense({ mlp_only_layers: [2] })).toEqual([2]);
+    expect(dense({ decoder_sparse_step: 2 })).toEqual([0, 2]);
   });
   test('GGUF: the width of an expert is what the file says of experts, not of the block', () => {
     const header = ggufHeader(
@@ -349,7 +367,7 @@ describe('Qwen', () => {
       decoder({ model_type: 'qwen3', hidden_size: 1024, num_attention_heads: 16, num_key_value_heads: 8 }),
     ).toMatchObject({
       headDim: 128,
-      attention: { qkNorm: true, scale: 128 ** -0.5 },
+      attention: { qkNorm: 'head', scale: 128 ** -0.5 },
     });
   });
 });
@@ -403,7 +421,7 @@ describe('Gemma 2', () => {
     expect(gemma).toMatchObject({
       residual: 'sandwich',
       embedding: { scale: Math.fround(Math.sqrt(3584)) },
-      attention: { qkNorm: false, scale: 224 ** -0.5, softCap: 50 },
+      attention: { qkNorm: 'none', scale: 224 ** -0.5, softCap: 50 },
       logitSoftCap: 30,
       feedForward: { kind: 'gated', activation: 'gelu-tanh' },
     });
@@ -486,7 +504,7 @@ describe('Gemma 3', () => {
     expect(gemma).toMatchObject({
       residual: 'sandwich',
       embedding: { scale: Math.fround(Math.sqrt(640)) },
-      attention: { qkNorm: true, scale: 256 ** -0.5 },
+      attention: { qkNorm: 'head', scale: 256 ** -0.5 },
     });
   });
   test('both spellings of its rotary settings', () => {
@@ -571,7 +589,7 @@ describe('Gemma 3', () => {
   test('soft caps where a configuration has them', () => {
     expect(decoder(text)).not.toHaveProperty('logitSoftCap');
     expect(decoder({ ...text, final_logit_softcapping: 30, attn_logit_softcapping: 50 })).toMatchObject({
-      attention: { softCap: 50, qkNorm: true },
+      attention: { softCap: 50, qkNorm: 'head' },
       logitSoftCap: 30,
     });
   });

@@ -33,7 +33,9 @@ export class PlainDecoder {
         ? this.#product(-1, 'output_projection', normed)
         : normed;
       const head = this.#weights.get('-1 head.weight') ?? this.#weight(-1, 'token_embedding');
-      return product(head, projected, this.#weights.get('-1 head.bias')).map((x) => softCapped(x, spec.logitSoftCap));
+      return product(head, projected, this.#weights.get('-1 head.bias')).map((x) =>
+        softCapped(x * (spec.logitScale ?? 1), spec.logitSoftCap),
+      );
     });
   }
 
@@ -49,11 +51,13 @@ export class PlainDecoder {
   }
 
   #layer(layer: number, h: Vector[]): void {
-    const { residual } = this.#spec;
+    const { residual, residualScale = 1 } = this.#spec;
     const before = (name: 'norm1' | 'norm2', row: Vector): Vector =>
-      residual === 'post' ? row : this.#norm(layer, name, row);
+      residual === 'post' || residual === 'branch' ? row : this.#norm(layer, name, row);
     const after = (name: 'post_norm1' | 'post_norm2', row: Vector): Vector =>
-      residual === 'sandwich' ? this.#norm(layer, name, row) : row;
+      (residual === 'sandwich' || residual === 'branch' ? this.#norm(layer, name, row) : row).map(
+        (x) => x * residualScale,
+      );
     const attended = this.#attend(
       layer,
       h.map((row) => before('norm1', row)),
@@ -62,7 +66,7 @@ export class PlainDecoder {
       const attention = attended[t] ?? row;
       if (residual === 'parallel') {
         const second = this.#weights.has(`${layer} norm2.weight`) ? 'norm2' : 'norm1';
-        h[t] = sum(sum(row, attention), this.#feedForward(layer, this.#norm(layer, second, row)));
+        h[t] = sum(sum(row, attention), after('post_norm2', this.#feedForward(layer, this.#norm(layer, second, row))));
         continue;
       }
       const middle = residual === 'post' ? this.#norm(layer, 'norm1', sum(row, attention)) : sum(row, attention);
@@ -73,16 +77,17 @@ export class PlainDecoder {
 
   #attend(layer: number, inputs: readonly Vector[]): Vector[] {
     const { heads, kvHeads, headDim, attention, position, layerSpecs } = this.#spec;
-    const { window, rotaryTable } = layerSpecs[layer] ?? { window: 0, rotaryTable: 0 };
-    const table = position.kind === 'rotary' ? position.tables[rotaryTable] : undefined;
+    const { window } = layerSpecs[layer] ?? { window: 0 };
     const headsOf = (role: 'q' | 'k' | 'v', count: number): Vector[][] =>
       inputs.map((input, t) => {
-        const row = this.#product(layer, role, input);
+        const product = this.#product(layer, role, input);
+        const row =
+          role !== 'v' && attention.qkNorm === 'row'
+            ? this.#normOf('rms', product, this.#headNorm(layer, role))
+            : product;
         return Array.from({ length: count }, (_, head) => {
           const one = row.slice(head * headDim, (head + 1) * headDim);
-          if (role === 'v') return one;
-          const normed = attention.qkNorm ? this.#norm(layer, `${role}_norm`, one) : one;
-          return table === undefined || position.kind !== 'rotary' ? normed : rotate(normed, t, table, position);
+          return role === 'v' ? one : this.#prepareHead(layer, role, head, one, t);
         });
       });
     const [q, k, v] = [headsOf('q', heads), headsOf('k', kvHeads), headsOf('v', kvHeads)];
@@ -107,6 +112,31 @@ export class PlainDecoder {
     });
   }
 
+  #headNorm(layer: number, role: 'q' | 'k'): Vector {
+    return this.#weight(layer, `${role}_norm.weight`);
+  }
+
+  /** Norm and rotation of a head of queries or keys. */
+  #prepareHead(layer: number, role: 'q' | 'k', head: number, row: Vector, at: number): Vector {
+    const { headDim, attention, position, layerSpecs } = this.#spec;
+    const { rotaryTable } = layerSpecs[layer] ?? { rotaryTable: 0 };
+    const table = position.kind === 'rotary' && rotaryTable !== 'none' ? position.tables[rotaryTable] : undefined;
+    const turn = (x: Vector): Vector =>
+      table === undefined || position.kind !== 'rotary' ? x : rotate(x, at, table, position);
+    switch (attention.qkNorm) {
+      case 'head':
+        return turn(this.#normOf('rms', row, this.#headNorm(layer, role)));
+      case 'rotated':
+        return this.#normOf('rms', turn(row), this.#headNorm(layer, role));
+      case 'layer': {
+        const own = this.#headNorm(layer, role).slice(head * headDim, (head + 1) * headDim);
+        return turn(this.#normOf('layer', row, own));
+      }
+      default:
+        return turn(row);
+    }
+  }
+
   #feedForward(layer: number, input: Vector): Vector {
     const { feedForward } = this.#spec;
     const activate = ACTIVATIONS[feedForward.activation];
@@ -123,18 +153,51 @@ export class PlainDecoder {
     if (feedForward.kind === 'gated') return gated('');
     if (feedForward.kind === 'plain')
       return this.#product(layer, 'down', this.#product(layer, 'up', input).map(activate));
-    const shares = softmax([...this.#product(layer, 'router', input)]).map((share, expert) => ({ share, expert }));
-    const chosen = shares.sort((a, b) => b.share - a.share).slice(0, feedForward.experts?.perToken);
-    const total = chosen.reduce((all, { share }) => all + share, 0);
-    return chosen
-      .map(({ share, expert }) => gated(`expert.${expert}.`).map((x) => (x * share) / total))
+    if (this.#spec.layerSpecs[layer]?.dense === true) return gated('');
+    const routed = this.#chosen(layer, input)
+      .map(({ share, expert }) => gated(`expert.${expert}.`).map((x) => x * share))
       .reduce<Vector>(sum, new Float64Array(input.length));
+    const { shared } = feedForward.experts ?? {};
+    if (shared === undefined) return routed;
+    const share = shared.gate ? logistic(this.#product(layer, 'shared_gate', input)[0] ?? NaN) : 1;
+    return sum(
+      routed,
+      gated('').map((x) => x * share),
+    );
+  }
+
+  /** The experts of a token, and what they weigh. */
+  #chosen(layer: number, input: Vector): { readonly share: number; readonly expert: number }[] {
+    const { perToken = 0, router } = this.#spec.feedForward.experts ?? {};
+    const logits = [...this.#product(layer, 'router', input)];
+    const scores = router?.score === 'sigmoid' ? logits.map(logistic) : softmax(logits);
+    const bias = this.#weights.get(`${layer} router.choice_bias`);
+    const wanted = scores.map((score, expert) => score + (bias?.[expert] ?? 0));
+    const { count: groups, perToken: kept, score: groupScore } = router?.groups ?? { count: 1, perToken: 1 };
+    const size = scores.length / groups;
+    const best = Array.from({ length: groups }, (_, group) => {
+      const [first = NaN, second = 0] = wanted.slice(group * size, (group + 1) * size).sort((a, b) => b - a);
+      return { group, score: groupScore === 'best-two' ? first + second : first };
+    })
+      .sort((a, b) => b.score - a.score)
+      .slice(0, kept)
+      .map(({ group }) => group);
+    const chosen = scores
+      .map((share, expert) => ({ share, expert }))
+      .filter(({ expert }) => best.includes(Math.floor(expert / size)))
+      .sort((a, b) => (wanted[b.expert] ?? NaN) - (wanted[a.expert] ?? NaN))
+      .slice(0, perToken);
+    const total = router?.normalised === false ? 1 : chosen.reduce((all, { share }) => all + share, 0);
+    return chosen.map(({ share, expert }) => ({ expert, share: (share * (router?.scale ?? 1)) / total }));
   }
 
   #norm(layer: number, name: string, row: Vector): Vector {
-    const { kind, epsilon } = this.#spec.norm;
     const weight = this.#weight(layer, `${name}.weight`);
-    const bias = this.#weights.get(`${layer} ${name}.bias`);
+    return this.#normOf(this.#spec.norm.kind, row, weight, this.#weights.get(`${layer} ${name}.bias`));
+  }
+
+  #normOf(kind: 'rms' | 'layer', row: Vector, weight: Vector, bias?: Vector): Vector {
+    const { epsilon } = this.#spec.norm;
     const mean = kind === 'layer' ? row.reduce((all, x) => all + x, 0) / row.length : 0;
     const variance = row.reduce((all, x) => all + (x - mean) ** 2, 0) / row.length;
     return row.map((x, i) => ((x - mean) / Math.sqrt(variance + epsilon)) * (weight[i] ?? NaN) + (bias?.[i] ?? 0));
@@ -230,11 +293,14 @@ function readRow(
 
 const ACTIVATIONS: Readonly<Record<DecoderSpec['feedForward']['activation'], (x: number) => number>> = {
   relu: (x) => Math.max(x, 0),
+  'relu-squared': (x) => Math.max(x, 0) ** 2,
   gelu: (x) => 0.5 * x * (1 + erf(x / Math.SQRT2)),
   'gelu-tanh': (x) => 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))),
   silu: (x) => x / (1 + Math.exp(-x)),
   'clamped-swiglu': (x) => Math.min(x, 7) / (1 + Math.exp(-1.702 * Math.min(x, 7))),
 };
+
+const logistic = (x: number): number => 1 / (1 + Math.exp(-x));
 
 /** Its Maclaurin series, and 1 beyond where that cancels. */
 function erf(x: number): number {

@@ -85,7 +85,9 @@ function preNorm(sizes: Parameters<typeof encoder>[0]): DecoderSpec {
 
 function headActivation(config: Fields): 'gelu' | 'gelu-tanh' | 'relu' | 'silu' {
   const found = activation(config, 'classifier_activation', 'gelu');
-  return found === 'clamped-swiglu' ? config.refuse('classifier_activation', 'gelu') : found;
+  return found === 'clamped-swiglu' || found === 'relu-squared'
+    ? config.refuse('classifier_activation', 'gelu')
+    : found;
 }
 
 function layerWeights(

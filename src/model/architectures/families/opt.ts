@@ -41,7 +41,7 @@ export const opt: Family = {
         norm: { kind: 'layer', epsilon: EPSILON },
         residual: before ? 'pre' : 'post',
         embedding: { size: embeddingSize, scale: 1 },
-        attention: { scale: headDim ** -0.5, qkNorm: false },
+        attention: { scale: headDim ** -0.5, qkNorm: 'none' },
         position: { kind: 'learned', offset: POSITION_OFFSET },
         feedForward: { kind: 'plain', activation: activation(config, 'activation_function', 'relu') },
         layerSpecs: sameLayers(layers),

@@ -50,7 +50,7 @@ export const phi3: Family = {
       residual: 'pre',
       finalNorm: true,
       embedding: { size: sizes.hiddenSize, scale: 1 },
-      attention: { scale: sizes.headDim ** -0.5, qkNorm: false },
+      attention: { scale: sizes.headDim ** -0.5, qkNorm: 'none' },
       position: rotary('halves', dims, table),
       feedForward: { kind: 'gated', activation: activation(config, 'hidden_act', 'silu') },
       layerSpecs: sameLayers(sizes.layers, config.integerOrNull('sliding_window', LIMITS.window, null) ?? 0),

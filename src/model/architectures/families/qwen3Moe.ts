@@ -8,9 +8,10 @@ import {
   LLAMA_LAYER,
   type GatedDefaults,
 } from '../gatedDecoder.js';
+import { denseQwenLayers, mixtureWeights, SOFTMAX_AS_IT_IS, withExperts } from '../mixture.js';
 import { qwenLayers } from '../slidingLayers.js';
 import { withQueryKeyNorm } from '../specs.js';
-import { experts, GGUF_LAYER, ggufAttention, ggufExperts, ggufGlobals, weights } from '../weights.js';
+import { GGUF_LAYER, ggufAttention, ggufExperts, ggufGlobals, weights } from '../weights.js';
 
 const DEFAULTS: GatedDefaults = {
   vocabulary: 151936,
@@ -40,47 +41,31 @@ export const qwen3Moe: Family = {
       LIMITS.experts,
       EXPERTS,
     );
-    refuseOthers(config);
-    return {
-      decoder: {
-        ...decoder,
-        feedForwardSize: config.integer('moe_intermediate_size', LIMITS.feedForward, EXPERT_WIDTH),
-        feedForward: {
-          kind: 'experts',
-          activation: decoder.feedForward.activation,
-          experts: { count, perToken: config.integer('num_experts_per_tok', LIMITS.experts, EXPERTS_PER_TOKEN) },
-        },
-        layerSpecs: qwenLayers(config, decoder.layers),
+    const mixed = withExperts(
+      { ...decoder, layerSpecs: qwenLayers(config, decoder.layers) },
+      {
+        count,
+        perToken: config.integer('num_experts_per_tok', LIMITS.experts, EXPERTS_PER_TOKEN),
+        width: config.integer('moe_intermediate_size', LIMITS.feedForward, EXPERT_WIDTH),
+        ...(!config.boolean('norm_topk_prob', false) && { router: SOFTMAX_AS_IT_IS }),
+        dense: denseQwenLayers(config, decoder.layers),
       },
+    );
+    return {
+      decoder: mixed,
       bases: LLAMA_BASES,
       weights: [
         ...gatedAttentionWeights(config.boolean('tie_word_embeddings', false), biases),
         ...weights(LLAMA_LAYER, {
           'q_norm.weight': 'self_attn.q_norm.weight',
           'k_norm.weight': 'self_attn.k_norm.weight',
-          'router.weight': 'mlp.gate.weight',
         }),
-        ...experts(count, (role, expert) => `${LLAMA_LAYER}mlp.experts.${expert}.${role}_proj.weight`),
+        ...mixtureWeights(mixed),
       ],
     };
   },
   gguf: { architecture: 'qwen3moe', describe: describeGguf },
 };
-
-/** What the configuration can say and no published model does. */
-function refuseOthers(config: Fields): void {
-  if (!config.boolean('norm_topk_prob', false))
-    config.refuse(
-      'norm_topk_prob',
-      'true: experts whose weights are not divided by their sum are not supported',
-      false,
-    );
-  if (config.integer('decoder_sparse_step', LIMITS.layers, 1) !== 1)
-    config.refuse('decoder_sparse_step', '1: layers without experts between those that have them are not supported');
-  const dense = config.raw('mlp_only_layers') ?? [];
-  if (!Array.isArray(dense) || dense.length > 0)
-    config.refuse('mlp_only_layers', '[]: layers without experts between those that have them are not supported');
-}
 
 /** llama.cpp divides the weights of a token's experts by their sum, always. */
 function describeGguf(model: GgufModel): Description {
