@@ -1,4 +1,5 @@
 import type { Observable } from 'rxjs';
+import { found } from '../../arguments/found.js';
 import { madeOf } from '../../collections/cancellable.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { isEncoder, pooledWidth } from '../../model/DecoderSpec.js';
@@ -13,6 +14,7 @@ import { classifyTask, embedTask, scoreTask, type AnswerSetup } from './answerTa
 import type { AnswerKind, Answers } from './Answers.js';
 import { checkAnswerOptions } from './checkAnswerOptions.js';
 import type { Composition, Generation } from './Generation.js';
+import { headClassifyTask, rerankTask, type HeadSetup } from './headTasks.js';
 import type { InFlight } from './InFlight.js';
 import { labelPriorOf } from './labelPrior.js';
 import { SharedAnswers } from './SharedAnswers.js';
@@ -39,6 +41,25 @@ export interface AnswerHost extends AnswerSetup {
 }
 
 type Rows = AsyncIterable<RowInput> | Iterable<RowInput>;
+
+/** What goes before each prompt. @throws UsageError for a name that the model's files do not have */
+function embeddingPrompt({ prompts }: ModelSource, name = prompts?.usual): string {
+  if (name === undefined) return '';
+  const text = prompts && Object.hasOwn(prompts.texts, name) ? prompts.texts[name] : undefined;
+  if (text !== undefined) return text;
+  const names = Object.keys(prompts?.texts ?? {});
+  throw new UsageError(
+    `promptName: found ${found(name)}, expected ${names.length === 0 ? "none: the model's files have no prompts" : `one that the model's files have: ${names.join(', ')}`}`,
+  );
+}
+
+/** A template has it, too. */
+function withPrefix<Options extends EmbedOptions>(options: Options, prefix: string): Options {
+  const { promptTemplate } = options;
+  return promptTemplate === undefined
+    ? options
+    : { ...options, promptTemplate: prefix.replaceAll('{{', '{{{{') + promptTemplate };
+}
 
 /** @throws UsageError for what a model's head would be needed for, which an encoder does not have */
 export function refuseEncoder(what: string, { decoder }: ModelSource): void {
@@ -69,12 +90,11 @@ export class AnswerRuns {
     ) => Generation<Answers[Kind]['result']>;
   }
 
-  private of(
-    kind: AnswerKind,
-    options: Answers[AnswerKind]['options'],
-  ): (rows: Rows) => Generation<Answers[AnswerKind]['result']> {
+  private of(kind: AnswerKind, options: Answers[AnswerKind]['options']): unknown {
     switch (kind) {
       case 'classify':
+        if (this.host.source.classifier)
+          return this.answered(options, headClassifyTask(options, this.headSetup('classify')));
         refuseEncoder('classify', this.host.source);
         return this.answered(
           options,
@@ -85,6 +105,8 @@ export class AnswerRuns {
       case 'score':
         refuseEncoder('score', this.host.source);
         return this.answered(options, scoreTask(options, this.host));
+      case 'rerank':
+        return this.answered(options, rerankTask(options, this.headSetup('rerank')));
       case 'embed':
         return this.answered(options, this.embedTask(options));
     }
@@ -107,6 +129,17 @@ export class AnswerRuns {
       });
   }
 
+  /** @throws UsageError for a model without a head that classifies */
+  private headSetup(what: string): HeadSetup {
+    const { classifier, decoder } = this.host.source;
+    if (!classifier)
+      throw new UsageError(
+        `${what}: found a model of the family ${decoder.family} without a head that classifies, expected one with such a head (ForSequenceClassification)`,
+      );
+    const { tokenizer, limits, rowLimit } = this.host;
+    return { classifier, decoder, tokenizer, limits, rowLimit };
+  }
+
   private embedTask(options: EmbedOptions): ReturnType<typeof embedTask> {
     const { decoder, classifier } = this.host.source;
     const { pooling: said = isEncoder(decoder) ? 'mean' : 'last' } = this.host.source;
@@ -114,6 +147,7 @@ export class AnswerRuns {
       throw new UsageError(
         `embed: found a model that classifies texts (${classifier.labels.slice(0, 3).join(', ')}), expected one that embeds them: rerank and classify use this one`,
       );
+    const prefix = embeddingPrompt(this.host.source, options.promptName);
     const width = pooledWidth(decoder);
     const { pooling = 'auto', dimensions = width } = options;
     if (dimensions > width)
@@ -125,6 +159,12 @@ export class AnswerRuns {
       throw new UsageError(
         `pooling: the model's files say ${pooled.unknown}, expected ${FILE_POOLINGS.join(', ')}: say which to take`,
       );
-    return embedTask({ ...options, dimensions }, decoder, pooled === 'cls' ? 'first' : pooled, this.host);
+    return embedTask(
+      withPrefix({ ...options, dimensions }, prefix),
+      prefix,
+      decoder,
+      pooled === 'cls' ? 'first' : pooled,
+      this.host,
+    );
   }
 }

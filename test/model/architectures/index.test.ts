@@ -18,20 +18,30 @@ const { defaults } = JSON.parse(readFileSync(new URL('../../fixtures/configs.jso
 describe('families', () => {
   test('the known ones', () => {
     expect([...knownModelTypes].sort()).toEqual([
+      'bert',
+      'camembert',
+      'distilbert',
       'falcon',
       'gemma2',
       'gemma3',
       'gemma3_text',
       'gpt_neox',
       'gpt_oss',
+      'gte',
       'llama',
       'mistral',
       'mixtral',
+      'modernbert',
+      'mpnet',
+      'new',
+      'nomic_bert',
       'opt',
       'phi3',
       'qwen2',
       'qwen3',
       'qwen3_moe',
+      'roberta',
+      'xlm-roberta',
     ]);
     expect([...knownGgufArchitectures].sort()).toEqual([
       'falcon',
