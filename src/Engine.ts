@@ -38,6 +38,8 @@ import type {
   ClassifyResult,
   EmbedOptions,
   EmbedResult,
+  RerankOptions,
+  RerankResult,
   ScoreOptions,
   ScoreResult,
 } from './Results.js';
@@ -170,6 +172,14 @@ export class Engine implements GenerationSource, AsyncDisposable {
    */
   score(rows: RowSource, options: AnswerRunOptions<ScoreOptions> = {}): RunResults<ScoreResult> {
     return this.answering('score', rows, options);
+  }
+
+  /**
+   * Tells how well each row's documents answer its query, by a model with a head that scores pairs of texts (a
+   * cross-encoder). Otherwise as `classify`.
+   */
+  rerank(rows: RowSource, options: AnswerRunOptions<RerankOptions> = {}): RunResults<RerankResult> {
+    return this.answering('rerank', rows, options);
   }
 
   /**

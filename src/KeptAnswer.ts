@@ -45,6 +45,18 @@ export interface ScoredAnswer {
   readonly scores: readonly CompletionScore[];
 }
 
+export interface DocumentScore {
+  /** The logit through a sigmoid. */
+  readonly score: number;
+  readonly logit: number;
+}
+
+/** What `rerank` answers. */
+export interface RankedAnswer {
+  /** In the order of the documents. */
+  readonly scores: readonly DocumentScore[];
+}
+
 /** What `embed` answers. */
 export interface EmbeddedAnswer {
   /** Numbers of 9 digits, which are those of float32; or float32, little-endian, in base64. */
@@ -59,6 +71,7 @@ export interface KeptAnswers {
   readonly generate: GeneratedAnswer;
   readonly classify: ClassifiedAnswer;
   readonly score: ScoredAnswer;
+  readonly rerank: RankedAnswer;
   readonly embed: EmbeddedAnswer;
 }
 

@@ -138,6 +138,15 @@ export type RowPrompt =
       readonly tokens?: undefined;
       /** Whether what the template makes is a user's message, likewise. */
       readonly chat?: boolean | 'auto';
+    }
+  | {
+      /** What `rerank` ranks the row's `documents`, or its `document`, by. */
+      readonly query: string;
+      readonly prompt?: undefined;
+      readonly messages?: undefined;
+      readonly tokens?: undefined;
+      readonly fields?: undefined;
+      readonly chat?: undefined;
     };
 
 /** What `classify` tells rows apart by: a text, which is its own name, or one that results call otherwise. */
@@ -165,6 +174,10 @@ export interface RowSettings extends SamplingOptions, ToolOptions, Omit<Template
   readonly labels?: readonly Label[];
   /** What `score` scores, instead of the run's `completions`. */
   readonly completions?: readonly (string | readonly number[])[];
+  /** What `rerank` ranks: 1 to 1024 texts, or one. */
+  readonly query?: string;
+  readonly documents?: readonly string[];
+  readonly document?: string;
   /** How many dimensions `embed` keeps, instead of the run's. */
   readonly dimensions?: number;
   /** Which of its samples are wanted, where not all are (a resumed job). Default: all. */

@@ -97,6 +97,8 @@ export type {
   EmbedResult,
   ResultBase,
   ScoreOptions,
+  RerankOptions,
+  RerankResult,
   ScoreResult,
 } from './Results.js';
 export type { Label } from './Row.js';
@@ -107,10 +109,12 @@ export type {
   AnswerStore,
   ClassifiedAnswer,
   CompletionScore,
+  DocumentScore,
   EmbeddedAnswer,
   GeneratedAnswer,
   KeptAnswer,
   KeptAnswers,
+  RankedAnswer,
   ScoredAnswer,
   TokenLogprob,
 } from './KeptAnswer.js';
@@ -120,6 +124,7 @@ export { ReuseFile, type ReuseOptions } from './reuse/ReuseFile.js';
 export { offloadGenerate } from './operators/offloadGenerate.js';
 export { classify } from './operators/classify.js';
 export { score } from './operators/score.js';
+export { rerank } from './operators/rerank.js';
 export { embed } from './operators/embed.js';
 export type { AnswerSource } from './operators/answeredBy.js';
 

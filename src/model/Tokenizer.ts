@@ -41,6 +41,13 @@ export interface Tokenizer {
    */
   readonly answerBytes?: ((token: number, first: boolean) => Uint8Array) | undefined;
 
+  /**
+   * Two texts, as tokens without special ones, as the model takes a pair of them; and where the second one begins, to a
+   * model that tells them apart. Undefined where the model's files do not say how.
+   */
+  readonly joinPair?:
+    ((first: readonly number[], second: readonly number[]) => { tokens: number[]; secondText?: number }) | undefined;
+
   /** Text of one token for humans (log-probabilities): `decode` of it alone, bytes that are no character as U+FFFD. */
   text(token: number): string;
 

@@ -7,6 +7,7 @@ import type {
   KeptAnswer,
   ScoredAnswer,
   TokenLogprob,
+  RankedAnswer,
 } from '../KeptAnswer.js';
 import { float32Numbers, float32Of, float32Text } from '../rows/float32.js';
 
@@ -20,6 +21,8 @@ type Members = Readonly<Record<string, unknown>>;
  */
 export function wordsFor(answer: KeptAnswer): object {
   if ('scores' in answer) {
+    if (isRanked(answer))
+      return { ranks: answer.scores.flatMap(({ score, logit }) => [wordFor(score), wordFor(logit)]) };
     return {
       scores: answer.scores.map(({ logprob, tokens, tokenLogprobs }) => [
         wordFor(logprob),
@@ -45,6 +48,22 @@ export function wordsFor(answer: KeptAnswer): object {
     finishReason,
     logprobs: logprobs?.map((entry) => [...pairFor(entry), entry.top.flatMap(pairFor)]),
   };
+}
+
+function isRanked(answer: ScoredAnswer | RankedAnswer): answer is RankedAnswer {
+  const [first] = answer.scores;
+  return first !== undefined && 'logit' in first;
+}
+
+export function rankedOf({ ranks }: Members): RankedAnswer | undefined {
+  if (!Array.isArray(ranks) || ranks.length === 0 || ranks.length % 2 !== 0) return undefined;
+  const numbers = ranks.map(numberOf);
+  if (numbers.includes(undefined)) return undefined;
+  const scores = Array.from({ length: ranks.length / 2 }, (_, at) => ({
+    score: numbers[2 * at] ?? NaN,
+    logit: numbers[2 * at + 1] ?? NaN,
+  }));
+  return { scores };
 }
 
 export function generatedOf({ text, reasoning, tokens, finishReason, logprobs }: Members): GeneratedAnswer | undefined {

@@ -34,6 +34,9 @@ export const TOKEN_LISTS = [
  */
 export const TEXT_LISTS = ['labels', 'completions'] as const;
 
+/** What a row may want to be ranked by, likewise. */
+export const PAIRS = ['query', 'document', 'documents'] as const;
+
 /** Answers that a row may ask for. */
 export const SAMPLES = wholeRange(1, 2 ** 16);
 

@@ -193,6 +193,10 @@ const FORMS: { readonly [Task in keyof KeptAnswers]: Form<KeptAnswers[Task]> } =
     words: 'scores',
     of: ({ scores }) => (Array.isArray(scores) ? { scores: scores as KeptAnswers['score']['scores'] } : undefined),
   },
+  rerank: {
+    words: 'scores',
+    of: ({ scores }) => (Array.isArray(scores) ? { scores: scores as KeptAnswers['rerank']['scores'] } : undefined),
+  },
   embed: {
     words: 'an embedding',
     of: ({ embedding }) =>

@@ -127,9 +127,11 @@ export function scoreTask(options: ScoreOptions, setup: AnswerSetup): AnswerTask
 /**
  * Hidden states as embeddings.
  * @param options with the number of dimensions of rows that say none
+ * @param prefix what goes before each text that is a prompt
  */
 export function embedTask(
   options: EmbedOptions & { readonly dimensions: number },
+  prefix: string,
   decoder: DecoderSpec,
   pooling: Pooling,
   setup: AnswerSetup,
@@ -138,7 +140,9 @@ export function embedTask(
   const most = pooledWidth(decoder);
   return {
     kind: 'embed',
-    *prepare(row) {
+    *prepare(given) {
+      const row =
+        prefix === '' || typeof given.prompt !== 'string' ? given : { ...given, prompt: prefix + given.prompt };
       const dimensions = row.dimensions ?? options.dimensions;
       if (!isWithin(dimensions, wholeRange(1, most)))
         throw new RowError(

@@ -17,6 +17,7 @@ const URLS: Readonly<Record<JobTaskName, readonly string[]>> = {
   embed: [EMBEDDINGS],
   classify: [],
   score: [],
+  rerank: [],
 };
 /** Ours by theirs; from `top_k` on what vLLM adds. */
 const PARAMETERS: Readonly<Record<string, string>> = {

@@ -53,6 +53,7 @@ const COLUMNS: readonly KnownColumn[] = [
     value: ({ probabilities }) => probabilities && JSON.stringify(probabilities),
   },
   { name: 'scores', task: 'score', type: 'text', value: ({ scores }) => scores && JSON.stringify(scores) },
+  { name: 'scores', task: 'rerank', type: 'text', value: ({ scores }) => scores && JSON.stringify(scores) },
   {
     name: 'embedding',
     part: 'vector',

@@ -124,6 +124,6 @@ async function* finishedRows(
 function taskOf({ finishReason, label, scores, embedding }: AnyResult): JobTaskName | undefined {
   if (finishReason !== undefined) return 'generate';
   if (label !== undefined) return 'classify';
-  if (scores !== undefined) return 'score';
+  if (scores !== undefined) return scores[0] && 'logit' in scores[0] ? 'rerank' : 'score';
   return embedding === undefined ? undefined : 'embed';
 }
