@@ -149,6 +149,25 @@ const DRAWN_TOOLS = fc.array(fc.array(DRAWN, { maxLength: 4 }), { minLength: 1, 
 );
 
 describeGrammars('drawn tools', () => {
+  test('numbers of parameters may be spelled in any way; choices that lose digits are refused', async () => {
+    const { template = '' } = TEMPLATES[0] ?? {};
+    await using model = await tinyChatModel({ template });
+    const engine = await Engine.open({ model: model.path });
+    const line = (n: string): string =>
+      `{"messages":[{"role":"user","content":"a"}],"toolChoice":"required","parallelToolCalls":false,"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{"n":${n}},"required":["n"]}}}]}`;
+    try {
+      const lines = [line('{"type":"integer","minimum":1.0,"maximum":9e0}'), line('{"enum":[12345678901234567891]}')];
+      const rows = readRows(Readable.from([lines.join('\n')]), { format: 'jsonl' });
+      const [spelled, lost] = await all(engine.generate(rows, { temperature: 1 }));
+      expect(spelled?.error).toBeUndefined();
+      expect(JSON.parse(spelled?.toolCalls?.[0]?.function.arguments ?? '')).toEqual({ n: expect.any(Number) });
+      expect(lost?.error?.code).toBe('unsupported-schema');
+      expect(lost?.error?.message).toMatch(/^tools: found a choice/);
+    } finally {
+      await engine.close();
+    }
+  });
+
   test.each(['hermes', 'mistral', 'mistral-args', 'deepseek-v3.1', 'llama3', 'kimi-k2', 'gpt-oss', 'plain'])(
     '%s: calls of 25 rows are valid, however the rows stand together',
     async (name) => {

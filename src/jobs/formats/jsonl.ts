@@ -104,7 +104,7 @@ function withSpelling(value: unknown, spelled: unknown, read: unknown, columns: 
   return { ...value, ...Object.fromEntries(names.map((name) => [name, spelled[name]])) };
 }
 
-const FORMATS = ['responseFormat', 'response_format'] as const;
+const FORMATS = ['responseFormat', 'response_format', 'tools'] as const;
 
 /** The fields that are not ours with numbers that would change as texts, as those of Parquet are. */
 function withExact(value: unknown, exact: unknown, columns: ReadOptions['columns'], data: boolean): unknown {
