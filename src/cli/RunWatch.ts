@@ -53,10 +53,10 @@ export class RunWatch {
 
   async *results<Result extends AnyResult>(results: AsyncIterable<Result>): AsyncGenerator<Result, void, undefined> {
     for await (const result of results) {
-      const { id, error, text } = result;
+      const { id, error, text, toolCalls } = result;
       if (error === undefined) {
         this.#answers += 1;
-        if (text?.trim() === '') this.#empty += 1;
+        if (text?.trim() === '' && toolCalls === undefined) this.#empty += 1;
       } else {
         this.#failed += 1;
         const words = `${error.code}: ${error.message}`;

@@ -115,7 +115,7 @@ function checkNow(name: string, value: unknown): void {
 export function checkRunOptions(options: unknown, vocabularySize: number): void {
   checkMembers('options', options, RUN_CHECKS);
   const { logprobs, schema, responseFormat, tools, toolChoice } = options as RunOptions;
-  if ((tools ?? toolChoice) !== undefined) checkToolOptions(options as RunOptions);
+  if ((tools ?? toolChoice) !== undefined) checkToolOptions(options);
   if (schema !== undefined && responseFormat !== undefined)
     throw new UsageError('found both schema and responseFormat, expected one of them');
   if (logprobs !== undefined && logprobs > vocabularySize)

@@ -77,16 +77,19 @@ function kindOf(line: string, last: boolean): 'request' | 'row' | undefined {
   }
 }
 
+/** What answers are held to: numbers in it have to be those that are written. */
+const FORMATS = ['response_format', 'tools'] as const;
+
 function rowOf(
   { read: request, written }: Exclude<JsonLine, { readonly bad: unknown }>,
   number: number,
   carryFields: boolean,
   task: JobTaskName,
 ): RowInput {
-  const format = (of: unknown): unknown => membersOf(membersOf(of)['body'])['response_format'];
-  const lost = losesChoices(format(request), format(written));
+  const [body, spelled] = [membersOf(membersOf(request)['body']), membersOf(membersOf(written)['body'])];
+  const lost = FORMATS.find((name) => losesChoices(body[name], spelled[name]));
   const asked = requestedRow(request, number, task);
-  const row = lost && !('error' in asked) ? lostFormat(asked, 'body.response_format') : asked;
+  const row = lost !== undefined && !('error' in asked) ? lostFormat(asked, `body.${lost}`) : asked;
   if (!carryFields) return row;
   const { custom_id: id, ...carry } = membersOf(request);
   // One that is no id of a row says all the same whose error it is.

@@ -40,6 +40,13 @@ const ENDS: ReadonlySet<string> = new Set([
   '_<EOT>',
 ]);
 
+/**
+ * Tokens that end a turn of models whose messages have channels (gpt-oss): where both are there `<|end|>` ends a
+ * message alone, behind which the answer goes on, as in llama.cpp.
+ */
+const CHANNEL_ENDS = ['<|return|>', '<|call|>'] as const;
+const MESSAGE_END = '<|end|>';
+
 interface Vocabulary {
   readonly guard: Guard;
   readonly fields: Fields;
@@ -221,10 +228,14 @@ function common(
     fields.flag('tokenizer.ggml.add_bos_token', get('add_bos_token'), addBeginByDefault) && begin !== undefined;
   const addEnd = fields.flag('tokenizer.ggml.add_eos_token', get('add_eos_token'), false) && end !== undefined;
   const ends = new Set<number>();
+  const isControl = (id: number): boolean => types?.[id] === CONTROL || types?.[id] === USER_DEFINED;
+  const channelEnds = CHANNEL_ENDS.map((text) => tokens.findIndex((token, id) => token === text && isControl(id)));
+  const hasChannels = channelEnds.every((id) => id >= 0);
+  if (hasChannels) for (const id of channelEnds) ends.add(id);
   for (const id of [end, optionalId(vocabulary, 'eot_token_id'), optionalId(vocabulary, 'eom_token_id')])
     if (id !== undefined) ends.add(id);
   tokens.forEach((token, id) => {
-    if ((types?.[id] === CONTROL || types?.[id] === USER_DEFINED) && ENDS.has(token)) ends.add(id);
+    if (isControl(id) && ENDS.has(token) && !(hasChannels && token === MESSAGE_END)) ends.add(id);
   });
   const variables: Record<string, string> = {};
   for (const [name, id] of [
