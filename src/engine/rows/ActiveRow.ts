@@ -4,7 +4,7 @@ import { StopMatcher } from '../../model/StopMatcher.js';
 import type { StopStrings } from '../../model/StopStrings.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { ReasoningMarks, Tokenizer } from '../../model/Tokenizer.js';
-import type { FinishReason, Reasoning, RowResult } from '../../Row.js';
+import type { FinishReason, Reasoning, RowDelta, RowResult } from '../../Row.js';
 import { withValue, type AnswerFormat } from '../grammar/AnswerFormat.js';
 import type { DeviceRow } from '../grid/Device.js';
 import type { RunRow } from '../execution/RunRow.js';
@@ -14,6 +14,8 @@ import type { RowId } from '../grid/Square.js';
 import { notFinite } from './notFinite.js';
 import { tooManyLogprobs } from './logprobLimit.js';
 import type { PreparedRow } from './prepareRow.js';
+import { ReasoningStream } from './ReasoningStream.js';
+import { RowDeltas } from './RowDeltas.js';
 
 /** What a row carries from input to output. */
 export interface RowIdentity {
@@ -63,6 +65,7 @@ export class ActiveRow implements RunRow<OrderedResult> {
   /** Behind how many tokens the answer was a whole one: kept where a stop string may cut it there. */
   private readonly wholeAt: number[] = [];
   private began = Infinity;
+  private readonly deltas: RowDeltas | undefined;
 
   constructor(
     private readonly identity: RowIdentity,
@@ -76,6 +79,8 @@ export class ActiveRow implements RunRow<OrderedResult> {
     private readonly format?: AnswerFormat,
     /** The stop strings of `prepared`, as far as rows share them. */
     stops?: StopStrings,
+    /** Told of the answer as it grows. */
+    tell?: (delta: RowDelta) => void,
   ) {
     this.stream = tokenizer.stream({ reasoningMarks: this.splits });
     const { tokens, maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed, adjustments } = prepared;
@@ -94,6 +99,16 @@ export class ActiveRow implements RunRow<OrderedResult> {
       ...(adjustments && { adjustments }),
       ...(format && { grammar: format.grammar }),
     };
+    this.deltas = tell && this.deltasTo(tell);
+  }
+
+  /** Reasoning is taken out of the text as it comes, where it is at the end. */
+  private deltasTo(tell: (delta: RowDelta) => void): RowDeltas {
+    const { identity, tokenizer, prepared } = this;
+    const { reasoningMarks: marks } = tokenizer;
+    if (!this.splits || !marks || this.format) return new RowDeltas(identity, tell);
+    const stream = new ReasoningStream(marks, endsReasoning(prepared.tokens, marks, tokenizer));
+    return new RowDeltas(identity, tell, { stream, told: this.rules.reasoning === 'separate' });
   }
 
   private get splits(): boolean {
@@ -110,8 +125,14 @@ export class ActiveRow implements RunRow<OrderedResult> {
 
   accept(head: HeadOutput, row: RowId): OrderedResult | undefined {
     const sampled = head.sampled.get(row);
-    const answer = sampled && this.answered(sampled);
-    if (!answer) return undefined;
+    if (!sampled) return undefined;
+    const answer = this.answered(sampled);
+    if (!answer) {
+      this.deltas?.grown(this.tokens);
+      return undefined;
+    }
+    // An error that has no text has no tokens either.
+    if (answer.tokens === this.tokens) this.deltas?.end(this.tokens);
     const result = withValue(answer, this.format);
     this.counter.row(result.error !== undefined, this.tokens.length, result.finishReason === 'length');
     this.onAnswer(answer);
@@ -249,11 +270,11 @@ export class ActiveRow implements RunRow<OrderedResult> {
   /** Adds text; true if a stop string has been found in it. */
   private append(piece: string): boolean {
     if (!this.matcher) {
-      this.text += piece;
+      this.certain(piece);
       return false;
     }
     const { text, stopped } = this.matcher.push(piece);
-    this.text += text;
+    this.certain(text);
     return stopped;
   }
 
@@ -261,8 +282,14 @@ export class ActiveRow implements RunRow<OrderedResult> {
   private release(): boolean {
     if (this.append(this.stream.end())) return true;
     const rest = this.matcher?.end();
-    this.text += rest?.text ?? '';
+    this.certain(rest?.text ?? '');
     return rest?.stopped ?? false;
+  }
+
+  /** Text that can no longer be part of a stop string. */
+  private certain(text: string): void {
+    this.text += text;
+    this.deltas?.append(text);
   }
 
   /** @param reason `error` where another error is to be added */

@@ -83,6 +83,7 @@ export const RUN_CHECKS: Readonly<Record<keyof RunOptions, Check>> = {
   schema: (_name, schema) => {
     zodJsonSchema(schema as AnswerSchema);
   },
+  onDelta: checkFunction,
   order: oneOf('input', 'completion'),
   schedule: checkSchedule,
   sharePrefixes: checkBoolean,
