@@ -131,7 +131,8 @@ function checkStore(name: string, value: unknown): void {
     );
 }
 
-function checkSchedule(name: string, value: unknown): void {
+/** @throws UsageError for what is no schedule */
+export function checkSchedule(name: string, value: unknown): void {
   const { start, free, next } = membersOf(value);
   if ([start, free, next].every((each) => typeof each === 'function')) return;
   throw new UsageError(
