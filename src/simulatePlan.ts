@@ -73,7 +73,8 @@ const CHECKS: Readonly<Record<keyof SimulateOptions, Check>> = {
 const MOST_TASKS = 4e6;
 
 /**
- * Runs a policy through the real schedule (the policy's, or one of one's own), run and stages on the simulated device, with durations from our cost model.
+ * Runs a policy through the real schedule (the policy's, or one of one's own), run and stages on the simulated device,
+ * with durations from our cost model.
  * What the closed form averages happens here task by task.
  *
  * @throws UsageError for a request or a policy that makes no sense, or that takes too many tasks: give fewer rows;

@@ -176,6 +176,6 @@ test("a schedule of one's own is simulated in the place of the policy's, and jud
   const { free, ...rest } = diagonalBlock();
   const greedy = { ...rest, free: (...given: Parameters<typeof free>) => free(...given) + 1 };
   await expect(simulatePlan(request, policy, { schedule: greedy })).rejects.toThrow();
-  const skipping: Schedule = { ...diagonalBlock(), next: (state) => ({ state, squares: [] }) } as Schedule;
+  const skipping: Schedule = { ...diagonalBlock(), next: (state) => ({ state, squares: [] }) };
   await expect(simulatePlan(request, policy, { schedule: skipping })).rejects.toThrow(ScheduleError);
 });

@@ -1,13 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { from, lastValueFrom, toArray } from 'rxjs';
-import {
-  Engine,
-  offloadGenerate,
-  type RowDelta,
-  type RowEvent,
-  type RowInput,
-  type RowResult,
-} from '../../src/index.js';
+import { Engine, offloadGenerate, type RowDelta, type RowInput, type RowResult } from '../../src/index.js';
 import { randomNumbers } from '../support/randomSchedule.js';
 import { describeGrammars } from '../support/grammars.js';
 import { tinyChatModel } from '../support/tinyChatModel.js';
@@ -188,8 +181,7 @@ describeGrammars('answers as they grow', () => {
     expect(others).toHaveLength(400);
     for (let before = -1; before !== read; await new Promise((resolve) => setTimeout(resolve, 200))) before = read;
     expect(read).toBeLessThan(3000);
-    const next: RowEvent | void = (await stopped.next()).value;
-    expect(next?.type).toBe('delta');
+    expect(await stopped.next()).toMatchObject({ value: { type: 'delta' } });
     await stopped.return();
   });
 

@@ -32,8 +32,8 @@ export interface RunOptions extends GenerateOptions {
   /** How far the input is read ahead. */
   readonly lookAhead?: RowLookAhead;
   /**
-   * Rows of a call of a higher priority come in before those of others, and in their places where none is free; of equal
-   * ones each has its share. From -1,000,000 to 1,000,000; default 0.
+   * Rows of a call of a higher priority come in before those of others, and in their places where none is free; of
+   * equal ones each has its share. From -1,000,000 to 1,000,000; default 0.
    */
   readonly priority?: number;
   /** The engines of the model's other layers, for an engine that has the first ones only: see `Engine.follow`. */

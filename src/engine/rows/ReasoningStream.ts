@@ -6,7 +6,7 @@ export interface TextParts {
   readonly reasoning: string;
 }
 
-/** Where the text has come to: nothing but white space and what may become the opening mark; within marks; after them. */
+/** Where the text has come to: white space and what may become the opening mark; within marks; after them. */
 type Place = 'start' | 'reasoning' | 'before text' | 'text';
 
 /**

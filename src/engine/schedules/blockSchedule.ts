@@ -112,7 +112,8 @@ function emptiest(slots: Cursor[][], grid: Grid): Cursor[] {
 
 /**
  * One slot's ranges for one sweep. Rows that decode come first, a token each; what is left of the square goes to
- * prompts, in chunks, those of a higher priority first, then the oldest, and then to tokens of rows that decode which are known. A chunk's length has no
+ * prompts, in chunks, those of a higher priority first, then the oldest, and then to tokens of rows that decode which
+ * are known. A chunk's length has no
  * influence on the row's result, only on when it comes.
  */
 function advance(rows: readonly Cursor[], tokensPerSquare: number, known: Observed['known']): RowRange[] {
