@@ -19,7 +19,15 @@ export type { ExpectedRows } from './ExpectedRows.js';
 export { WEIGHT_COMPRESSIONS, type WeightCompression } from './model/compressBindings.js';
 export type { GpuProducts } from './bindings/Gpu.js';
 export type { Perplexity, PerplexityOptions } from './engine/rows/perplexity.js';
-export type { AnswerRunOptions, FollowOptions, RunOptions, RunResults, ValueOf } from './engine/rows/Generation.js';
+export type {
+  AnswerRunOptions,
+  FollowOptions,
+  GeneratedResults,
+  RowEvent,
+  RunOptions,
+  RunResults,
+  ValueOf,
+} from './engine/rows/Generation.js';
 export { RUN_OPTIONS } from './engine/rows/runOptionValues.js';
 export type { NumberRange } from './arguments/NumberRange.js';
 export { diagnose, type Diagnosis } from './diagnose.js';
@@ -73,6 +81,7 @@ export type {
   Reasoning,
   Truncation,
   Row,
+  RowDelta,
   RowFailure,
   RowInput,
   RowPrompt,

@@ -21,10 +21,10 @@ test.each<[keyof typeof ENTRIES, string]>([
   ],
   [
     'operators',
-    `compute defaultPipeline finishedRows inputOrder iterated loadActivation loadCache loadWeight
+    `allReduce broadcast compute defaultPipeline finishedRows inputOrder iterated loadActivation loadCache loadWeight
       maxInFlight overlap pulled serialPipeline serialize squares stage storeActivation storeCache synchronize`,
   ],
-  ['schedules', `BLOCK_SCHEDULES SCHEDULE_NAMES diagonalBlock layerBounds rowByRow zigZagBlock`],
+  ['schedules', `BLOCK_SCHEDULES SCHEDULE_NAMES batchTokens diagonalBlock layerBounds rowByRow zigZagBlock`],
   [
     'plan',
     `BLOCK_LIMITS LAYOUTS MOST_CHIPS blockGain cachedProfile chooseBlock choosePolicy closedForm closedFormBytes parseChip parseHardware parsePolicy parsePolicyDocument

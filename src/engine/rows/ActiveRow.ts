@@ -4,7 +4,7 @@ import { StopMatcher } from '../../model/StopMatcher.js';
 import type { StopStrings } from '../../model/StopStrings.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
-import type { FinishReason, Reasoning, RowResult } from '../../Row.js';
+import type { FinishReason, Reasoning, RowDelta, RowResult } from '../../Row.js';
 import { withValue, type AnswerFormat } from '../grammar/AnswerFormat.js';
 import type { DeviceRow } from '../grid/Device.js';
 import type { RunRow } from '../execution/RunRow.js';
@@ -15,6 +15,8 @@ import { notFinite } from './notFinite.js';
 import { tooManyLogprobs } from './logprobLimit.js';
 import type { PreparedRow } from './prepareRow.js';
 import { endsReasoning, splitReasoning } from './reasoning.js';
+import { ReasoningStream } from './ReasoningStream.js';
+import { RowDeltas } from './RowDeltas.js';
 
 /** What a row carries from input to output. */
 export interface RowIdentity {
@@ -64,6 +66,7 @@ export class ActiveRow implements RunRow<OrderedResult> {
   /** Behind how many tokens the answer was a whole one: kept where a stop string may cut it there. */
   private readonly wholeAt: number[] = [];
   private began = Infinity;
+  private readonly deltas: RowDeltas | undefined;
 
   constructor(
     private readonly identity: RowIdentity,
@@ -77,6 +80,8 @@ export class ActiveRow implements RunRow<OrderedResult> {
     private readonly format?: AnswerFormat,
     /** The stop strings of `prepared`, as far as rows share them. */
     stops?: StopStrings,
+    /** Told of the answer as it grows. */
+    tell?: (delta: RowDelta) => void,
   ) {
     this.stream = tokenizer.stream({
       reasoningMarks: this.splits || format?.calls !== undefined,
@@ -98,6 +103,16 @@ export class ActiveRow implements RunRow<OrderedResult> {
       ...(adjustments && { adjustments }),
       ...(format && { grammar: format.grammar }),
     };
+    this.deltas = tell && this.deltasTo(tell);
+  }
+
+  /** Reasoning is taken out of the text as it comes, where it is at the end. */
+  private deltasTo(tell: (delta: RowDelta) => void): RowDeltas {
+    const { identity, tokenizer, prepared } = this;
+    const { reasoningMarks: marks } = tokenizer;
+    if (!this.splits || !marks || this.format) return new RowDeltas(identity, tell);
+    const stream = new ReasoningStream(marks, endsReasoning(prepared.tokens, marks, tokenizer));
+    return new RowDeltas(identity, tell, { stream, told: this.rules.reasoning === 'separate' });
   }
 
   private get splits(): boolean {
@@ -114,9 +129,19 @@ export class ActiveRow implements RunRow<OrderedResult> {
 
   accept(head: HeadOutput, row: RowId): OrderedResult | undefined {
     const sampled = head.sampled.get(row);
-    const answer = sampled && this.answered(sampled);
-    if (!answer) return undefined;
+    if (!sampled) return undefined;
+    const answer = this.answered(sampled);
+    if (!answer) {
+      this.deltas?.grown(this.tokens);
+      return undefined;
+    }
     const result = withValue(answer, this.format);
+    // An error that has no text has no tokens either.
+    if (answer.tokens === this.tokens) {
+      // What is text beside calls is known once they have been read.
+      if (this.format?.calls) this.deltas?.append(result.text);
+      this.deltas?.end(this.tokens);
+    }
     this.counter.row(result.error !== undefined, this.tokens.length, result.finishReason === 'length');
     this.onAnswer(answer);
     return { sequence: this.identity.sequence, result };
@@ -257,11 +282,11 @@ export class ActiveRow implements RunRow<OrderedResult> {
   /** Adds text; true if a stop string has been found in it. */
   private append(piece: string): boolean {
     if (!this.matcher) {
-      this.text += piece;
+      this.certain(piece);
       return false;
     }
     const { text, stopped } = this.matcher.push(piece);
-    this.text += text;
+    this.certain(text);
     return stopped;
   }
 
@@ -269,8 +294,14 @@ export class ActiveRow implements RunRow<OrderedResult> {
   private release(): boolean {
     if (this.append(this.stream.end())) return true;
     const rest = this.matcher?.end();
-    this.text += rest?.text ?? '';
+    this.certain(rest?.text ?? '');
     return rest?.stopped ?? false;
+  }
+
+  /** Text that can no longer be part of a stop string. */
+  private certain(text: string): void {
+    this.text += text;
+    if (!this.format?.calls) this.deltas?.append(text);
   }
 
   /** @param reason `error` where another error is to be added */

@@ -89,6 +89,7 @@ export const RUN_CHECKS: Readonly<Record<keyof RunOptions, Check>> = {
   schema: (_name, schema) => {
     zodJsonSchema(schema as AnswerSchema);
   },
+  onDelta: checkFunction,
   order: oneOf('input', 'completion'),
   schedule: checkSchedule,
   sharePrefixes: checkBoolean,
@@ -137,7 +138,8 @@ function checkStore(name: string, value: unknown): void {
     );
 }
 
-function checkSchedule(name: string, value: unknown): void {
+/** @throws UsageError for what is no schedule */
+export function checkSchedule(name: string, value: unknown): void {
   const { start, free, next } = membersOf(value);
   if ([start, free, next].every((each) => typeof each === 'function')) return;
   throw new UsageError(

@@ -3,7 +3,7 @@ import { ResponseFormatError, RowError } from '../../errors/RowError.js';
 import type { GeneratedAnswer } from '../../KeptAnswer.js';
 import { StopLists } from '../../model/StopStrings.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
-import type { GenerateOptions, RowInput, RowResult } from '../../Row.js';
+import type { GenerateOptions, RowDelta, RowInput, RowResult } from '../../Row.js';
 import { duplicateId, failedResult } from '../../rows/failedResult.js';
 import { withValue, type AnswerFormat, type ReadAnswer } from '../grammar/AnswerFormat.js';
 import type { HeldFormat } from '../grammar/formatText.js';
@@ -18,6 +18,7 @@ import { askedTools } from '../../rows/tools.js';
 import { callableTools } from '../tools/callableTools.js';
 import { generatorSeed, heldFormat, prepareRow, type PreparedRow } from './prepareRow.js';
 import type { RowLimits } from './promptTokens.js';
+import { deltaOf } from './RowDeltas.js';
 import { rowKey } from './rowKey.js';
 import { whatHolds } from './whatHolds.js';
 import type { HeldRow, Outcome, SharedAnswers } from './SharedAnswers.js';
@@ -66,6 +67,7 @@ export async function* intake(
   if (options.tools !== undefined) await callableTools(askedTools({}, options)?.tools ?? []);
   const parts = { signal: setup.ended, part: <T>(run: () => T): T => recorder.timed(run) };
   const stopLists = new StopLists();
+  const tell = recorder.deltas;
   /** Of the results. */
   let sequence = 0;
   for await (const { input, identity, duplicate, hold } of accepted) {
@@ -102,8 +104,9 @@ export async function* intake(
         };
         const one = { ...whole, seed: generatorSeed(whole.seed + (sample ?? 0)) };
         const key = answers.needsKeys ? recorder.timed(() => rowKey(one, rules, setup.resultIdentity)) : undefined;
-        if (key === undefined) yield new ActiveRow(row, one, tokenizer, rules, recorder, undefined, format, stops);
-        else if (!(await answers.has(key, heldRow(row, one, format)))) {
+        if (key === undefined)
+          yield new ActiveRow(row, one, tokenizer, rules, recorder, undefined, format, stops, tell);
+        else if (!(await answers.has(key, heldRow(row, one, format, tell)))) {
           yield new ActiveRow(
             row,
             one,
@@ -115,6 +118,7 @@ export async function* intake(
             },
             format,
             stops,
+            tell,
           );
         }
       }
@@ -162,21 +166,29 @@ function heldRow(
   { id, index, sample, truncated, sequence, carry }: RowIdentity,
   { tokens: { length: promptTokens } }: Pick<PreparedRow, 'tokens'>,
   format: AnswerFormat | undefined,
+  tell: ((delta: RowDelta) => void) | undefined,
 ): HeldRow<'generate', RowResult> {
+  const told = (result: RowResult): RowResult => {
+    const { text, tokens, reasoning } = result;
+    if (text !== '' || tokens.length > 0) tell?.(deltaOf({ id, index, sample }, text, [...tokens], reasoning));
+    return result;
+  };
   return {
     sequence,
     usage: ({ tokens }) => ({ promptTokens, completionTokens: tokens.length }),
     result: (outcome) =>
-      withValue(
-        {
-          id,
-          index,
-          ...(sample !== undefined && { sample }),
-          ...membersOfResult(outcome),
-          ...(truncated !== undefined && { truncated }),
-          ...(carry && { carry }),
-        },
-        format,
+      told(
+        withValue(
+          {
+            id,
+            index,
+            ...(sample !== undefined && { sample }),
+            ...membersOfResult(outcome),
+            ...(truncated !== undefined && { truncated }),
+            ...(carry && { carry }),
+          },
+          format,
+        ),
       ),
   };
 }
