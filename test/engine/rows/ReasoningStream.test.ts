@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { splitReasoning } from '../../../src/engine/rows/ActiveRow.js';
+import { splitReasoning } from '../../../src/engine/rows/reasoning.js';
 import { ReasoningStream } from '../../../src/engine/rows/ReasoningStream.js';
 import { tries } from '../../support/tries.js';
 
