@@ -41,7 +41,7 @@ import { rowsOfShard, settledShard } from './shards/Shard.js';
 import { sha256OfFile } from './shards/sha256OfFile.js';
 import { openSpecialWritable } from '../files/specialFiles.js';
 import { type RowSink, StreamWriter } from '../files/StreamWriter.js';
-import { runFormat, writeOptions } from './output/writeOptions.js';
+import { answerParts, writeOptions } from './output/writeOptions.js';
 
 /** An output that can be resumed, and what it is resumed from. */
 interface OutputFile {
@@ -380,8 +380,8 @@ export class Job implements AsyncDisposable {
    * @throws UsageError for names of result columns that a table has already
    */
   #checked(first?: RowInput): this {
-    if (this.#writesTables)
-      resultColumns(this.input.table?.columns ?? Object.keys(first?.carry ?? {}), this.#writeOptions());
+    const columns = this.input.table?.columns ?? Object.keys(first?.carry ?? {});
+    if (this.#writesTables) resultColumns(columns, this.#writeOptions());
     return this;
   }
 
@@ -444,15 +444,7 @@ export class Job implements AsyncDisposable {
   #writeOptions(): WriteOptions {
     const { resultColumns = {}, resultPrefix, delimiter, output } = this.options;
     const { name: task, options } = this.task;
-    const { samples, reasoning, truncate = 'off', logprobs } = options;
-    const there = {
-      id: !this.#carriesColumns,
-      sample: samples !== undefined,
-      value: runFormat(options)?.type === 'json_schema',
-      reasoning: reasoning === 'separate',
-      truncated: truncate !== 'off',
-      logprobs: logprobs !== undefined,
-    };
+    const there = { id: !this.#carriesColumns, ...answerParts(options) };
     const name = typeof output === 'string' ? output : 'output';
     return writeOptions(there, options, {
       task,

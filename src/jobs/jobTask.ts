@@ -10,7 +10,7 @@ export interface JobTask {
   /** As far as jobs look at them themselves. */
   readonly options: AnswerOptions &
     FormatOptions &
-    Pick<GenerateOptions, 'samples' | 'reasoning' | 'logprobs' | 'now'> &
+    Pick<GenerateOptions, 'samples' | 'retries' | 'reasoning' | 'logprobs' | 'now'> &
     Pick<EmbedOptions, 'encoding'>;
   /** All options that decide a row's result, with their defaults. */
   readonly settled: Readonly<Record<string, unknown>>;

@@ -338,7 +338,7 @@ export class ScheduledSquares<Result> implements SquareSource<Result> {
         }
         const end = live.row.accept(head, row, live.begin?.firstPosition ?? 0);
         if (end !== undefined) {
-          if (end instanceof Continuation) this.goOn(end.rows);
+          if (end instanceof Continuation) this.goOn(end);
           else results.push(end);
           live.ended = true;
           this.ended.add(row);
@@ -359,7 +359,8 @@ export class ScheduledSquares<Result> implements SquareSource<Result> {
   }
 
   /** Before the row itself gives back what it has computed: its pages are kept for those that go on behind it. */
-  private goOn(rows: readonly RunRow<Result>[]): void {
+  private goOn({ rows, later }: Continuation<Result>): void {
+    if (later) this.setup.feed.addLater(later);
     if (this.life.closed) return;
     this.setup.feed.add(rows);
     for (const row of rows) this.arrived(row);

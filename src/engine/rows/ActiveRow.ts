@@ -104,8 +104,9 @@ export class ActiveRow implements RunRow<OrderedResult> {
     return this.prepared.maxNewTokens;
   }
 
-  begin(): void {
-    this.began = performance.now();
+  /** @param at when it, or an attempt before it, has got its place */
+  begin(at = performance.now()): void {
+    this.began = at;
   }
 
   accept(head: HeadOutput, row: RowId): OrderedResult | undefined {

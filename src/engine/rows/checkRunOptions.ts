@@ -42,6 +42,8 @@ const SAMPLING_CHECKS: Readonly<Record<keyof SamplingOptions, Check>> = {
   seed: sampling,
   stop: sampling,
   samples: sampling,
+  retries: sampling,
+  retryTemperature: sampling,
 };
 
 const FOLLOW_CHECKS: Readonly<Record<keyof FollowOptions, Check>> = {

@@ -10,12 +10,14 @@ import type { HeldFormat } from '../grammar/formatText.js';
 import type { RunRecorder } from '../execution/RunRecorder.js';
 import type { RowLimit } from '../memory/PagePool.js';
 import { acceptedRows } from './acceptedRows.js';
-import { ActiveRow, type RowIdentity } from './ActiveRow.js';
+import { ActiveRow, type RowCounter, type RowIdentity } from './ActiveRow.js';
 import type { InFlight } from './InFlight.js';
-import { logprobBytes, tokenBytes } from '../../rows/heldBytes.js';
+import { heldBytes, logprobBytes, tokenBytes } from '../../rows/heldBytes.js';
 import { mostLogprobs } from './logprobLimit.js';
 import { generatorSeed, heldFormat, prepareRow, type PreparedRow } from './prepareRow.js';
 import type { RowLimits } from './promptTokens.js';
+import { RetriedRow } from './RetriedRow.js';
+import { TOLD_TOKENS } from './retryPrompts.js';
 import { rowKey } from './rowKey.js';
 import { whatHolds } from './whatHolds.js';
 import type { HeldRow, Outcome, SharedAnswers } from './SharedAnswers.js';
@@ -48,7 +50,7 @@ export interface IntakeSetup {
 export async function* intake(
   rows: AsyncIterable<RowInput> | Iterable<RowInput>,
   setup: IntakeSetup,
-): AsyncGenerator<ActiveRow, void, undefined> {
+): AsyncGenerator<ActiveRow | RetriedRow, void, undefined> {
   const { options, tokenizer, limits, inFlight, recorder, answers } = setup;
   const rules = {
     ignoreEos: options.ignoreEos ?? false,
@@ -70,7 +72,11 @@ export async function* intake(
       if ('error' in input) throw new RowError(input.error.code, input.error.message);
       const work = inTurns(prepareRow(input, options, tokenizer, limits), parts);
       const prepared = work instanceof Promise ? await work : work;
-      const held = prepared.tokens.length + prepared.maxNewTokens - 1;
+      const { retry } = prepared;
+      const held = Math.min(
+        prepared.tokens.length + prepared.maxNewTokens - 1 + (retry ? TOLD_TOKENS : 0),
+        Math.max(limits.contextTokens, prepared.tokens.length),
+      );
       const limit = setup.rowLimit();
       if (held > limit.tokens) {
         throw new RowError(
@@ -83,7 +89,8 @@ export async function* intake(
         prepared.responseFormat &&
         refined(await setup.answerFormat(prepared.responseFormat), own ? undefined : setup.refine);
       if (duplicate) throw new RowError('duplicate-id', duplicateId(identity.id).message);
-      inFlight.settle(hold, tokenBytes(prepared.tokens));
+      const kept = retry ? heldBytes(input, inFlight.mostBytes, input.carry) + tokenBytes({ length: TOLD_TOKENS }) : 0;
+      inFlight.settle(hold, tokenBytes(prepared.tokens) + kept);
       const aside = logprobBytes(mostLogprobs(prepared.maxNewTokens, rules.logprobs));
       const { samples, truncated, ...whole } = prepared;
       if (truncated !== undefined) recorder.truncated();
@@ -97,23 +104,28 @@ export async function* intake(
           ...(sample !== undefined && { sample }),
           ...(truncated !== undefined && { truncated }),
         };
-        const one = { ...whole, seed: generatorSeed(whole.seed + (sample ?? 0)) };
-        const key = answers.needsKeys ? recorder.timed(() => rowKey(one, rules, setup.resultIdentity)) : undefined;
-        if (key === undefined) yield new ActiveRow(row, one, tokenizer, rules, recorder, undefined, format, stops);
-        else if (!(await answers.has(key, heldRow(row, one, format)))) {
-          yield new ActiveRow(
-            row,
-            one,
-            tokenizer,
-            rules,
-            recorder,
-            (result) => {
-              answers.answered(key, outcomeOf(result));
-            },
-            format,
-            stops,
-          );
-        }
+        const seed = whole.seed + (sample ?? 0);
+        const one = { ...whole, seed: generatorSeed(seed) };
+        // Which attempt is the last may depend on what a program's schema makes of answers, which has no key.
+        const keyed = answers.needsKeys && !(retry && setup.refine && !own);
+        const key = keyed ? recorder.timed(() => rowKey(one, rules, setup.resultIdentity)) : undefined;
+        if (key !== undefined && (await answers.has(key, heldRow(row, one, format)))) continue;
+        const onAnswer = (result: RowResult): void => {
+          if (key !== undefined) answers.answered(key, outcomeOf(result));
+        };
+        const active = (attempt: PreparedRow, counter: RowCounter, answered: typeof onAnswer): ActiveRow =>
+          new ActiveRow(row, attempt, tokenizer, rules, counter, answered, format, stops);
+        yield retry
+          ? new RetriedRow({
+              prepared: one,
+              retry,
+              seed,
+              row: active,
+              counter: recorder,
+              onAnswer,
+              made: (work) => inTurns(work, parts),
+            })
+          : active(one, recorder, onAnswer);
       }
     } catch (error) {
       const code =
@@ -186,7 +198,22 @@ function membersOfResult(outcome: Outcome<'generate'>): Omit<RowResult, 'id' | '
 }
 
 /** Without its value: each row reads its own, which may be whatever a schema makes of it. */
-function outcomeOf({ text, reasoning, tokens, finishReason, logprobs, usage, error }: RowResult): Outcome<'generate'> {
-  const told = { text, ...(reasoning !== undefined && { reasoning }), tokens, ...(logprobs && { logprobs }) };
+function outcomeOf({
+  text,
+  reasoning,
+  tokens,
+  finishReason,
+  logprobs,
+  attempts,
+  usage,
+  error,
+}: RowResult): Outcome<'generate'> {
+  const told = {
+    text,
+    ...(reasoning !== undefined && { reasoning }),
+    tokens,
+    ...(logprobs && { logprobs }),
+    ...(attempts !== undefined && { attempts }),
+  };
   return error ? { error, beside: told, usage } : { answer: { ...told, finishReason } as GeneratedAnswer, usage };
 }

@@ -4,7 +4,7 @@ import { isObject } from '../../arguments/isObject.js';
 import { RowError } from '../../errors/RowError.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import { unitsOfChat } from '../../model/tokenizer/ChatTemplate.js';
-import type { ChatMessage, Tokenizer } from '../../model/Tokenizer.js';
+import type { ChatMessage, TemplateInput, Tokenizer } from '../../model/Tokenizer.js';
 import type { GenerateOptions, PromptOptions, Row } from '../../Row.js';
 import { readMessages } from '../../rows/messages.js';
 import { promptField } from '../../rows/rowFields.js';
@@ -31,15 +31,26 @@ export function* promptTokens(
   tokenizer: Tokenizer,
   limits: RowLimits,
 ): Work<readonly number[]> {
-  const parseSpecial = options.escapeSpecialTokens !== true;
   const prompt = promptOf(row, options, tokenizer, limits);
   if ('tokens' in prompt) {
     checkLength(prompt.tokens, limits);
     return checkedTokens(prompt.tokens, limits.vocabularySize);
   }
+  return yield* tokensOfText(prompt, () => templateInput(row, options), options, tokenizer, limits);
+}
+
+/** The tokens of a prompt that is text. @param templateInput what a chat template is given beside messages */
+export function* tokensOfText(
+  prompt: TextPrompt,
+  templateInput: () => TemplateInput,
+  { escapeSpecialTokens }: Pick<PromptOptions, 'escapeSpecialTokens'>,
+  tokenizer: Tokenizer,
+  limits: RowLimits,
+): Work<readonly number[]> {
+  const parseSpecial = escapeSpecialTokens !== true;
   let tokens: number[];
   if ('messages' in prompt) {
-    const input = templateInput(row, options);
+    const input = templateInput();
     checkUnits(unitsOfChat(prompt.messages, input), limits);
     tokens = yield* tokenizer.encodeChatInParts(prompt.messages, { parseSpecial, ...input });
   } else {
@@ -52,9 +63,11 @@ export function* promptTokens(
   return checkedTokens(tokens, limits.vocabularySize);
 }
 
-type Prompt = { readonly text: string } | { readonly messages: readonly ChatMessage[] } | { readonly tokens: unknown };
+export type TextPrompt = { readonly text: string } | { readonly messages: readonly ChatMessage[] };
+type Prompt = TextPrompt | { readonly tokens: unknown };
 
-function promptOf(
+/** What a row's prompt is made of, in a copy. @throws RowError */
+export function promptOf(
   row: Row,
   options: Pick<GenerateOptions, keyof PromptOptions | 'responseFormat' | 'schemaInPrompt'>,
   tokenizer: Tokenizer,

@@ -35,6 +35,7 @@ export function rowKey(
     stopTokens,
     adjustments,
     responseFormat,
+    retry,
   }: PreparedRow,
   { ignoreEos, logprobs, reasoning = 'keep' }: TextRules,
   scope = '',
@@ -45,6 +46,7 @@ export function rowKey(
   // What came later stands there only where it is said: answers that were kept before stay good.
   const adjusts = adjustments ? [adjustments] : [];
   const ends = stopTokens.size > 0 ? [[...stopTokens].sort((a, b) => a - b)] : [];
+  const retries = retry ? [['retries', retry.most, retry.temperature, seed, retry.source()]] : [];
   return keyOf(
     [
       scope,
@@ -59,6 +61,7 @@ export function rowKey(
       ...format,
       ...adjusts,
       ...ends,
+      ...retries,
     ],
     tokens,
   );

@@ -66,6 +66,7 @@ const COLUMNS: readonly KnownColumn[] = [
   { name: 'prompt_tokens', type: 'count', value: ({ usage }) => usage.promptTokens },
   { name: 'completion_tokens', type: 'count', value: ({ usage }) => usage.completionTokens },
   { name: 'truncated', part: 'truncated', type: 'count', value: ({ truncated }) => truncated },
+  { name: 'attempts', part: 'attempts', type: 'count', value: ({ attempts }) => attempts },
   { name: 'logprobs', part: 'logprobs', type: 'text', value: ({ logprobs }) => logprobs && JSON.stringify(logprobs) },
 ];
 

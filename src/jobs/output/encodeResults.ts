@@ -32,6 +32,7 @@ export const ENCODE_CHECKS: Readonly<Record<keyof EncodeResultsOptions, Check>> 
   values: checkBoolean,
   reasoning: checkBoolean,
   truncated: checkBoolean,
+  attempts: checkBoolean,
   logprobs: checkBoolean,
   name: text(),
 };

@@ -32,6 +32,8 @@ export interface ResultTableOptions extends FormatOptions {
   readonly reasoning?: boolean;
   /** Whether tables have a column for the tokens that were cut of prompts (`truncate`). Default false. */
   readonly truncated?: boolean;
+  /** Whether tables have a column for the attempts that answers took (`retries`). Default false. */
+  readonly attempts?: boolean;
   /** Whether tables have a column for log-probabilities. Default false. */
   readonly logprobs?: boolean;
   /** What errors call the output. Default `output`. */
@@ -54,13 +56,14 @@ export function resultsAlone(
     values = false,
     reasoning = false,
     truncated = false,
+    attempts = false,
     logprobs = false,
     name = 'output',
     resultColumns = {},
     resultPrefix,
     delimiter,
   } = options;
-  return writeOptions({ id: true, sample: samples, value: values, reasoning, truncated, logprobs }, options, {
+  return writeOptions({ id: true, sample: samples, value: values, reasoning, truncated, attempts, logprobs }, options, {
     task,
     table: () => undefined,
     name,

@@ -1,5 +1,6 @@
 import { UsageError } from '../../errors/UsageError.js';
 import type { EmbedOptions } from '../../Results.js';
+import type { GenerateOptions } from '../../Row.js';
 import { type ResponseFormat, responseFormatOf } from '../../rows/responseFormat.js';
 import { declaredProperties, type DeclaredProperty } from '../../schema/declaredProperties.js';
 import { type AnswerSchema, zodJsonSchema, zodValueSchema } from '../../schema/zodJsonSchema.js';
@@ -33,7 +34,31 @@ export function answerProperties(options: FormatOptions): readonly DeclaredPrope
 }
 
 /** What results may have beside the usual, and whether these do. */
-export type ResultParts = Readonly<Record<'id' | 'sample' | 'value' | 'reasoning' | 'truncated' | 'logprobs', boolean>>;
+export type ResultParts = Readonly<
+  Record<'id' | 'sample' | 'value' | 'reasoning' | 'truncated' | 'attempts' | 'logprobs', boolean>
+>;
+
+/** Those of answers. */
+export function answerParts({
+  samples,
+  reasoning,
+  truncate = 'off',
+  retries = 0,
+  logprobs,
+  ...format
+}: FormatOptions & Pick<GenerateOptions, 'samples' | 'reasoning' | 'truncate' | 'retries' | 'logprobs'>): Omit<
+  ResultParts,
+  'id'
+> {
+  return {
+    sample: samples !== undefined,
+    value: runFormat(format)?.type === 'json_schema',
+    reasoning: reasoning === 'separate',
+    truncated: truncate !== 'off',
+    attempts: retries > 0,
+    logprobs: logprobs !== undefined,
+  };
+}
 
 /**
  * How results are written.

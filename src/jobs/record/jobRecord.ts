@@ -68,7 +68,14 @@ export interface CompletePart {
   readonly table?: Pick<Table, 'columns' | 'dialect'>;
 }
 
-const ADJUSTING = ['presencePenalty', 'frequencyPenalty', 'minNewTokens', ...TOKEN_LISTS] as const;
+const ADJUSTING = [
+  'presencePenalty',
+  'frequencyPenalty',
+  'minNewTokens',
+  ...TOKEN_LISTS,
+  'retries',
+  'retryTemperature',
+] as const;
 
 /**
  * The options that decide a row's result, with their defaults, so that a default given explicitly makes no difference.
