@@ -1,5 +1,6 @@
 import type { NativeGrammar } from '../../bindings/Grammars.js';
 import type { RowResult } from '../../Row.js';
+import type { ChoiceTree } from './ChoiceTree.js';
 import type { EnforcedSchema } from '../../schema/EnforcedSchema.js';
 
 /** What an answer is made into: a value, or what is wrong with it, in words. */
@@ -12,6 +13,8 @@ export interface AnswerFormat {
   read(text: string): ReadAnswer;
   /** Whether a text is a whole answer. None where only the grammar knows, token by token. */
   readonly isWhole?: (text: string) => boolean;
+  /** Of choices, what a greedy row finds the likeliest in; made when it is first asked for. */
+  readonly choices?: () => Promise<ChoiceTree | undefined>;
 }
 
 /** The value of an answer that satisfies a schema. */

@@ -4,6 +4,7 @@ import type { RowId } from '../grid/Square.js';
 import type { HeadOutput } from '../grid/Task.js';
 import { Continuation, type RunRow } from '../execution/RunRow.js';
 import type { ActiveRow, OrderedResult, RowCounter } from './ActiveRow.js';
+import type { ChosenRow } from './ChosenRow.js';
 import { generatorSeed, type PreparedRow } from './prepareRow.js';
 import type { Retry } from './retryPrompts.js';
 
@@ -13,8 +14,13 @@ export interface Attempts {
   readonly retry: Retry;
   /** Of the first attempt, with all of its bits. */
   readonly seed: number;
-  /** An attempt as a row of its own. */
-  readonly row: (prepared: PreparedRow, counter: RowCounter, onAnswer: (answer: RowResult) => void) => ActiveRow;
+  /** An attempt as a row of its own. @param over what becomes of a result that another row finds for it */
+  readonly row: (
+    prepared: PreparedRow,
+    counter: RowCounter,
+    onAnswer: (answer: RowResult) => void,
+    over: (ended: OrderedResult) => OrderedResult | Continuation<OrderedResult>,
+  ) => ActiveRow | ChosenRow;
   readonly counter: RowCounter;
   /** Called with the last answer before a value is made of it. */
   readonly onAnswer: (answer: RowResult) => void;
@@ -24,7 +30,7 @@ export interface Attempts {
 
 /** A row that is tried again where its answer fails its format: one attempt of it, after which the next one comes. */
 export class RetriedRow implements RunRow<OrderedResult> {
-  private readonly row: ActiveRow;
+  private readonly row: ActiveRow | ChosenRow;
   private answer: RowResult | undefined;
   private counted: Parameters<RowCounter['row']> | undefined;
 
@@ -43,9 +49,14 @@ export class RetriedRow implements RunRow<OrderedResult> {
         this.counted = counted;
       },
     };
-    this.row = attempts.row(prepared, counter, (answer) => {
-      this.answer = answer;
-    });
+    this.row = attempts.row(
+      prepared,
+      counter,
+      (answer) => {
+        this.answer = answer;
+      },
+      (ended) => this.over(ended),
+    );
   }
 
   get sequence(): DeviceRow {
@@ -63,8 +74,10 @@ export class RetriedRow implements RunRow<OrderedResult> {
 
   accept(head: HeadOutput, row: RowId): OrderedResult | Continuation<OrderedResult> | undefined {
     const ended = this.row.accept(head, row);
-    if (!ended) return undefined;
-    const { sequence, result } = ended;
+    return !ended || ended instanceof Continuation ? ended : this.over(ended);
+  }
+
+  private over({ sequence, result }: OrderedResult): OrderedResult | Continuation<OrderedResult> {
     const { retry, counter, onAnswer } = this.attempts;
     if (result.error?.code === 'schema' && this.attempt < retry.most)
       return new Continuation([], this.next(result.text, result.error.message));

@@ -10,13 +10,15 @@ import type { HeldFormat } from '../grammar/formatText.js';
 import type { RunRecorder } from '../execution/RunRecorder.js';
 import type { RowLimit } from '../memory/PagePool.js';
 import { acceptedRows } from './acceptedRows.js';
-import { ActiveRow, type RowCounter, type RowIdentity } from './ActiveRow.js';
+import { ActiveRow, type RowIdentity } from './ActiveRow.js';
+import { checkBehind } from './answerTasks.js';
+import { ChosenRow } from './ChosenRow.js';
 import type { InFlight } from './InFlight.js';
 import { heldBytes, logprobBytes, tokenBytes } from '../../rows/heldBytes.js';
 import { mostLogprobs } from './logprobLimit.js';
 import { generatorSeed, heldFormat, prepareRow, type PreparedRow } from './prepareRow.js';
 import type { RowLimits } from './promptTokens.js';
-import { RetriedRow } from './RetriedRow.js';
+import { RetriedRow, type Attempts } from './RetriedRow.js';
 import { TOLD_TOKENS } from './retryPrompts.js';
 import { rowKey } from './rowKey.js';
 import { whatHolds } from './whatHolds.js';
@@ -50,7 +52,7 @@ export interface IntakeSetup {
 export async function* intake(
   rows: AsyncIterable<RowInput> | Iterable<RowInput>,
   setup: IntakeSetup,
-): AsyncGenerator<ActiveRow | RetriedRow, void, undefined> {
+): AsyncGenerator<ActiveRow | ChosenRow | RetriedRow, void, undefined> {
   const { options, tokenizer, limits, inFlight, recorder, answers } = setup;
   const rules = {
     ignoreEos: options.ignoreEos ?? false,
@@ -88,6 +90,8 @@ export async function* intake(
       const format =
         prepared.responseFormat &&
         refined(await setup.answerFormat(prepared.responseFormat), own ? undefined : setup.refine);
+      const choices = takesLikeliest(prepared) ? await format?.choices?.() : undefined;
+      if (choices) checkBehind(prepared.tokens, choices.longest, setup);
       if (duplicate) throw new RowError('duplicate-id', duplicateId(identity.id).message);
       const kept = retry ? heldBytes(input, inFlight.mostBytes, input.carry) + tokenBytes({ length: TOLD_TOKENS }) : 0;
       inFlight.settle(hold, tokenBytes(prepared.tokens) + kept);
@@ -113,8 +117,12 @@ export async function* intake(
         const onAnswer = (result: RowResult): void => {
           if (key !== undefined) answers.answered(key, outcomeOf(result));
         };
-        const active = (attempt: PreparedRow, counter: RowCounter, answered: typeof onAnswer): ActiveRow =>
-          new ActiveRow(row, attempt, tokenizer, rules, counter, answered, format, stops);
+        const active: Attempts['row'] = (attempt, counter, answered, over) => {
+          const sampled = new ActiveRow(row, attempt, tokenizer, rules, counter, answered, format, stops);
+          return choices && takesLikeliest(attempt)
+            ? new ChosenRow(attempt.tokens, choices, sampled, rules.logprobs, over)
+            : sampled;
+        };
         yield retry
           ? new RetriedRow({
               prepared: one,
@@ -125,7 +133,7 @@ export async function* intake(
               onAnswer,
               made: (work) => inTurns(work, parts),
             })
-          : active(one, recorder, onAnswer);
+          : active(one, recorder, onAnswer, (ended) => ended);
       }
     } catch (error) {
       const code =
@@ -161,6 +169,11 @@ function begun<T>(values: AsyncGenerator<T, void, undefined>): AsyncGenerator<T,
       await values.return();
     }
   })();
+}
+
+/** Whether a row that is held to choices has the likeliest, as the model has it, and none is drawn or changed. */
+function takesLikeliest({ temperature, repetitionPenalty, adjustments }: PreparedRow): boolean {
+  return temperature === 0 && repetitionPenalty === 1 && !adjustments;
 }
 
 function refined(format: AnswerFormat, refine: IntakeSetup['refine']): AnswerFormat {

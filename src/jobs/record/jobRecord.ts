@@ -127,6 +127,8 @@ export function promptOptions({
     ...(truncate !== 'off' && { truncate }),
     ...(reasoning !== 'keep' && { reasoning }),
     ...(responseFormat && { responseFormat: responseFormatOf(responseFormat) }),
+    // Earlier builds took them token by token.
+    ...(responseFormat?.type === 'choices' && { choices: 'whole' }),
     ...(schemaInPrompt === true && { schemaInPrompt }),
   };
 }
