@@ -98,12 +98,13 @@ export class Job implements AsyncDisposable {
     return this.file?.earlier?.done.size ?? 0;
   }
 
-  /** Results that stand in the output by now: those that were kept, and those of this run. */
   /** The time that chat templates are told. */
-  get #now(): Date | string {
-    return this.task.options.now ?? this.file?.record.begun ?? this.#begun;
+  get #now(): Date | string | null {
+    const begun = this.options.shard === undefined ? (this.file?.record.begun ?? this.#begun) : null;
+    return this.task.options.now ?? begun;
   }
 
+  /** Results that stand in the output by now: those that were kept, and those of this run. */
   get finishedRows(): number {
     return this.keptRows + this.#written;
   }

@@ -16,14 +16,14 @@ export interface JobTask {
   readonly settled: Readonly<Record<string, unknown>>;
   /**
    * @param signal ends the run, in place of the caller's
-   * @param now what the options say, or when the job began
+   * @param now what the options say, or when the job began; null where that is not one time for all shards
    * @throws UsageError for an engine that cannot do it
    */
   answer(
     engine: RowGenerator,
     rows: AsyncIterable<RowInput>,
     signal: AbortSignal,
-    now: Date | string,
+    now: Date | string | null,
   ): AsyncIterable<AnyResult>;
 }
 

@@ -5,7 +5,7 @@ import type { Work } from '../../regex/drained.js';
 import type { Row } from '../../Row.js';
 import { refusalInWords } from '../../rows/responseFormat.js';
 import { templateInput } from '../../rows/templateInput.js';
-import type { PreparedRow } from './prepareRow.js';
+import type { FittedPrompt } from './truncate.js';
 import { promptOf, tokensOfText, type MadeOptions, type RowLimits, type TextPrompt } from './promptTokens.js';
 
 /** Further attempts of a row whose answer fails its format. */
@@ -31,7 +31,7 @@ const PROBLEM_UNITS = 500;
  * told.
  */
 export function retryPrompts(
-  { tokens, truncated, maxNewTokens }: Pick<PreparedRow, 'tokens' | 'truncated' | 'maxNewTokens'>,
+  { tokens, truncated, maxNewTokens }: FittedPrompt & { readonly maxNewTokens: number },
   row: Row,
   options: MadeOptions,
   tokenizer: Tokenizer,

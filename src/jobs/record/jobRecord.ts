@@ -123,7 +123,7 @@ export function promptOptions({
     chat: chat ?? (system === undefined ? null : true),
     ...(tools && { tools }),
     ...(templateArgs && { templateArgs }),
-    ...(now !== undefined && { now: new Date(now).toISOString() }),
+    ...(now !== undefined && now !== null && { now: new Date(now).toISOString() }),
     ...(truncate !== 'off' && { truncate }),
     ...(reasoning !== 'keep' && { reasoning }),
     ...(responseFormat && { responseFormat: responseFormatOf(responseFormat) }),
