@@ -11,7 +11,9 @@ import type { WriteOptions } from './RowFormat.js';
 export interface ResultColumn {
   readonly name: string;
   readonly type: ColumnKind;
-  readonly value: (result: AnyResult) => PropertyCell | readonly number[] | undefined;
+  readonly value: (
+    result: AnyResult,
+  ) => PropertyCell | readonly number[] | Readonly<Record<string, number>> | undefined;
 }
 
 type KnownColumn = ResultColumn & {
@@ -43,8 +45,8 @@ const COLUMNS: readonly KnownColumn[] = [
   {
     name: 'probabilities',
     task: 'classify',
-    type: 'text',
-    value: ({ probabilities }) => probabilities && JSON.stringify(probabilities),
+    type: 'map',
+    value: ({ probabilities }) => probabilities,
   },
   { name: 'scores', task: 'score', type: 'text', value: ({ scores }) => scores && JSON.stringify(scores) },
   {
