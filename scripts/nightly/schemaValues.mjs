@@ -87,7 +87,7 @@ await runCampaign(
       .map((line) => JSON.parse(line).schema)
       .filter((schema) => typeof schema === 'object' && JSON.stringify(schema).length < 4000);
     const wanted = campaign.number('values', 1);
-    await using engine = await Engine.open({ model: await tinyTextModel(campaign), learn: false });
+    const engine = await Engine.open({ model: await tinyTextModel(campaign), learn: false });
     let done = 0;
     for (let at = 0; done < wanted && campaign.goesOn; at += BATCH) {
       const rows = Array.from({ length: BATCH }, (_, nth) => {
@@ -123,5 +123,6 @@ await runCampaign(
         campaign.count('whole values');
       });
     }
+    await engine.close();
   },
 );
