@@ -15,6 +15,8 @@ export interface GeneratedAnswer {
   readonly reasoning?: string;
   readonly tokens: readonly number[];
   readonly finishReason: 'stop' | 'length';
+  /** How many attempts it took, of a row that has `retries` and is held to a format. */
+  readonly attempts?: number;
   /** One entry a token of `tokens`, if asked for. */
   readonly logprobs?: readonly (TokenLogprob & { readonly top: readonly TokenLogprob[] })[];
 }

@@ -48,6 +48,15 @@ export interface SamplingOptions {
    * what the row would answer with k added to its `seed`. Default: one, which says no `sample`.
    */
   readonly samples?: number;
+  /**
+   * How often a row whose answer fails its `responseFormat` or `schema` is tried again, at most: attempt k, from 1,
+   * adds k to the seed and is sampled at `retryTemperature`. Where the prompt is text, and there is room for it, the
+   * model is told its last answer and what was wrong with it. The result says how many `attempts` there were; its
+   * tokens are the last one's. Default 0: the row is an error.
+   */
+  readonly retries?: number;
+  /** The temperature of further attempts, whatever that of the first one. Default 0.7. */
+  readonly retryTemperature?: number;
 }
 
 /** Tools that an answer may call. A row may override each of these for itself. */

@@ -18,20 +18,20 @@ export interface JobTask {
   /** As far as jobs look at them themselves. */
   readonly options: AnswerOptions &
     FormatOptions &
-    Pick<GenerateOptions, 'samples' | 'reasoning' | 'toolChoice' | 'logprobs' | 'now'> &
+    Pick<GenerateOptions, 'samples' | 'retries' | 'reasoning' | 'toolChoice' | 'logprobs' | 'now'> &
     Pick<EmbedOptions, 'encoding'>;
   /** All options that decide a row's result, with their defaults. */
   readonly settled: Readonly<Record<string, unknown>>;
   /**
    * @param signal ends the run, in place of the caller's
-   * @param now what the options say, or when the job began
+   * @param now what the options say, or when the job began; null where that is not one time for all shards
    * @throws UsageError for an engine that cannot do it
    */
   answer(
     engine: RowGenerator,
     rows: AsyncIterable<RowInput>,
     signal: AbortSignal,
-    now: Date | string,
+    now: Date | string | null,
   ): AsyncIterable<AnyResult>;
 }
 

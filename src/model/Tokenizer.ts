@@ -106,9 +106,10 @@ export interface TemplateInput {
   readonly templateArgs?: Readonly<Record<string, unknown>> | undefined;
   /**
    * The time that a template is told which asks for it, as a date or how ISO 8601 writes it. Default: when the run
-   * begins; of a job that is gone on with, when that began.
+   * begins; of a job that is gone on with, when that began. Null: a template that asks for it is refused, as in one of
+   * several shards, which do not begin at once.
    */
-  readonly now?: Date | string | undefined;
+  readonly now?: Date | string | null | undefined;
 }
 
 /** Texts between which a model reasons. */

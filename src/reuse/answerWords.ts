@@ -40,12 +40,13 @@ export function wordsFor(answer: KeptAnswer): object {
       probabilities: Object.entries(probabilities).flatMap(([each, of]) => [each, wordFor(of)]),
     };
   }
-  const { text, reasoning, tokens, finishReason, logprobs } = answer;
+  const { text, reasoning, tokens, finishReason, logprobs, attempts } = answer;
   return {
     text,
     reasoning,
     tokens,
     finishReason,
+    attempts,
     logprobs: logprobs?.map((entry) => [...pairFor(entry), entry.top.flatMap(pairFor)]),
   };
 }
@@ -66,7 +67,14 @@ export function rankedOf({ ranks }: Members): RankedAnswer | undefined {
   return { scores };
 }
 
-export function generatedOf({ text, reasoning, tokens, finishReason, logprobs }: Members): GeneratedAnswer | undefined {
+export function generatedOf({
+  text,
+  reasoning,
+  tokens,
+  finishReason,
+  logprobs,
+  attempts,
+}: Members): GeneratedAnswer | undefined {
   if (
     typeof text !== 'string' ||
     !Array.isArray(tokens) ||
@@ -75,7 +83,14 @@ export function generatedOf({ text, reasoning, tokens, finishReason, logprobs }:
   )
     return undefined;
   if (reasoning !== undefined && typeof reasoning !== 'string') return undefined;
-  const answer: GeneratedAnswer = { text, ...(reasoning !== undefined && { reasoning }), tokens, finishReason };
+  if (attempts !== undefined && !(Number.isSafeInteger(attempts) && (attempts as number) > 0)) return undefined;
+  const answer: GeneratedAnswer = {
+    text,
+    ...(reasoning !== undefined && { reasoning }),
+    tokens,
+    finishReason,
+    ...(attempts !== undefined && { attempts: attempts as number }),
+  };
   if (logprobs === undefined) return answer;
   const entries = allOf(logprobs, entryOf);
   return entries && { ...answer, logprobs: entries };

@@ -19,6 +19,8 @@ export const NUMBERS = [
   'minNewTokens',
   'seed',
   'samples',
+  'retries',
+  'retryTemperature',
 ] as const satisfies readonly (keyof SamplingOptions)[];
 
 /** How they are chosen, as far as lists and biases say it: the engine looks at what they hold. */

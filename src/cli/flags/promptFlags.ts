@@ -52,7 +52,7 @@ export function addPromptFlags(command: Command, generates = true): void {
   );
   command.option(
     '--now <date>',
-    'the time that the chat template is told, if it asks for it, such as 2026-11-29 or 2026-11-29T12:00:00Z; local without a zone (default: when the job begins)',
+    'the time that the chat template is told, if it asks for it, such as 2026-11-29 or 2026-11-29T12:00:00Z; local without a zone (default: when the job begins; with --shard none: a template that asks is refused)',
   );
   command.option(
     '--tools <file|json>',

@@ -48,6 +48,12 @@ export interface Ordered<Result> {
 
 export type OrderedResult = Ordered<RowResult>;
 
+/** An answer that was not sampled token by token. */
+export interface DecidedAnswer {
+  readonly text: string;
+  readonly tokens: readonly Pick<SampledToken, 'token' | 'logprob' | 'top'>[];
+}
+
 /** Who counts tokens and rows. */
 export interface RowCounter {
   token(): void;
@@ -119,27 +125,44 @@ export class ActiveRow implements RunRow<OrderedResult> {
     return (this.rules.reasoning ?? 'keep') !== 'keep';
   }
 
+  /** What is text beside calls is known once they have been read, and a choice is one as a whole. */
+  private get isToldWhole(): boolean {
+    return this.format?.calls !== undefined || this.format?.choices !== undefined;
+  }
+
   get newTokens(): number {
     return this.prepared.maxNewTokens;
   }
 
-  begin(): void {
-    this.began = performance.now();
+  /** @param at when it, or an attempt before it, has got its place */
+  begin(at = performance.now()): void {
+    this.began = at;
   }
 
   accept(head: HeadOutput, row: RowId): OrderedResult | undefined {
     const sampled = head.sampled.get(row);
     if (!sampled) return undefined;
-    const answer = this.answered(sampled);
-    if (!answer) {
-      this.deltas?.grown(this.tokens);
-      return undefined;
-    }
+    const answer = this.answered(() => this.next(sampled));
+    if (answer) return this.over(answer);
+    this.deltas?.grown(this.tokens);
+    return undefined;
+  }
+
+  /** Ends the row with what has been found otherwise: the choice that it is answered with, or why there is none. */
+  decided(found: DecidedAnswer | RowError): OrderedResult {
+    return this.over(
+      this.answered(() => {
+        if (found instanceof RowError) throw found;
+        return this.decide(found);
+      }),
+    );
+  }
+
+  private over(answer: RowResult): OrderedResult {
     const result = withValue(answer, this.format);
     // An error that has no text has no tokens either.
     if (answer.tokens === this.tokens) {
-      // What is text beside calls is known once they have been read.
-      if (this.format?.calls) this.deltas?.append(result.text);
+      if (this.isToldWhole) this.deltas?.append(result.text);
       this.deltas?.end(this.tokens);
     }
     this.counter.row(result.error !== undefined, this.tokens.length, result.finishReason === 'length');
@@ -151,31 +174,51 @@ export class ActiveRow implements RunRow<OrderedResult> {
    * A row whose tokens make no text that can be held, whose next token would be chosen from what is not finite, or that
    * takes too long, is an error, and no other row's affair.
    */
-  private answered(sampled: SampledToken): RowResult | undefined {
+  private answered<Result extends RowResult | undefined>(answer: () => Result): Result | RowResult {
     try {
-      const { notFinite: place, failure } = sampled;
-      if (failure !== undefined) {
-        this.release();
-        return this.failed(
-          'limit',
-          `the answer's ${this.format?.calls ? 'calls of tools' : 'responseFormat'}, behind ${this.tokens.length} tokens: ${failure}`,
-        );
-      }
-      if (place)
-        throw new RowError('numeric', notFinite(this.sequence.tokens.length + this.tokens.length - 1, place.layer));
-      const result = this.push(sampled);
-      const { timeout = Infinity } = this.rules;
-      if (result === undefined && performance.now() - this.began > timeout * 1000) {
-        throw new RowError(
-          'timeout',
-          `the row has taken more than ${timeout} seconds, and has ${this.tokens.length} of at most ${this.prepared.maxNewTokens} tokens`,
-        );
-      }
-      return result;
+      return answer();
     } catch (error) {
       if (!(error instanceof RowError)) throw error;
       return failedResult(this.identity, { code: error.rowCode, message: error.message }, this.identity.carry);
     }
+  }
+
+  private next(sampled: SampledToken): RowResult | undefined {
+    const { notFinite: place, failure } = sampled;
+    if (failure !== undefined) {
+      this.release();
+      return this.failed(
+        'limit',
+        `the answer's ${this.format?.calls ? 'calls of tools' : 'responseFormat'}, behind ${this.tokens.length} tokens: ${failure}`,
+      );
+    }
+    if (place)
+      throw new RowError('numeric', notFinite(this.sequence.tokens.length + this.tokens.length - 1, place.layer));
+    const result = this.push(sampled);
+    const late = result === undefined ? this.lateness() : undefined;
+    if (late) throw late;
+    return result;
+  }
+
+  /** That the row has taken too long, if it has. */
+  lateness(): RowError | undefined {
+    const { timeout = Infinity } = this.rules;
+    return performance.now() - this.began > timeout * 1000
+      ? new RowError(
+          'timeout',
+          `the row has taken more than ${timeout} seconds, and has ${this.tokens.length} of at most ${this.prepared.maxNewTokens} tokens`,
+        )
+      : undefined;
+  }
+
+  private decide({ text, tokens }: DecidedAnswer): RowResult {
+    let result: RowResult | undefined;
+    for (const [at, token] of tokens.entries())
+      result ??= this.pushOne(token, at === tokens.length - 1 ? 'ended' : 'open');
+    result ??= this.ended('stop');
+    // Decoders leave out a blank at an answer's beginning that a choice may have.
+    const isAll = result.error === undefined && result.tokens.length === tokens.length;
+    return isAll && !this.matcher ? { ...result, text } : result;
   }
 
   /** Takes the next token, and those that are known with it; a result when one of them was the row's last. */
@@ -301,7 +344,7 @@ export class ActiveRow implements RunRow<OrderedResult> {
   /** Text that can no longer be part of a stop string. */
   private certain(text: string): void {
     this.text += text;
-    if (!this.format?.calls) this.deltas?.append(text);
+    if (!this.isToldWhole) this.deltas?.append(text);
   }
 
   /** @param reason `error` where another error is to be added */

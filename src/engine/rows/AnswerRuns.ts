@@ -88,7 +88,7 @@ export class AnswerRuns {
   ): (rows: Rows) => Generation<Answers[Kind]['result']> {
     checkAnswerOptions(kind, options);
     this.host.check(options);
-    return this.of(kind, { ...options, ...callbacks, now: options.now ?? new Date() }) as (
+    return this.of(kind, { ...options, ...callbacks, now: options.now === undefined ? new Date() : options.now }) as (
       rows: Rows,
     ) => Generation<Answers[Kind]['result']>;
   }

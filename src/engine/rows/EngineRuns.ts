@@ -162,7 +162,7 @@ export class EngineRuns {
   /** A run that generates. */
   generation(rows: AsyncIterable<RowInput> | Iterable<RowInput>, given: RunOptions): Generation {
     this.check(rows, given);
-    const { options, refine } = withSchema({ ...given, now: given.now ?? new Date() });
+    const { options, refine } = withSchema({ ...given, now: given.now === undefined ? new Date() : given.now });
     return this.composed(options, (inFlight, recorder) => {
       const answers = SharedAnswers.of<'generate', RowResult>('generate', recorder, options);
       const {

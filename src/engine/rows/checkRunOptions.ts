@@ -44,6 +44,8 @@ const SAMPLING_CHECKS: Readonly<Record<keyof SamplingOptions, Check>> = {
   seed: sampling,
   stop: sampling,
   samples: sampling,
+  retries: sampling,
+  retryTemperature: sampling,
 };
 
 const FOLLOW_CHECKS: Readonly<Record<keyof FollowOptions, Check>> = {
@@ -105,6 +107,7 @@ export const RUN_CHECKS: Readonly<Record<keyof RunOptions, Check>> = {
 };
 
 function checkNow(name: string, value: unknown): void {
+  if (value === null) return;
   if (!(value instanceof Date || typeof value === 'string') || Number.isNaN(new Date(value).getTime()))
     throw new UsageError(`${name}: found ${found(value)}, expected a date, such as 2026-11-29T12:00:00Z`);
 }

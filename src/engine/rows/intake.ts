@@ -11,13 +11,17 @@ import type { RunRecorder } from '../execution/RunRecorder.js';
 import type { RowLimit } from '../memory/PagePool.js';
 import { acceptedRows } from './acceptedRows.js';
 import { ActiveRow, type RowIdentity } from './ActiveRow.js';
+import { checkBehind } from './answerTasks.js';
+import { ChosenRow } from './ChosenRow.js';
 import type { InFlight } from './InFlight.js';
-import { logprobBytes, tokenBytes } from '../../rows/heldBytes.js';
+import { heldBytes, logprobBytes, tokenBytes } from '../../rows/heldBytes.js';
 import { mostLogprobs } from './logprobLimit.js';
 import { askedTools } from '../../rows/tools.js';
 import { callableTools } from '../tools/callableTools.js';
 import { generatorSeed, heldFormat, prepareRow, type PreparedRow } from './prepareRow.js';
 import type { RowLimits } from './promptTokens.js';
+import { RetriedRow, type Attempts } from './RetriedRow.js';
+import { TOLD_TOKENS } from './retryPrompts.js';
 import { deltaOf } from './RowDeltas.js';
 import { rowKey } from './rowKey.js';
 import { whatHolds } from './whatHolds.js';
@@ -51,7 +55,7 @@ export interface IntakeSetup {
 export async function* intake(
   rows: AsyncIterable<RowInput> | Iterable<RowInput>,
   setup: IntakeSetup,
-): AsyncGenerator<ActiveRow, void, undefined> {
+): AsyncGenerator<ActiveRow | ChosenRow | RetriedRow, void, undefined> {
   const { options, tokenizer, limits, inFlight, recorder, answers } = setup;
   const rules = {
     ignoreEos: options.ignoreEos ?? false,
@@ -75,7 +79,11 @@ export async function* intake(
       if ('error' in input) throw new RowError(input.error.code, input.error.message);
       const work = inTurns(prepareRow(input, options, tokenizer, limits), parts);
       const prepared = work instanceof Promise ? await work : work;
-      const held = prepared.tokens.length + prepared.maxNewTokens - 1;
+      const { retry } = prepared;
+      const held = Math.min(
+        prepared.tokens.length + prepared.maxNewTokens - 1 + (retry ? TOLD_TOKENS : 0),
+        Math.max(limits.contextTokens, prepared.tokens.length),
+      );
       const limit = setup.rowLimit();
       if (held > limit.tokens) {
         throw new RowError(
@@ -87,8 +95,11 @@ export async function* intake(
       const format =
         prepared.responseFormat &&
         refined(await setup.answerFormat(prepared.responseFormat), own ? undefined : setup.refine);
+      const choices = takesLikeliest(prepared) ? await format?.choices?.() : undefined;
+      if (choices) checkBehind(prepared.tokens, choices.longest, setup);
       if (duplicate) throw new RowError('duplicate-id', duplicateId(identity.id).message);
-      inFlight.settle(hold, tokenBytes(prepared.tokens));
+      const kept = retry ? heldBytes(input, inFlight.mostBytes, input.carry) + tokenBytes({ length: TOLD_TOKENS }) : 0;
+      inFlight.settle(hold, tokenBytes(prepared.tokens) + kept);
       const aside = logprobBytes(mostLogprobs(prepared.maxNewTokens, rules.logprobs));
       const { samples, truncated, ...whole } = prepared;
       if (truncated !== undefined) recorder.truncated();
@@ -102,25 +113,35 @@ export async function* intake(
           ...(sample !== undefined && { sample }),
           ...(truncated !== undefined && { truncated }),
         };
-        const one = { ...whole, seed: generatorSeed(whole.seed + (sample ?? 0)) };
-        const key = answers.needsKeys ? recorder.timed(() => rowKey(one, rules, setup.resultIdentity)) : undefined;
-        if (key === undefined)
-          yield new ActiveRow(row, one, tokenizer, rules, recorder, undefined, format, stops, tell);
-        else if (!(await answers.has(key, heldRow(row, one, format, tell)))) {
-          yield new ActiveRow(
-            row,
-            one,
-            tokenizer,
-            rules,
-            recorder,
-            (result) => {
-              answers.answered(key, outcomeOf(result));
-            },
-            format,
-            stops,
-            tell,
-          );
-        }
+        const seed = whole.seed + (sample ?? 0);
+        const one = { ...whole, seed: generatorSeed(seed) };
+        // Which attempt is the last may depend on what a program's schema makes of answers, which has no key.
+        const keyed = answers.needsKeys && !(retry && setup.refine && !own);
+        const key = keyed ? recorder.timed(() => rowKey(one, rules, setup.resultIdentity)) : undefined;
+        if (key !== undefined && (await answers.has(key, heldRow(row, one, format, tell)))) continue;
+        const onAnswer = (result: RowResult): void => {
+          if (key !== undefined) answers.answered(key, outcomeOf(result));
+        };
+        const active: Attempts['row'] = (attempt, counter, answered, over) => {
+          // What attempts say that are not the last is no part of the answer.
+          const grows = retry ? undefined : tell;
+          const sampled = new ActiveRow(row, attempt, tokenizer, rules, counter, answered, format, stops, grows);
+          return choices && takesLikeliest(attempt)
+            ? new ChosenRow(attempt.tokens, choices, sampled, rules.logprobs, over)
+            : sampled;
+        };
+        yield retry
+          ? new RetriedRow({
+              prepared: one,
+              retry,
+              seed,
+              row: active,
+              counter: recorder,
+              onAnswer,
+              onResult: teller(row, tell),
+              made: (work) => inTurns(work, parts),
+            })
+          : active(one, recorder, onAnswer, (ended) => ended);
       }
     } catch (error) {
       const code =
@@ -158,6 +179,11 @@ function begun<T>(values: AsyncGenerator<T, void, undefined>): AsyncGenerator<T,
   })();
 }
 
+/** Whether a row that is held to choices has the likeliest, as the model has it, and none is drawn or changed. */
+function takesLikeliest({ temperature, repetitionPenalty, adjustments }: PreparedRow): boolean {
+  return temperature === 0 && repetitionPenalty === 1 && !adjustments;
+}
+
 function refined(format: AnswerFormat, refine: IntakeSetup['refine']): AnswerFormat {
   return refine === undefined ? format : { ...format, read: (text) => refine(format.read(text)) };
 }
@@ -168,28 +194,35 @@ function heldRow(
   format: AnswerFormat | undefined,
   tell: ((delta: RowDelta) => void) | undefined,
 ): HeldRow<'generate', RowResult> {
-  const told = (result: RowResult): RowResult => {
-    const { text, tokens, reasoning } = result;
-    if (text !== '' || tokens.length > 0) tell?.(deltaOf({ id, index, sample }, text, [...tokens], reasoning));
-    return result;
-  };
+  const told = teller({ id, index, ...(sample !== undefined && { sample }) }, tell);
   return {
     sequence,
     usage: ({ tokens }) => ({ promptTokens, completionTokens: tokens.length }),
-    result: (outcome) =>
-      told(
-        withValue(
-          {
-            id,
-            index,
-            ...(sample !== undefined && { sample }),
-            ...membersOfResult(outcome),
-            ...(truncated !== undefined && { truncated }),
-            ...(carry && { carry }),
-          },
-          format,
-        ),
-      ),
+    result: (outcome) => {
+      const result = withValue(
+        {
+          id,
+          index,
+          ...(sample !== undefined && { sample }),
+          ...membersOfResult(outcome),
+          ...(truncated !== undefined && { truncated }),
+          ...(carry && { carry }),
+        },
+        format,
+      );
+      told(result);
+      return result;
+    },
+  };
+}
+
+/** Tells of an answer as a whole. */
+function teller(
+  identity: Pick<RowIdentity, 'id' | 'index' | 'sample'>,
+  tell: ((delta: RowDelta) => void) | undefined,
+): (result: RowResult) => void {
+  return ({ text, tokens, reasoning }) => {
+    if (text !== '' || tokens.length > 0) tell?.(deltaOf(identity, text, [...tokens], reasoning));
   };
 }
 
@@ -201,7 +234,22 @@ function membersOfResult(outcome: Outcome<'generate'>): Omit<RowResult, 'id' | '
 }
 
 /** Without its value: each row reads its own, which may be whatever a schema makes of it. */
-function outcomeOf({ text, reasoning, tokens, finishReason, logprobs, usage, error }: RowResult): Outcome<'generate'> {
-  const told = { text, ...(reasoning !== undefined && { reasoning }), tokens, ...(logprobs && { logprobs }) };
+function outcomeOf({
+  text,
+  reasoning,
+  tokens,
+  finishReason,
+  logprobs,
+  attempts,
+  usage,
+  error,
+}: RowResult): Outcome<'generate'> {
+  const told = {
+    text,
+    ...(reasoning !== undefined && { reasoning }),
+    tokens,
+    ...(logprobs && { logprobs }),
+    ...(attempts !== undefined && { attempts }),
+  };
   return error ? { error, beside: told, usage } : { answer: { ...told, finishReason } as GeneratedAnswer, usage };
 }

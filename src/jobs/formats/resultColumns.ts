@@ -11,7 +11,9 @@ import type { WriteOptions } from './RowFormat.js';
 export interface ResultColumn {
   readonly name: string;
   readonly type: ColumnKind;
-  readonly value: (result: AnyResult) => PropertyCell | readonly number[] | undefined;
+  readonly value: (
+    result: AnyResult,
+  ) => PropertyCell | readonly number[] | Readonly<Record<string, number>> | undefined;
 }
 
 type KnownColumn = ResultColumn & {
@@ -49,8 +51,8 @@ const COLUMNS: readonly KnownColumn[] = [
   {
     name: 'probabilities',
     task: 'classify',
-    type: 'text',
-    value: ({ probabilities }) => probabilities && JSON.stringify(probabilities),
+    type: 'map',
+    value: ({ probabilities }) => probabilities,
   },
   { name: 'scores', task: 'score', type: 'text', value: ({ scores }) => scores && JSON.stringify(scores) },
   { name: 'scores', task: 'rerank', type: 'text', value: ({ scores }) => scores && JSON.stringify(scores) },
@@ -73,6 +75,7 @@ const COLUMNS: readonly KnownColumn[] = [
   { name: 'prompt_tokens', type: 'count', value: ({ usage }) => usage.promptTokens },
   { name: 'completion_tokens', type: 'count', value: ({ usage }) => usage.completionTokens },
   { name: 'truncated', part: 'truncated', type: 'count', value: ({ truncated }) => truncated },
+  { name: 'attempts', part: 'attempts', type: 'count', value: ({ attempts }) => attempts },
   { name: 'logprobs', part: 'logprobs', type: 'text', value: ({ logprobs }) => logprobs && JSON.stringify(logprobs) },
 ];
 
