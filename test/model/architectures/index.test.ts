@@ -140,8 +140,8 @@ describe('families', () => {
 
   test('checkpoints quantised by other means are refused', () => {
     expect(() =>
-      describeDecoder({ model_type: 'llama', quantization_config: { quant_method: 'gptq' } }, 'config.json'),
-    ).toThrow('quantization_config.quant_method: found "gptq"');
+      describeDecoder({ model_type: 'llama', quantization_config: { quant_method: 'bitsandbytes' } }, 'config.json'),
+    ).toThrow('quantization_config.quant_method: found "bitsandbytes"');
     expect(describeDecoder({ model_type: 'llama', quantization_config: null }, 'config.json').family).toBe('llama');
   });
 });
