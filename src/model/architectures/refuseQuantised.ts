@@ -70,7 +70,10 @@ const has = (fields: Fields, key: string): boolean => (fields.raw(key) ?? null) 
 
 function refuseIn(quantisation: Fields): void {
   const integers = packedScheme(quantisation) !== undefined;
-  if (integers) { refuseTransforms(quantisation); return; }
+  if (integers) {
+    refuseTransforms(quantisation);
+    return;
+  }
   const method = quantisation.raw('quant_method');
   const float8 = typeof method === 'string' && Object.hasOwn(FLOAT8, method) ? FLOAT8[method] : undefined;
   if (float8 !== undefined) {
@@ -84,7 +87,8 @@ function refuseIn(quantisation: Fields): void {
         key,
         `${usual}: of what this method makes, only 8-bit floats${method === 'compressed-tensors' ? ', pack-quantized and int-quantized integers' : ''} are read`,
       );
-    refuseTransforms(quantisation); return;
+    refuseTransforms(quantisation);
+    return;
   }
   const gguf = method === 'mxfp4' ? 'its GGUF file, which has the same MXFP4' : 'a GGUF file of it';
   quantisation.refuse(
