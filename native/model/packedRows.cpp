@@ -56,9 +56,7 @@ class PackedRun {
   }
 
  private:
-  uint32_t groupOf(uint32_t column) const {
-    return groupIndex_.empty() ? column / packed_.group : groupIndex_[column];
-  }
+  uint32_t groupOf(uint32_t column) const { return groupIndex_.empty() ? column / packed_.group : groupIndex_[column]; }
   uint32_t stored(uint32_t row, uint32_t column) const {
     const uint32_t bits = packed_.bits, per = perWord(packed_);
     switch (packed_.order) {
@@ -97,7 +95,8 @@ class PackedRun {
         return;
       }
       case Order::Inputs:
-        values_ = readLines(files, packed_.values, columns / per, packed_.tensorRows, first_, count_, kWordBytes, label_);
+        values_ =
+            readLines(files, packed_.values, columns / per, packed_.tensorRows, first_, count_, kWordBytes, label_);
         return;
       case Order::Outputs:
         values_ = readLines(files, packed_.values, columns, packed_.tensorRows / per, first_ / per, words_, kWordBytes,
@@ -141,7 +140,8 @@ class PackedRun {
     if (!packed_.groupIndex) return;
     const File& file = files[packed_.groupIndex->file];
     std::vector<uint32_t> groups(binding_.columns);
-    file.read(packed_.groupIndex->offset, reinterpret_cast<uint8_t*>(groups.data()), groups.size() * kWordBytes, label_);
+    file.read(packed_.groupIndex->offset, reinterpret_cast<uint8_t*>(groups.data()), groups.size() * kWordBytes,
+              label_);
     for (uint32_t group : groups)
       if (group >= groups_)
         throw FileError(file.path(), label_, "an input of group " + std::to_string(group),
@@ -221,8 +221,8 @@ void readPackedRows(const WeightBinding& binding, const WeightSegment& run, cons
         values[i] = source.value(row, first + i);
         if (values[i] < -most || values[i] >= most)
           refuse("the number " + std::to_string(values[i]) + " beside its zero point",
-                 std::to_string(-most) + " to " + std::to_string(most - 1) + ", which " +
-                     weightTypeName(binding.type) + " holds");
+                 std::to_string(-most) + " to " + std::to_string(most - 1) + ", which " + weightTypeName(binding.type) +
+                     " holds");
       }
       packBlock(binding.type, values, half, rows);
     }
