@@ -88,7 +88,9 @@ for (const [name, priority] of [
     taken.catch(() => undefined);
     await new Promise((resolve) => setTimeout(resolve, 3000));
     const start = performance.now();
-    for await (const event of engine.generate([{ prompt: 'And you?', maxNewTokens: 4 }], { priority }).events())
+    for await (const event of engine
+      .generate([{ prompt: 'The capital of France is', maxNewTokens: 4 }], { priority, ignoreEos: true })
+      .events())
       if (event.type === 'delta') {
         latencies[name].push((performance.now() - start) / 1000);
         break;

@@ -310,8 +310,8 @@ export interface GenerateOptions extends SamplingOptions, ToolOptions, PromptOpt
 /**
  * What a row's answer has grown by. All deltas of a row, put together, are its result's text, reasoning and tokens: no
  * text is taken back, and none ends within a character, or where a stop string may begin. A row that needs no
- * computing, for its answer is another row's, has one delta. (An error that leaves a row no text, such as `timeout`, may follow
- * deltas: these count for nothing then.)
+ * computing, for its answer is another row's, has one delta. (An error that leaves a row no text, such as `timeout`,
+ * may follow deltas: these count for nothing then.)
  */
 export interface RowDelta extends Pick<RowResult, 'id' | 'index' | 'sample' | 'text' | 'tokens'> {
   /** Where the options ask for it apart (`reasoning: 'separate'`), and some has come. */

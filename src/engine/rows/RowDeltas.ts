@@ -1,5 +1,4 @@
 import type { RowDelta } from '../../Row.js';
-import type { RowIdentity } from './ActiveRow.js';
 import type { ReasoningStream } from './ReasoningStream.js';
 
 /** Tells what a row's answer has grown by, as it grows: text that nothing can take back, in whole characters. */
@@ -13,7 +12,7 @@ export class RowDeltas {
    * @param split takes the reasoning out of the text; `told`: it is told of, too
    */
   constructor(
-    private readonly identity: Pick<RowIdentity, 'id' | 'index' | 'sample'>,
+    private readonly identity: Pick<RowDelta, 'id' | 'index' | 'sample'>,
     private readonly tell: (delta: RowDelta) => void,
     private readonly split?: { readonly stream: ReasoningStream; readonly told: boolean },
   ) {}
@@ -57,7 +56,7 @@ export class RowDeltas {
 }
 
 export function deltaOf(
-  { id, index, sample }: Pick<RowIdentity, 'id' | 'index'> & { readonly sample?: number | undefined },
+  { id, index, sample }: Pick<RowDelta, 'id' | 'index'> & { readonly sample?: number | undefined },
   text: string,
   tokens: readonly number[],
   reasoning = '',
