@@ -16,6 +16,7 @@ import { createPreTokenizer } from './PreTokenizer.js';
 import { SentencePieceModel } from './SentencePieceModel.js';
 import type { TokenizerParts } from './PartsTokenizer.js';
 import { readMerges } from './vocabulary.js';
+import { WordPieceModel } from './WordPieceModel.js';
 
 /** `tokenizer.ggml.token_type`. Normal tokens are 1. */
 const UNKNOWN = 2;
@@ -66,7 +67,8 @@ export function fromGguf(source: Extract<TokenizerSource, { kind: 'gguf' }>): To
   const model = get('model');
   if (model === 'gpt2') return fromByteLevel(vocabulary);
   if (model === 'llama') return fromSentencePiece(vocabulary);
-  return fields.refuse('tokenizer.ggml.model', foundInFile(model), 'gpt2 or llama');
+  if (model === 'bert') return fromWordPiece(vocabulary);
+  return fields.refuse('tokenizer.ggml.model', foundInFile(model), 'gpt2, llama or bert');
 }
 
 function readTokens(metadata: ReadonlyMap<string, unknown>): Vocabulary {
@@ -126,6 +128,57 @@ function fromByteLevel(vocabulary: Vocabulary): TokenizerParts {
     model: withAlphabet(model, preTokenizer),
     decoder: createDecoder(guard, { type: 'ByteLevel' }),
     ...common(vocabulary, known.addBegin),
+  };
+}
+
+/** Characters of a word from which on it is unknown, as llama.cpp's files do not say. */
+const LONGEST_WORD = 100;
+
+/** BERT's: pieces that begin a word have SentencePiece's blank before them, those that go on have nothing. */
+function fromWordPiece(vocabulary: Vocabulary): TokenizerParts {
+  const { guard, fields, ids, types } = vocabulary;
+  const isSpecial = (token: string, id: number): boolean => isControl(types?.[id]) || /^\[.+\]$/u.test(token);
+  const written = (token: string, id: number): string =>
+    isSpecial(token, id) ? token : token.startsWith('▁') ? token.slice(1) : `##${token}`;
+  const pieces = new Map<string, number>();
+  for (const [token, id] of ids) {
+    const piece = written(token, id);
+    if (piece !== '' && !pieces.has(piece)) pieces.set(piece, id);
+  }
+  const idOf = (key: string, token: string): number =>
+    optionalId(vocabulary, key) ??
+    ids.get(token) ??
+    fields.refuse(`tokenizer.ggml.${key}`, 'nothing', `the id of ${token}`);
+  const [begin, end] = [idOf('cls_token_id', '[CLS]'), idOf('seperator_token_id', '[SEP]')];
+  const model = new WordPieceModel({
+    vocabulary: pieces,
+    unknownToken: optionalId(vocabulary, 'unknown_token_id') ?? ids.get('[UNK]'),
+    continuingPrefix: '##',
+    mostCharacters: LONGEST_WORD,
+    guard,
+  });
+  return {
+    guard,
+    tokens: vocabulary.tokens.map(written),
+    addedTokens: checkAddedTokens(
+      fields,
+      [...ids]
+        .filter(([token, id]) => token !== '' && isSpecial(token, id))
+        .map(([content, id]): AddedToken => {
+          const plain = { normalized: false, singleWord: false, stripLeft: false, stripRight: false };
+          return { id, content, special: true, ...plain };
+        }),
+    ),
+    normalizer: createNormalizer(guard, { type: 'BertNormalizer', lowercase: true }),
+    preTokenizer: createPreTokenizer(guard, { type: 'BertPreTokenizer' }),
+    model: new CachedModel(model),
+    decoder: createDecoder(guard, { type: 'WordPiece' }),
+    prefix: [begin],
+    suffix: [end],
+    pair: { prefix: [begin], middle: [end], suffix: [end], firstOfMiddle: 1 },
+    beginToken: begin,
+    endTokens: [],
+    chatTemplate: undefined,
   };
 }
 
