@@ -58,6 +58,17 @@ void parseFeedForward(const Napi::Object& object, const std::string& path, Decod
   spec.expertsPerToken = count(experts, "perToken", path + "experts.");
 }
 
+void parseRecurrent(const Napi::Object& object, const std::string& path, DecoderSpec& spec) {
+  spec.recurrent.taps = count(object, "taps", path);
+  const Napi::Value delta = object.Get("delta");
+  if (delta.IsUndefined()) return;
+  const Napi::Object sizes = readObject(delta, path + "delta");
+  spec.recurrent.keyHeads = count(sizes, "keyHeads", path + "delta.");
+  spec.recurrent.valueHeads = count(sizes, "valueHeads", path + "delta.");
+  spec.recurrent.keyDim = count(sizes, "keyDim", path + "delta.");
+  spec.recurrent.valueDim = count(sizes, "valueDim", path + "delta.");
+}
+
 }  // namespace
 
 DecoderSpec parseDecoder(const Napi::Value& value) {
@@ -106,6 +117,10 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
   spec.qkNorm = readBoolean(attention.Get("qkNorm"), path + "attention.qkNorm");
   const Napi::Value sinks = attention.Get("sinks");
   spec.attentionSinks = !sinks.IsUndefined() && readBoolean(sinks, path + "attention.sinks");
+  const Napi::Value gate = attention.Get("gate");
+  spec.attentionGate = !gate.IsUndefined() && readBoolean(gate, path + "attention.gate");
+  const Napi::Value recurrent = object.Get("recurrent");
+  if (!recurrent.IsUndefined()) parseRecurrent(readObject(recurrent, path + "recurrent"), path + "recurrent.", spec);
   parsePosition(readObject(object.Get("position"), path + "position"), path + "position.", spec);
   parseFeedForward(readObject(object.Get("feedForward"), path + "feedForward"), path + "feedForward.", spec);
 
@@ -115,7 +130,13 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
   for (uint32_t l = 0, length = layers.Length(); l < length; l++) {
     const std::string name = path + "layerSpecs[" + std::to_string(l) + "]";
     const Napi::Object layer = readObject(layers.Get(l), name);
-    spec.layerSpecs.push_back({count(layer, "window", name + "."), count(layer, "rotaryTable", name + ".")});
+    const Napi::Value mixer = layer.Get("mixer");
+    spec.layerSpecs.push_back({count(layer, "window", name + "."), count(layer, "rotaryTable", name + "."),
+                               mixer.IsUndefined() ? Mixer::Attention
+                                                   : readWord<Mixer>(mixer, name + ".mixer",
+                                                                     {{"attention", Mixer::Attention},
+                                                                      {"delta-rule", Mixer::DeltaRule},
+                                                                      {"short-convolution", Mixer::ShortConvolution}})});
   }
   return spec;
 }

@@ -12,6 +12,7 @@ namespace {
 
 // Far above any model known, far below what overflows: a matrix has at most 2^24 x 2^22 elements.
 constexpr uint32_t kMostLayers = 1u << 12;
+constexpr uint32_t kMostTaps = 64;
 constexpr uint32_t kMostWidth = 1u << 22;
 constexpr uint32_t kMostHeads = 1u << 14;
 constexpr uint32_t kMostVocabulary = 1u << 24;
@@ -74,6 +75,27 @@ void checkPosition(const DecoderSpec& spec) {
 
 }  // namespace
 
+uint32_t DecoderSpec::mixedWidth() const {
+  uint32_t width = attentionGate ? queryWidth() : 0;
+  if (has(Mixer::ShortConvolution)) width = std::max(width, 3 * hiddenSize);
+  if (has(Mixer::DeltaRule))
+    width = std::max(width, convolvedWidth(Mixer::DeltaRule) + deltaValues() + 2 * recurrent.valueHeads);
+  return width;
+}
+
+uint32_t DecoderSpec::outputWidth() const {
+  uint32_t width = queryWidth();
+  if (has(Mixer::ShortConvolution)) width = std::max(width, hiddenSize);
+  if (has(Mixer::DeltaRule)) width = std::max(width, deltaValues());
+  return width;
+}
+
+size_t DecoderSpec::stateFloats(Mixer mixer) const {
+  if (mixer == Mixer::Attention) return 0;
+  const size_t last = size_t(recurrent.taps - 1) * convolvedWidth(mixer);
+  return mixer == Mixer::DeltaRule ? last + size_t(recurrent.valueHeads) * recurrent.keyDim * recurrent.valueDim : last;
+}
+
 void validate(const DecoderSpec& spec) {
   checkCount("layers", spec.layers, kMostLayers);
   if (spec.modelLayers != 0) checkCount("part.modelLayers", spec.modelLayers, kMostLayers);
@@ -121,12 +143,28 @@ void validate(const DecoderSpec& spec) {
     refuse("layerSpecs", std::to_string(spec.layerSpecs.size()) + " entries",
            std::to_string(spec.layers) + ", one a layer");
   }
+  if (spec.remembers() && (spec.shares > 1 || spec.residual != Residual::Pre))
+    refuse("layerSpecs", "layers that remember a state", "none of a share of a layer, and norms before both branches");
+  if (spec.remembers()) checkCount("recurrent.taps", spec.recurrent.taps, kMostTaps);
+  if (spec.has(Mixer::DeltaRule)) {
+    const RecurrentSpec& delta = spec.recurrent;
+    checkCount("recurrent.keyHeads", delta.keyHeads, kMostHeads);
+    checkCount("recurrent.valueHeads", delta.valueHeads, kMostHeads);
+    checkCount("recurrent.keyDim", delta.keyDim, kMaxHeadDim);
+    checkCount("recurrent.valueDim", delta.valueDim, kMaxHeadDim);
+    if (delta.valueHeads % delta.keyHeads != 0)
+      refuse("recurrent.valueHeads", std::to_string(delta.valueHeads),
+             "a multiple of the " + std::to_string(delta.keyHeads) + " key heads");
+    for (const uint64_t width : {uint64_t(delta.keyHeads) * delta.keyDim, uint64_t(delta.valueHeads) * delta.valueDim})
+      if (width > kMostWidth) refuse("recurrent", std::to_string(width) + " elements", "at most " + std::to_string(kMostWidth));
+  }
   const size_t tables = spec.position == PositionKind::Rotary ? spec.rotaryTables.size() : 1;
   for (size_t layer = 0; layer < spec.layerSpecs.size(); layer++) {
     const LayerSpec& layerSpec = spec.layerSpecs[layer];
     const std::string field = "layerSpecs[" + std::to_string(layer) + "]";
     if (layerSpec.window > kMostContext)
       refuse(field + ".window", std::to_string(layerSpec.window), "at most " + std::to_string(kMostContext));
+    if (layerSpec.mixer > Mixer::ShortConvolution) refuse(field + ".mixer", "an unknown one", "one of three");
     if (layerSpec.rotaryTable >= tables)
       refuse(field + ".rotaryTable", std::to_string(layerSpec.rotaryTable), "an index under " + std::to_string(tables));
   }

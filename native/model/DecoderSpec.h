@@ -1,5 +1,6 @@
 // A decoder-only transformer as data: the native twin of src/model/DecoderSpec.ts, where the fields are explained.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -19,9 +20,20 @@ struct RotaryTable {
   float scale = 1;
 };
 
+// What mixes a layer's tokens.
+enum class Mixer : uint8_t { Attention, DeltaRule, ShortConvolution };
+
 struct LayerSpec {
   uint32_t window = 0;
   uint32_t rotaryTable = 0;
+  Mixer mixer = Mixer::Attention;
+};
+
+// Of layers that remember a state of constant size instead of keys and values.
+struct RecurrentSpec {
+  uint32_t taps = 0;  // of the convolution over a channel's last tokens
+  // Of the delta rule.
+  uint32_t keyHeads = 0, valueHeads = 0, keyDim = 0, valueDim = 0;
 };
 
 struct DecoderSpec {
@@ -52,6 +64,7 @@ struct DecoderSpec {
   float attentionScale = 1;
   float attentionSoftCap = 0;  // 0: none; so below
   bool qkNorm = false;
+  bool attentionGate = false;
   bool attentionSinks = false;
 
   PositionKind position = PositionKind::Rotary;
@@ -68,6 +81,8 @@ struct DecoderSpec {
   uint32_t expertsPerToken = 0;
   float logitSoftCap = 0;
 
+  RecurrentSpec recurrent;
+
   std::vector<LayerSpec> layerSpecs;
 
   bool embeds() const { return firstLayer == 0 && share == 0; }
@@ -76,6 +91,23 @@ struct DecoderSpec {
   bool hasPeers() const { return shares > 1 || !embeds() || !samples(); }
   uint32_t queryWidth() const { return heads * headDim; }
   uint32_t keyWidth() const { return kvHeads * headDim; }
+  bool has(Mixer mixer) const {
+    return std::any_of(layerSpecs.begin(), layerSpecs.end(),
+                       [mixer](const LayerSpec& layer) { return layer.mixer == mixer; });
+  }
+  bool remembers() const { return has(Mixer::DeltaRule) || has(Mixer::ShortConvolution); }
+  // Of the delta rule: queries, keys and values, which go through the convolution, and what comes out.
+  uint32_t deltaKeys() const { return recurrent.keyHeads * recurrent.keyDim; }
+  uint32_t deltaValues() const { return recurrent.valueHeads * recurrent.valueDim; }
+  uint32_t convolvedWidth(Mixer mixer) const {
+    return mixer == Mixer::DeltaRule ? 2 * deltaKeys() + deltaValues() : hiddenSize;
+  }
+  // What a layer projects of a token beside queries, keys and values of attention, and what attention or another mixer
+  // makes of it.
+  uint32_t mixedWidth() const;
+  uint32_t outputWidth() const;
+  // Floats that a layer remembers of a sequence.
+  size_t stateFloats(Mixer mixer) const;
 };
 
 // Throws Error(InvalidArgument) naming the field, unless every count is within bounds under which no size computed from

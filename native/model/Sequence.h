@@ -28,6 +28,7 @@ struct SequenceOptions {
   std::vector<int32_t>
       candidates;  // instead of the most likely alternatives these are reported, in this order; none: those
   Pooling pooling = Pooling::None;
+  int32_t state = -1;  // where layers remember one: its number, that no other sequence has; else -1
 };
 
 struct Sequence {
@@ -40,6 +41,7 @@ struct Sequence {
         logprobs(options.candidates.empty() ? options.logprobs : static_cast<int32_t>(options.candidates.size())),
         candidates(std::move(options.candidates)),
         pooling(options.pooling),
+        state(options.state),
         grammar(options.grammar == nullptr ? nullptr : std::make_unique<GrammarMatcher>(std::move(options.grammar))) {
     tokens.reserve(capacityTokens);
   }
@@ -61,6 +63,7 @@ struct Sequence {
   const int32_t logprobs;
   const std::vector<int32_t> candidates;
   const Pooling pooling;
+  const int32_t state;
   const std::unique_ptr<GrammarMatcher> grammar;  // touched by the compute queue alone once the sequence exists
   std::vector<double> pooled;  // of an embedding, what there is so far; touched by the compute queue alone
   int32_t oddLayer = -1;  // the first layer behind which a token that is sampled from had hidden states that are not

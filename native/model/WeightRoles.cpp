@@ -27,6 +27,7 @@ Presence ifFinalNormBias(const Spec& spec) {
 Presence ifNormBias(const Spec& spec) { return optionalIf(spec.norm == NormKind::Layer); }
 Presence ifSandwich(const Spec& spec) { return requiredIf(spec.residual == Residual::Sandwich); }
 Presence ifQkNorm(const Spec& spec) { return requiredIf(spec.qkNorm); }
+Presence ifAttentionGate(const Spec& spec) { return requiredIf(spec.attentionGate); }
 Presence ifSinks(const Spec& spec) { return requiredIf(spec.attentionSinks); }
 Presence ifGated(const Spec& spec) { return requiredIf(spec.feedForward == FeedForwardKind::Gated); }
 Presence ifGatedBias(const Spec& spec) { return optionalIf(spec.feedForward == FeedForwardKind::Gated); }
@@ -57,6 +58,21 @@ WeightShape queriesToHidden(const Spec& spec) { return {spec.hiddenSize, spec.qu
 WeightShape hiddenToInner(const Spec& spec) { return {spec.feedForwardSize, spec.hiddenSize}; }
 WeightShape innerToHidden(const Spec& spec) { return {spec.hiddenSize, spec.feedForwardSize}; }
 WeightShape hiddenToExperts(const Spec& spec) { return {spec.experts, spec.hiddenSize}; }
+WeightShape hiddenToHidden(const Spec& spec) { return {spec.hiddenSize, spec.hiddenSize}; }
+WeightShape hiddenToConvolution(const Spec& spec) { return {3 * spec.hiddenSize, spec.hiddenSize}; }
+WeightShape convolution(const Spec& spec) { return {spec.recurrent.taps * spec.hiddenSize, 1}; }
+WeightShape deltaConvolution(const Spec& spec) {
+  return {spec.recurrent.taps * spec.convolvedWidth(Mixer::DeltaRule), 1};
+}
+WeightShape valueHeads(const Spec& spec) { return {spec.recurrent.valueHeads, 1}; }
+WeightShape valueElements(const Spec& spec) { return {spec.recurrent.valueDim, 1}; }
+WeightShape hiddenToDelta(const Spec& spec) { return {spec.convolvedWidth(Mixer::DeltaRule), spec.hiddenSize}; }
+WeightShape hiddenToValues(const Spec& spec) { return {spec.deltaValues(), spec.hiddenSize}; }
+WeightShape hiddenToValueHeads(const Spec& spec) { return {spec.recurrent.valueHeads, spec.hiddenSize}; }
+WeightShape valuesToHidden(const Spec& spec) { return {spec.hiddenSize, spec.deltaValues()}; }
+
+constexpr uint8_t kAttention = onlyOf(Mixer::Attention), kDelta = onlyOf(Mixer::DeltaRule),
+                  kConvolution = onlyOf(Mixer::ShortConvolution);
 
 }  // namespace
 
@@ -84,17 +100,31 @@ const std::vector<WeightRole<LayerWeights>>& layerRoles() {
       {"norm2.bias", nullptr, &L::norm2Bias, ifNormBias, hidden},
       {"post_norm1.weight", nullptr, &L::postNorm1, ifSandwich, hidden},
       {"post_norm2.weight", nullptr, &L::postNorm2, ifSandwich, hidden},
-      {"q.weight", &L::q, nullptr, required, hiddenToQueries},
-      {"q.bias", nullptr, &L::qBias, optional, queries},
-      {"k.weight", &L::k, nullptr, required, hiddenToKeys},
-      {"k.bias", nullptr, &L::kBias, optional, keys},
-      {"v.weight", &L::v, nullptr, required, hiddenToKeys},
-      {"v.bias", nullptr, &L::vBias, optional, keys},
-      {"o.weight", &L::o, nullptr, required, queriesToHidden},
-      {"o.bias", nullptr, &L::oBias, optional, hidden},
-      {"q_norm.weight", nullptr, &L::qNorm, ifQkNorm, headElements},
-      {"k_norm.weight", nullptr, &L::kNorm, ifQkNorm, headElements},
-      {"sinks", nullptr, &L::sinks, ifSinks, heads},
+      {"q.weight", &L::q, nullptr, required, hiddenToQueries, false, kAttention},
+      {"q.bias", nullptr, &L::qBias, optional, queries, false, kAttention},
+      {"k.weight", &L::k, nullptr, required, hiddenToKeys, false, kAttention},
+      {"k.bias", nullptr, &L::kBias, optional, keys, false, kAttention},
+      {"v.weight", &L::v, nullptr, required, hiddenToKeys, false, kAttention},
+      {"v.bias", nullptr, &L::vBias, optional, keys, false, kAttention},
+      {"o.weight", &L::o, nullptr, required, queriesToHidden, false, kAttention},
+      {"o.bias", nullptr, &L::oBias, optional, hidden, false, kAttention},
+      {"q_norm.weight", nullptr, &L::qNorm, ifQkNorm, headElements, false, kAttention},
+      {"k_norm.weight", nullptr, &L::kNorm, ifQkNorm, headElements, false, kAttention},
+      {"q_gate.weight", &L::qGate, nullptr, ifAttentionGate, hiddenToQueries, false, kAttention},
+      {"sinks", nullptr, &L::sinks, ifSinks, heads, false, kAttention},
+      {"conv.weight", nullptr, &L::conv, required, convolution, false, kConvolution},
+      {"conv.bias", nullptr, &L::convBias, optional, hidden, false, kConvolution},
+      {"conv_in.weight", &L::mix, nullptr, required, hiddenToConvolution, false, kConvolution},
+      {"conv_out.weight", &L::o, nullptr, required, hiddenToHidden, false, kConvolution},
+      {"delta_conv.weight", nullptr, &L::conv, required, deltaConvolution, false, kDelta},
+      {"decay.log", nullptr, &L::decay, required, valueHeads, false, kDelta},
+      {"decay.bias", nullptr, &L::decayBias, required, valueHeads, false, kDelta},
+      {"delta_norm.weight", nullptr, &L::mixNorm, required, valueElements, false, kDelta},
+      {"delta_in.weight", &L::mix, nullptr, required, hiddenToDelta, false, kDelta},
+      {"delta_gate.weight", &L::mixGate, nullptr, required, hiddenToValues, false, kDelta},
+      {"delta_beta.weight", &L::beta, nullptr, required, hiddenToValueHeads, false, kDelta},
+      {"delta_decay.weight", &L::alpha, nullptr, required, hiddenToValueHeads, false, kDelta},
+      {"delta_out.weight", &L::o, nullptr, required, valuesToHidden, false, kDelta},
       {"gate.weight", &L::gate, nullptr, ifGated, hiddenToInner},
       {"gate.bias", nullptr, &L::gateBias, ifGatedBias, inner},
       {"up.weight", &L::up, nullptr, ifOneBlock, hiddenToInner},

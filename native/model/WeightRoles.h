@@ -11,6 +11,9 @@ struct WeightShape {
   uint32_t columns;  // 1 for vectors
 };
 
+constexpr uint8_t kAnyMixer = 0xFF;
+constexpr uint8_t onlyOf(Mixer mixer) { return static_cast<uint8_t>(1u << static_cast<uint8_t>(mixer)); }
+
 template <typename Owner>
 struct WeightRole {
   const char* name;
@@ -19,6 +22,7 @@ struct WeightRole {
   Presence (*presence)(const DecoderSpec&);
   WeightShape (*shape)(const DecoderSpec&);
   bool moreRows = false;  // `rows` is a least number
+  uint8_t mixers = kAnyMixer;  // of layers with one of these alone: a bit each
 };
 
 // In the order of their use.

@@ -69,10 +69,12 @@ struct Matcher {
   // The result's order of use counts from `firstOrder`.
   template <typename Owner>
   bool find(const std::vector<WeightRole<Owner>>& roles, const std::string& name, Owner& owner, size_t firstOrder,
-            Weights::Match& match) {
+            Weights::Match& match, Mixer mixer = Mixer::Attention) {
     const WeightBinding& binding = *match.binding;
     for (const WeightRole<Owner>& role : roles) {
       if (name != role.name) continue;
+      if ((role.mixers & onlyOf(mixer)) == 0)
+        refuse(binding, "a binding", "none: this layer has no use for it");
       match.matrix = role.matrix == nullptr ? nullptr : &(owner.*role.matrix);
       match.vector = role.vector == nullptr ? nullptr : &(owner.*role.vector);
       match.order = firstOrder + static_cast<size_t>(&role - roles.data());
@@ -183,8 +185,9 @@ struct Matcher {
 
   template <typename Owner>
   void checkComplete(const std::vector<WeightRole<Owner>>& roles, Owner& owner, int32_t layer,
-                     const std::string& prefix) const {
+                     const std::string& prefix, Mixer mixer = Mixer::Attention) const {
     for (const WeightRole<Owner>& role : roles) {
+      if ((role.mixers & onlyOf(mixer)) == 0) continue;
       const void* place = role.matrix != nullptr ? static_cast<const void*>(&(owner.*role.matrix))
                                                  : static_cast<const void*>(&(owner.*role.vector));
       if (role.presence(spec) != Presence::Required || taken.count(place) != 0) continue;
@@ -248,7 +251,8 @@ Weights::Weights(const DecoderSpec& spec, std::vector<WeightBinding> bindings, c
       known = parseExpert(binding.role, static_cast<uint32_t>(layer.experts.size()), &expert, &rest)
                   ? matcher.find(expertRoles(), rest, layer.experts[expert],
                                  layerRoles().size() + expert * expertRoles().size(), match)
-                  : matcher.find(layerRoles(), binding.role, layer, 0, match);
+                  : matcher.find(layerRoles(), binding.role, layer, 0, match,
+                                 spec.layerSpecs[static_cast<size_t>(binding.layer) - firstLayer_].mixer);
     }
     if (!known)
       matcher.refuse(binding, "an unknown role",
@@ -263,7 +267,7 @@ Weights::Weights(const DecoderSpec& spec, std::vector<WeightBinding> bindings, c
   }
   for (size_t l = 0; l < layers_.size(); l++) {
     const auto number = static_cast<int32_t>(firstLayer_ + l);
-    matcher.checkComplete(layerRoles(), layers_[l], number, "");
+    matcher.checkComplete(layerRoles(), layers_[l], number, "", spec.layerSpecs[l].mixer);
     for (size_t e = 0; e < layers_[l].experts.size(); e++) {
       matcher.checkComplete(expertRoles(), layers_[l].experts[e], number, "expert." + std::to_string(e) + ".");
     }

@@ -121,6 +121,7 @@ class Runtime {
   std::unique_ptr<Model> model_;  // freed by the queue's thread
   DecoderSpec spec_;
   BatchBounds bounds_;
+  std::vector<bool> statesTaken_;  // by rows
   uint32_t buffers_ = 0;       // 0 where nothing streams
   uint32_t cacheBuffers_ = 0;  // 0 where no pages move
   HandleTable<Sequence> sequences_;

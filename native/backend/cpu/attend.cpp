@@ -1,9 +1,16 @@
+#include <cmath>
+
 #include "../../model/attentionShape.h"
 #include "CpuPass.h"
 
 namespace spillway {
 
 void CpuPass::attend(size_t layer) const {
+  switch (spec.layerSpecs[layer].mixer) {
+    case Mixer::Attention: break;
+    case Mixer::DeltaRule: return applyDeltaRule(layer);
+    case Mixer::ShortConvolution: return applyShortConvolution(layer);
+  }
   if (measuring) {
     const size_t mark = scratch.used();
     scratch.take<uint8_t>(attentionScratchBytes(cache.layout(), spec.heads, batch.ranges.size(), compute.pool.threads(),
@@ -30,6 +37,13 @@ void CpuPass::attend(size_t layer) const {
   const AttentionShape shape = attentionShape(spec, layer, weights.layer(layer).sinks, keepKeys);
   spillway::attend(compute, cache.layout(), shape, batch.attentionRows.data(), batch.attentionRows.size(),
                    spec.queryWidth(), spec.queryWidth(), scratch);
+  if (!spec.attentionGate) return;
+  const size_t width = spec.queryWidth(), stride = spec.mixedWidth();
+  forRows(tokens(), width, [&](size_t t, unsigned) {
+    float* output = activations.queries + t * width;
+    const float* gate = activations.mixed + t * stride;
+    for (size_t i = 0; i < width; i++) output[i] *= 1.0f / (1.0f + std::exp(-gate[i]));
+  });
 }
 
 }  // namespace spillway

@@ -174,6 +174,7 @@ export class Admission {
     // lives.
     const paced = sweeps?.staggered === true && rows.size > 0 && !this.fitsInFull(own.placement.pages, this.places);
     if ((paced && !pace.open) || !this.fits(own, beside)) return undefined;
+    if (lists.states && lists.states.used >= lists.states.capacity) return undefined;
     const prefix = taken && {
       tree: taken.tree,
       nodes: taken.tree.pagesOf(taken.path, Math.min(lengths.promptTokens, placement.wholePages * this.pageTokens)),

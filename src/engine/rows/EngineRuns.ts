@@ -282,7 +282,7 @@ export class EngineRuns {
     options: StartOptions,
     recorder: RunRecorder,
   ): Run<Result> {
-    const { grid, gpu } = this.opened;
+    const { grid, gpu, cache } = this.opened;
     const { schedule, mostRows, peers, microBatches, joined, sharePrefixes = true } = options;
     const ahead = settledLookAhead(options.lookAhead);
     if (peers) this.checkAlone(peers);
@@ -290,7 +290,9 @@ export class EngineRuns {
       ...this.setup(options, recorder),
       schedule,
       // Not beside a GPU with pages on disk, which attends to those in memory alone: shared ones are there.
-      sharePrefixes: sharePrefixes && !(gpu && hostAttends(gpu) && this.pool.disk.share > 0),
+      // Nor where layers remember a state, which is each row's own.
+      sharePrefixes:
+        sharePrefixes && cache.states === undefined && !(gpu && hostAttends(gpu) && this.pool.disk.share > 0),
       feed: new RowFeed(rows, grid.slots * grid.rowsPerSlot + ahead.rows, ahead.bytes),
       mostRows,
       ...(peers && { peers, begin: beginOf(this.peerFacts), microBatches, joined }),

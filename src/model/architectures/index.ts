@@ -9,6 +9,7 @@ import { gemma2 } from './families/gemma2.js';
 import { gemma3 } from './families/gemma3.js';
 import { gptNeox } from './families/gptNeox.js';
 import { gptOss } from './families/gptOss.js';
+import { lfm2 } from './families/lfm2.js';
 import { llama } from './families/llama.js';
 import { mistral } from './families/mistral.js';
 import { mixtral } from './families/mixtral.js';
@@ -17,6 +18,7 @@ import { phi3 } from './families/phi3.js';
 import { qwen2 } from './families/qwen2.js';
 import { qwen3 } from './families/qwen3.js';
 import { qwen3Moe } from './families/qwen3Moe.js';
+import { qwen35 } from './families/qwen35.js';
 import type { Description, Family } from './Family.js';
 import { foundInFile } from '../../arguments/found.js';
 import { Fields } from './Fields.js';
@@ -38,6 +40,8 @@ const FAMILIES: readonly Family[] = [
   phi3,
   mixtral,
   gptOss,
+  qwen35,
+  lfm2,
 ];
 
 /** `model_type` values of config.json that are known. */

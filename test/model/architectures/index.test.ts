@@ -24,6 +24,7 @@ describe('families', () => {
       'gemma3_text',
       'gpt_neox',
       'gpt_oss',
+      'lfm2',
       'llama',
       'mistral',
       'mixtral',
@@ -31,6 +32,8 @@ describe('families', () => {
       'phi3',
       'qwen2',
       'qwen3',
+      'qwen3_5',
+      'qwen3_5_text',
       'qwen3_moe',
     ]);
     expect([...knownGgufArchitectures].sort()).toEqual([
