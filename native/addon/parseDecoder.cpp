@@ -132,11 +132,12 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
     const Napi::Object layer = readObject(layers.Get(l), name);
     const Napi::Value mixer = layer.Get("mixer");
     spec.layerSpecs.push_back({count(layer, "window", name + "."), count(layer, "rotaryTable", name + "."),
-                               mixer.IsUndefined() ? Mixer::Attention
-                                                   : readWord<Mixer>(mixer, name + ".mixer",
-                                                                     {{"attention", Mixer::Attention},
-                                                                      {"delta-rule", Mixer::DeltaRule},
-                                                                      {"short-convolution", Mixer::ShortConvolution}})});
+                               mixer.IsUndefined()
+                                   ? Mixer::Attention
+                                   : readWord<Mixer>(mixer, name + ".mixer",
+                                                     {{"attention", Mixer::Attention},
+                                                      {"delta-rule", Mixer::DeltaRule},
+                                                      {"short-convolution", Mixer::ShortConvolution}})});
   }
   return spec;
 }

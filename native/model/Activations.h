@@ -47,8 +47,9 @@ struct Activations {
   bool keepsKeys;
   Arena memory;
   std::shared_ptr<void> owner;  // of memory that is elsewhere
-  float* hidden;   // [tokens, hiddenSize]; whole blocks of 4096 bytes, so that disks can read into them directly
-  float* queries;  // [tokens, heads * headDim]; attention overwrites them with its outputs, and other mixers begin there
+  float* hidden;  // [tokens, hiddenSize]; whole blocks of 4096 bytes, so that disks can read into them directly
+  float*
+      queries;  // [tokens, heads * headDim]; attention overwrites them with its outputs, and other mixers begin there
   // [tables, tokens, dims]: cosines, then sines, of a token's position; on a device [tables, 2, tokens, dims / 2].
   // Computed once a pass.
   float* rotary;

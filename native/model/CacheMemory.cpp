@@ -9,8 +9,8 @@
 
 namespace spillway {
 
-CacheMemory::CacheMemory(const CacheLayout& layout, CacheGroups groups, uint32_t pages,
-                         const DecoderSpec* spec, uint32_t states)
+CacheMemory::CacheMemory(const CacheLayout& layout, CacheGroups groups, uint32_t pages, const DecoderSpec* spec,
+                         uint32_t states)
     : layout_(layout), groups_(std::move(groups)), pages_(pages), pageBytes_(cachePageBytes(layout)) {
   const size_t count = size_t(groups_.width()) * pages;  // at most 2^12 x 2^32
   if (count > std::numeric_limits<size_t>::max() / 2 / pageBytes_) {

@@ -1,5 +1,5 @@
-// Memory of the KV cache: fixed-size pages, the same number for every layer of a group. Page i of every layer of a group
-// belongs to the same sequence.
+// Memory of the KV cache: fixed-size pages, the same number for every layer of a group. Page i of every layer of a
+// group belongs to the same sequence.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -38,7 +38,9 @@ class CacheMemory {
   uint32_t pages() const { return pages_; }
   size_t pageBytes() const { return pageBytes_; }
   // Pages are touched by tasks alone, which see to it that none is written and read at once.
-  uint8_t* page(size_t layer, size_t page) const { return block_.data() + (size_t(groups_.placeOf(layer)) * pages_ + page) * pageBytes_; }
+  uint8_t* page(size_t layer, size_t page) const {
+    return block_.data() + (size_t(groups_.placeOf(layer)) * pages_ + page) * pageBytes_;
+  }
 
  private:
   CacheLayout layout_;

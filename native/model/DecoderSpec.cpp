@@ -156,7 +156,8 @@ void validate(const DecoderSpec& spec) {
       refuse("recurrent.valueHeads", std::to_string(delta.valueHeads),
              "a multiple of the " + std::to_string(delta.keyHeads) + " key heads");
     for (const uint64_t width : {uint64_t(delta.keyHeads) * delta.keyDim, uint64_t(delta.valueHeads) * delta.valueDim})
-      if (width > kMostWidth) refuse("recurrent", std::to_string(width) + " elements", "at most " + std::to_string(kMostWidth));
+      if (width > kMostWidth)
+        refuse("recurrent", std::to_string(width) + " elements", "at most " + std::to_string(kMostWidth));
   }
   const size_t tables = spec.position == PositionKind::Rotary ? spec.rotaryTables.size() : 1;
   for (size_t layer = 0; layer < spec.layerSpecs.size(); layer++) {

@@ -112,7 +112,7 @@ struct RuntimeBytes {
   size_t weights = 0;        // resident ones
   size_t weightBuffers = 0;  // all of them
   size_t cache = 0;
-  size_t state = 0;          // of one sequence, of all layers that remember one
+  size_t state = 0;  // of one sequence, of all layers that remember one
   size_t scratch = 0;
   size_t activations = 0;  // of one buffer of limits.tokensPerSquare tokens
   size_t staging = 0;      // buffers for pages on disk, all of them

@@ -21,7 +21,7 @@ struct WeightRole {
   const float* Owner::* vector;
   Presence (*presence)(const DecoderSpec&);
   WeightShape (*shape)(const DecoderSpec&);
-  bool moreRows = false;  // `rows` is a least number
+  bool moreRows = false;       // `rows` is a least number
   uint8_t mixers = kAnyMixer;  // of layers with one of these alone: a bit each
 };
 

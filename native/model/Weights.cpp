@@ -73,8 +73,7 @@ struct Matcher {
     const WeightBinding& binding = *match.binding;
     for (const WeightRole<Owner>& role : roles) {
       if (name != role.name) continue;
-      if ((role.mixers & onlyOf(mixer)) == 0)
-        refuse(binding, "a binding", "none: this layer has no use for it");
+      if ((role.mixers & onlyOf(mixer)) == 0) refuse(binding, "a binding", "none: this layer has no use for it");
       match.matrix = role.matrix == nullptr ? nullptr : &(owner.*role.matrix);
       match.vector = role.vector == nullptr ? nullptr : &(owner.*role.vector);
       match.order = firstOrder + static_cast<size_t>(&role - roles.data());

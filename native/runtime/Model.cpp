@@ -93,9 +93,10 @@ RuntimeOptions checked(RuntimeOptions&& options) {
   if (options.spill) check(*options.spill);
   checkGroups(options);
   if (options.gpu && (options.decoder.remembers() || options.decoder.attentionGate))
-    throw Error(ErrorCode::InvalidArgument,
-                "gpu: found one for a model whose layers remember a state, or gate attention, expected the processor to "
-                "compute");
+    throw Error(
+        ErrorCode::InvalidArgument,
+        "gpu: found one for a model whose layers remember a state, or gate attention, expected the processor to "
+        "compute");
   if (options.decoder.remembers()) checkRange("states", options.states, kMostStates);
   return std::move(options);
 }
@@ -173,8 +174,8 @@ void Model::reserve(DiskTraffic* traffic) {
   if (cacheBytes != 0) {
     const SpillOptions& spill = *options_.spill;
     const size_t slotBytes = DirectFile::aligned(cache_.pageBytes());
-    cacheSpill_ = std::make_unique<CacheSpill>(*spillFile(), options_.decoder.firstLayer, cache_.groups(),
-                                               spill.pages, slotBytes, options_.pageTokens);
+    cacheSpill_ = std::make_unique<CacheSpill>(*spillFile(), options_.decoder.firstLayer, cache_.groups(), spill.pages,
+                                               slotBytes, options_.pageTokens);
     staging_.reserve(spill.buffers, spill.bufferPages * slotBytes);
   } else if (options_.gpu) {
     staging_.reserve(options_.gpu->cacheBuffers, 0);

@@ -122,8 +122,8 @@ class Runtime {
   DecoderSpec spec_;
   BatchBounds bounds_;
   std::vector<bool> statesTaken_;  // by rows
-  uint32_t buffers_ = 0;       // 0 where nothing streams
-  uint32_t cacheBuffers_ = 0;  // 0 where no pages move
+  uint32_t buffers_ = 0;           // 0 where nothing streams
+  uint32_t cacheBuffers_ = 0;      // 0 where no pages move
   HandleTable<Sequence> sequences_;
   HandleTable<Batch> batches_;
   HandleTable<Activations> activations_;

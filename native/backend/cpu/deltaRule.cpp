@@ -62,8 +62,8 @@ void CpuPass::applyDeltaRule(size_t layer) const {
       const float written = 1.0f / (1.0f + std::exp(-beta[head]));
       const float decay = std::exp(-forgets * softplus(beta[heads + head] + layerWeights.decayBias[head]));
       float* output = activations.queries + t * values + head * delta.valueDim;
-      deltaStep(state, query, key, row + 2 * keys + head * delta.valueDim, decay, written, delta.keyDim,
-                delta.valueDim, key + delta.keyDim, output);
+      deltaStep(state, query, key, row + 2 * keys + head * delta.valueDim, decay, written, delta.keyDim, delta.valueDim,
+                key + delta.keyDim, output);
       rows.rmsNorm(output, layerWeights.mixNorm, spec.normEpsilon, delta.valueDim, output);
       rows.activate(Activation::Silu, gate, output, delta.valueDim);
       std::copy_n(gate, delta.valueDim, output);
