@@ -14,6 +14,7 @@ inline Napi::Object bytesToJavaScript(Napi::Env env, const RuntimeBytes& bytes) 
   object.Set("activations", static_cast<double>(bytes.activations));
   object.Set("staging", static_cast<double>(bytes.staging));
   object.Set("spill", static_cast<double>(bytes.spill));
+  object.Set("state", static_cast<double>(bytes.state));
   object.Set("pageSlot", static_cast<double>(bytes.pageSlot));
   const auto layers = [env](const std::vector<uint64_t>& values) {
     Napi::Array array = Napi::Array::New(env, values.size());

@@ -121,6 +121,17 @@ void parseFeedForward(const Napi::Object& object, const std::string& path, Decod
   if (!experts.Get("denseSize").IsUndefined()) spec.denseSize = count(experts, "denseSize", path + "experts.");
 }
 
+void parseRecurrent(const Napi::Object& object, const std::string& path, DecoderSpec& spec) {
+  spec.recurrent.taps = count(object, "taps", path);
+  const Napi::Value delta = object.Get("delta");
+  if (delta.IsUndefined()) return;
+  const Napi::Object sizes = readObject(delta, path + "delta");
+  spec.recurrent.keyHeads = count(sizes, "keyHeads", path + "delta.");
+  spec.recurrent.valueHeads = count(sizes, "valueHeads", path + "delta.");
+  spec.recurrent.keyDim = count(sizes, "keyDim", path + "delta.");
+  spec.recurrent.valueDim = count(sizes, "valueDim", path + "delta.");
+}
+
 }  // namespace
 
 DecoderSpec parseDecoder(const Napi::Value& value) {
@@ -184,6 +195,10 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
     spec.relativeBuckets = count(bias, "buckets", path + "attention.relativeBias.");
     spec.relativeDistance = count(bias, "distance", path + "attention.relativeBias.");
   }
+  const Napi::Value gate = attention.Get("gate");
+  spec.attentionGate = !gate.IsUndefined() && readBoolean(gate, path + "attention.gate");
+  const Napi::Value recurrent = object.Get("recurrent");
+  if (!recurrent.IsUndefined()) parseRecurrent(readObject(recurrent, path + "recurrent"), path + "recurrent.", spec);
   parsePosition(readObject(object.Get("position"), path + "position"), path + "position.", spec);
   parseFeedForward(readObject(object.Get("feedForward"), path + "feedForward"), path + "feedForward.", spec);
 
@@ -196,9 +211,17 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
   for (uint32_t l = 0, length = layers.Length(); l < length; l++) {
     const std::string name = path + "layerSpecs[" + std::to_string(l) + "]";
     const Napi::Object layer = readObject(layers.Get(l), name);
-    const Napi::Value dense = layer.Get("dense");
-    spec.layerSpecs.push_back({count(layer, "window", name + "."), parseRotaryTable(layer, name + "."),
-                               !dense.IsUndefined() && readBoolean(dense, name + ".dense")});
+    const Napi::Value dense = layer.Get("dense"), mixer = layer.Get("mixer");
+    LayerSpec one;
+    one.window = count(layer, "window", name + ".");
+    one.rotaryTable = parseRotaryTable(layer, name + ".");
+    one.dense = !dense.IsUndefined() && readBoolean(dense, name + ".dense");
+    if (!mixer.IsUndefined())
+      one.mixer = readWord<Mixer>(mixer, name + ".mixer",
+                                  {{"attention", Mixer::Attention},
+                                   {"delta-rule", Mixer::DeltaRule},
+                                   {"short-convolution", Mixer::ShortConvolution}});
+    spec.layerSpecs.push_back(one);
   }
   return spec;
 }

@@ -228,6 +228,8 @@ RuntimeOptions parseRuntimeOptions(const Napi::Value& value) {
       {{"f32", CacheType::F32}, {"f16", CacheType::F16}, {"q8", CacheType::Q8}, {"q4", CacheType::Q4}});
   options.pageTokens = count(cache, "pageTokens", "cache.");
   options.pages = count(cache, "pages", "cache.");
+  const Napi::Value states = cache.Get("states");
+  if (!states.IsUndefined()) options.states = count(cache, "states", "cache.");
   options.cacheGroups = parseGroups(cache.Get("groups"));
   const Napi::Value sparse = object.Get("sparseAttention");
   if (!sparse.IsUndefined()) options.keepKeys = readFloat(sparse, "sparseAttention");
@@ -288,6 +290,8 @@ SequenceOptions parseSequenceOptions(const Napi::Value& value) {
   options.sampling.seed = count(object, "seed", "");
   if (object.Has("adjustments")) options.adjustments = parseAdjustments(object.Get("adjustments"));
   if (object.Has("candidates")) options.candidates = readInt32Array(object.Get("candidates"), "candidates");
+  if (object.Has("state"))
+    options.state = static_cast<int32_t>(readInteger(object.Get("state"), "state", 0, INT32_MAX));
   if (object.Has("pooling"))
     options.pooling = readWord<Pooling>(object.Get("pooling"), "pooling",
                                         {{"last", Pooling::Last},

@@ -30,15 +30,16 @@ struct Activations {
     const uint32_t tokens = capacityTokens;
     hidden = reinterpret_cast<float*>(data);
     queries = hidden + hiddenBytes(spec, tokens) / sizeof(float);
-    rotary = queries + bytes(tokens, spec.queryWidth()) / sizeof(float);
+    rotary = queries + bytes(tokens, spec.outputWidth()) / sizeof(float);
     keys = rotary + bytes(tokens, rotaryWidth(spec)) / sizeof(float);
     values = keys + bytes(tokens, spec.keyWidth()) / sizeof(float);
-    branch = keys + (keepsKeys ? 2 * bytes(tokens, spec.keyWidth()) / sizeof(float) : 0);
+    mixed = keys + (keepsKeys ? 2 * bytes(tokens, spec.keyWidth()) / sizeof(float) : 0);
+    branch = mixed + bytes(tokens, spec.mixedWidth()) / sizeof(float);
   }
 
   static size_t bytesFor(const DecoderSpec& spec, uint32_t tokens, bool keepsKeys) {
-    return hiddenBytes(spec, tokens) + bytes(tokens, spec.queryWidth()) + bytes(tokens, rotaryWidth(spec)) +
-           (keepsKeys ? 2 * bytes(tokens, spec.keyWidth()) : 0) +
+    return hiddenBytes(spec, tokens) + bytes(tokens, spec.outputWidth()) + bytes(tokens, rotaryWidth(spec)) +
+           (keepsKeys ? 2 * bytes(tokens, spec.keyWidth()) : 0) + bytes(tokens, spec.mixedWidth()) +
            (spec.shares > 1 ? bytes(tokens, spec.hiddenSize) : 0);
   }
 
@@ -46,13 +47,15 @@ struct Activations {
   bool keepsKeys;
   Arena memory;
   std::shared_ptr<void> owner;  // of memory that is elsewhere
-  float* hidden;   // [tokens, hiddenSize]; whole blocks of 4096 bytes, so that disks can read into them directly
-  float* queries;  // [tokens, heads * headDim]; attention overwrites them with its outputs
+  float* hidden;  // [tokens, hiddenSize]; whole blocks of 4096 bytes, so that disks can read into them directly
+  float*
+      queries;  // [tokens, heads * headDim]; attention overwrites them with its outputs, and other mixers begin there
   // [tables, tokens, dims]: cosines, then sines, of a token's position; on a device [tables, 2, tokens, dims / 2].
   // Computed once a pass.
   float* rotary;
   float *keys, *values;  // [tokens, kvHeads * headDim] each, of the layer that was projected last; only where keepsKeys
   float* branch;  // [tokens, hiddenSize]: what a branch adds, of this share, then of all; only of a share of the layers
+  float* mixed;   // [tokens, mixedWidth]: what a layer has projected of each token beside queries, keys and values
   uint64_t rotarySerial = 0;  // the batch that `rotary` belongs to
   // The square that `keys` and `values` belong to: a batch's serial (0: none) and a layer.
   uint64_t keysSerial = 0;

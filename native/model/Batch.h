@@ -31,10 +31,10 @@ struct BatchRange : GroupPages {
   uint32_t firstPosition;
   uint32_t tokens;
   HeadMode mode;
-  uint32_t firstToken;  // of the range within the batch's activations
-  uint32_t firstPage;   // index into `pages`: of the first group's table
-  uint32_t pageCount;   // of each group's table; one stands after the other
-  bool spilled;         // some of the sequence's pages are on disk
+  uint32_t firstToken;   // of the range within the batch's activations
+  uint32_t firstPage;    // index into `pages`: of the first group's table
+  uint32_t pageCount;    // of each group's table; one stands after the other
+  bool spilled;          // some of the sequence's pages are on disk
   uint32_t devicePages;  // that a device attends to, the first ones of the sequence's table: those that are there for
                          // good, and those that come to it
 

@@ -10,14 +10,18 @@ namespace spillway {
 // come from one pool, whose pages are as wide as the widest group has layers.
 class CacheGroups {
  public:
+  static constexpr uint32_t kNone = UINT32_MAX;
+
   // One group of all layers.
   explicit CacheGroups(uint32_t layers) : CacheGroups(std::vector<uint32_t>(layers, 0)) {}
-  // groupOf: of each layer, groups counted from 0 without a gap.
+  // groupOf: of each layer, groups counted from 0 without a gap; kNone of layers that keep no pages.
   explicit CacheGroups(std::vector<uint32_t> groupOf) : groupOf_(std::move(groupOf)), placeOf_(groupOf_.size()) {
-    for (const uint32_t group : groupOf_) count_ = std::max(count_, group + 1);
+    for (const uint32_t group : groupOf_)
+      if (group != kNone) count_ = std::max(count_, group + 1);
     std::vector<uint32_t> taken(count_, 0);
-    for (size_t layer = 0; layer < groupOf_.size(); layer++) placeOf_[layer] = taken[groupOf_[layer]]++;
-    width_ = *std::max_element(taken.begin(), taken.end());
+    for (size_t layer = 0; layer < groupOf_.size(); layer++)
+      if (groupOf_[layer] != kNone) placeOf_[layer] = taken[groupOf_[layer]]++;
+    width_ = std::max(1u, *std::max_element(taken.begin(), taken.end()));
   }
 
   // One layer's pages for all layers: a sequence's keys and values are used up before its next layer makes new ones.

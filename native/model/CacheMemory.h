@@ -1,5 +1,5 @@
-// Memory of the KV cache: fixed-size pages, the same number for every layer of a group. Page i of every layer of a group
-// belongs to the same sequence.
+// Memory of the KV cache: fixed-size pages, the same number for every layer of a group. Page i of every layer of a
+// group belongs to the same sequence.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -7,15 +7,30 @@
 #include "../kernels/cpu/Attention.h"
 #include "../system/Arena.h"
 #include "CacheGroups.h"
+#include "DecoderSpec.h"
 
 namespace spillway {
 
 class CacheMemory {
  public:
+  // states: of layers that remember one instead of keys and values, so many sequences' (stateFloats of each layer).
   // Throws Error(Memory) where pages x layers of a group x page bytes overflow. Reserves nothing.
-  CacheMemory(const CacheLayout& layout, CacheGroups groups, uint32_t pages);
+  CacheMemory(const CacheLayout& layout, CacheGroups groups, uint32_t pages, const DecoderSpec* spec = nullptr,
+              uint32_t states = 0);
 
-  void reserve() { block_ = Arena(bytes_, "the KV cache"); }
+  void reserve() {
+    block_ = Arena(bytes_, "the KV cache");
+    if (stateBytes_ != 0) stateBlock_ = Arena(stateBytes_ * states_, "what layers remember of rows");
+  }
+  // What a layer remembers of a sequence, and, before that, the position that comes next.
+  float* state(size_t layer, uint32_t state) const {
+    return reinterpret_cast<float*>(stateBlock_.data() + state * stateBytes_ + stateOffsets_[layer]) + kStateHeader;
+  }
+  uint32_t& nextPosition(size_t layer, uint32_t state) const {
+    return *reinterpret_cast<uint32_t*>(this->state(layer, state) - kStateHeader);
+  }
+  uint32_t states() const { return states_; }
+  size_t stateBytes() const { return stateBytes_; }  // of one sequence
   size_t bytes() const { return bytes_; }
   uint8_t* data() const { return block_.data(); }  // once reserved
   const CacheLayout& layout() const { return layout_; }
@@ -23,7 +38,9 @@ class CacheMemory {
   uint32_t pages() const { return pages_; }
   size_t pageBytes() const { return pageBytes_; }
   // Pages are touched by tasks alone, which see to it that none is written and read at once.
-  uint8_t* page(size_t layer, size_t page) const { return block_.data() + (size_t(groups_.placeOf(layer)) * pages_ + page) * pageBytes_; }
+  uint8_t* page(size_t layer, size_t page) const {
+    return block_.data() + (size_t(groups_.placeOf(layer)) * pages_ + page) * pageBytes_;
+  }
 
  private:
   CacheLayout layout_;
@@ -32,6 +49,11 @@ class CacheMemory {
   size_t pageBytes_;
   size_t bytes_;
   Arena block_;
+  static constexpr size_t kStateHeader = 16;  // floats: 64 bytes
+  std::vector<size_t> stateOffsets_;
+  size_t stateBytes_ = 0;
+  uint32_t states_ = 0;
+  Arena stateBlock_;
 };
 
 }  // namespace spillway

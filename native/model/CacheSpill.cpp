@@ -36,8 +36,7 @@ void append(std::vector<Range>& ranges, uint64_t offset, Pointer memory, size_t 
 }  // namespace
 
 CacheSpill::CacheSpill(DirectFile& file, uint32_t firstLayer, const CacheGroups& groups, uint32_t pages,
-                       size_t slotBytes,
-                       uint32_t pageTokens)
+                       size_t slotBytes, uint32_t pageTokens)
     : file_(file),
       firstLayer_(firstLayer),
       groups_(groups),

@@ -1,6 +1,6 @@
 // Pages of the KV cache on disk, and their way to and from staging buffers. A page has a slot of whole 4096-byte blocks
-// in the spill file for each layer of a group; slots stand layer by layer, so that pages which follow each other are moved by one
-// request.
+// in the spill file for each layer of a group; slots stand layer by layer, so that pages which follow each other are
+// moved by one request.
 #pragma once
 #include <atomic>
 #include <cstdint>

@@ -12,6 +12,7 @@ namespace {
 
 // Far above any model known, far below what overflows: a matrix has at most 2^24 x 2^22 elements.
 constexpr uint32_t kMostLayers = 1u << 12;
+constexpr uint32_t kMostTaps = 64;
 constexpr uint32_t kMostWidth = 1u << 22;
 constexpr uint32_t kMostHeads = 1u << 14;
 constexpr uint32_t kMostVocabulary = 1u << 24;
@@ -84,6 +85,8 @@ void checkEncoder(const DecoderSpec& spec) {
       refuse("attention.causal", "true beside what encoders alone have", "false");
   } else {
     if (spec.hasPeers()) refuse("attention.causal", "false beside part or share", "an encoder as a whole");
+    if (spec.remembers() || spec.attentionGate)
+      refuse("attention.causal", "false beside layers that remember a state or gate attention", "true");
     if (spec.attentionSinks) refuse("attention.sinks", "some", "none of an encoder");
     if (spec.alibiRoundToBfloat16) refuse("position.roundToBfloat16", "true", "false of an encoder");
   }
@@ -138,6 +141,27 @@ void checkRouter(const DecoderSpec& spec) {
 }
 
 }  // namespace
+
+uint32_t DecoderSpec::mixedWidth() const {
+  uint32_t width = attentionGate ? queryWidth() : 0;
+  if (has(Mixer::ShortConvolution)) width = std::max(width, 3 * hiddenSize);
+  if (has(Mixer::DeltaRule))
+    width = std::max(width, convolvedWidth(Mixer::DeltaRule) + deltaValues() + 2 * recurrent.valueHeads);
+  return width;
+}
+
+uint32_t DecoderSpec::outputWidth() const {
+  uint32_t width = queryWidth();
+  if (has(Mixer::ShortConvolution)) width = std::max(width, hiddenSize);
+  if (has(Mixer::DeltaRule)) width = std::max(width, deltaValues());
+  return width;
+}
+
+size_t DecoderSpec::stateFloats(Mixer mixer) const {
+  if (mixer == Mixer::Attention) return 0;
+  const size_t last = size_t(recurrent.taps - 1) * convolvedWidth(mixer);
+  return mixer == Mixer::DeltaRule ? last + size_t(recurrent.valueHeads) * recurrent.keyDim * recurrent.valueDim : last;
+}
 
 void validate(const DecoderSpec& spec) {
   checkCount("layers", spec.layers, kMostLayers);
@@ -195,12 +219,29 @@ void validate(const DecoderSpec& spec) {
     refuse("layerSpecs", std::to_string(spec.layerSpecs.size()) + " entries",
            std::to_string(spec.layers) + ", one a layer");
   }
+  if (spec.remembers() && (spec.shares > 1 || spec.residual != Residual::Pre))
+    refuse("layerSpecs", "layers that remember a state", "none of a share of a layer, and norms before both branches");
+  if (spec.remembers()) checkCount("recurrent.taps", spec.recurrent.taps, kMostTaps);
+  if (spec.has(Mixer::DeltaRule)) {
+    const RecurrentSpec& delta = spec.recurrent;
+    checkCount("recurrent.keyHeads", delta.keyHeads, kMostHeads);
+    checkCount("recurrent.valueHeads", delta.valueHeads, kMostHeads);
+    checkCount("recurrent.keyDim", delta.keyDim, kMaxHeadDim);
+    checkCount("recurrent.valueDim", delta.valueDim, kMaxHeadDim);
+    if (delta.valueHeads % delta.keyHeads != 0)
+      refuse("recurrent.valueHeads", std::to_string(delta.valueHeads),
+             "a multiple of the " + std::to_string(delta.keyHeads) + " key heads");
+    for (const uint64_t width : {uint64_t(delta.keyHeads) * delta.keyDim, uint64_t(delta.valueHeads) * delta.valueDim})
+      if (width > kMostWidth)
+        refuse("recurrent", std::to_string(width) + " elements", "at most " + std::to_string(kMostWidth));
+  }
   const size_t tables = spec.position == PositionKind::Rotary ? spec.rotaryTables.size() : 1;
   for (size_t layer = 0; layer < spec.layerSpecs.size(); layer++) {
     const LayerSpec& layerSpec = spec.layerSpecs[layer];
     const std::string field = "layerSpecs[" + std::to_string(layer) + "]";
     if (layerSpec.window > kMostContext)
       refuse(field + ".window", std::to_string(layerSpec.window), "at most " + std::to_string(kMostContext));
+    if (layerSpec.mixer > Mixer::ShortConvolution) refuse(field + ".mixer", "an unknown one", "one of three");
     if (layerSpec.dense && (spec.feedForward != FeedForwardKind::Experts || spec.denseSize == 0))
       refuse(field + ".dense", "true", "false, or experts in other layers and feedForward.experts.denseSize");
     if (layerSpec.rotaryTable == LayerSpec::kNoRotation && spec.position == PositionKind::Rotary) continue;

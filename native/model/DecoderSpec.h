@@ -1,6 +1,7 @@
 // A transformer, decoder or encoder, as data: the native twin of src/model/DecoderSpec.ts, where the fields are
 // explained.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -23,10 +24,14 @@ struct RotaryTable {
   float scale = 1;
 };
 
+// What mixes a layer's tokens.
+enum class Mixer : uint8_t { Attention, DeltaRule, ShortConvolution };
+
 struct LayerSpec {
   uint32_t window = 0;
   uint32_t rotaryTable = 0;  // kNoRotation: heads are not rotated
   bool dense = false;        // among layers of experts, one without
+  Mixer mixer = Mixer::Attention;
 
   static constexpr uint32_t kNoRotation = UINT32_MAX;
 };
@@ -56,6 +61,13 @@ struct PooledLayer {
   uint32_t outputs = 0;
   PooledActivation activation = PooledActivation::None;  // behind a product
   float epsilon = 0;                                     // of a norm, which is a layer norm
+};
+
+// Of layers that remember a state of constant size instead of keys and values.
+struct RecurrentSpec {
+  uint32_t taps = 0;  // of the convolution over a channel's last tokens
+  // Of the delta rule.
+  uint32_t keyHeads = 0, valueHeads = 0, keyDim = 0, valueDim = 0;
 };
 
 struct DecoderSpec {
@@ -89,6 +101,7 @@ struct DecoderSpec {
   float residualScale = 1;     // of a branch, before it is added
   float attentionSoftCap = 0;  // 0: none; so below
   QueryKeyNorm qkNorm = QueryKeyNorm::None;
+  bool attentionGate = false;
   bool attentionSinks = false;
   // False: an encoder, in which every token of a row sees all others; it has no head, and rows are computed whole.
   bool causal = true;
@@ -115,6 +128,8 @@ struct DecoderSpec {
   float logitScale = 1;
   float logitSoftCap = 0;
 
+  RecurrentSpec recurrent;
+
   std::vector<PooledLayer> pooledLayers;  // what becomes of pooled hidden states, in order
 
   std::vector<LayerSpec> layerSpecs;
@@ -133,6 +148,23 @@ struct DecoderSpec {
   uint32_t keyWidth() const { return kvHeads * headDim; }
   // Of what a row's pooled hidden states become.
   uint32_t pooledWidth() const { return pooledLayers.empty() ? hiddenSize : pooledLayers.back().outputs; }
+  bool has(Mixer mixer) const {
+    return std::any_of(layerSpecs.begin(), layerSpecs.end(),
+                       [mixer](const LayerSpec& layer) { return layer.mixer == mixer; });
+  }
+  bool remembers() const { return has(Mixer::DeltaRule) || has(Mixer::ShortConvolution); }
+  // Of the delta rule: queries, keys and values, which go through the convolution, and what comes out.
+  uint32_t deltaKeys() const { return recurrent.keyHeads * recurrent.keyDim; }
+  uint32_t deltaValues() const { return recurrent.valueHeads * recurrent.valueDim; }
+  uint32_t convolvedWidth(Mixer mixer) const {
+    return mixer == Mixer::DeltaRule ? 2 * deltaKeys() + deltaValues() : hiddenSize;
+  }
+  // What a layer projects of a token beside queries, keys and values of attention, and what attention or another mixer
+  // makes of it.
+  uint32_t mixedWidth() const;
+  uint32_t outputWidth() const;
+  // Floats that a layer remembers of a sequence.
+  size_t stateFloats(Mixer mixer) const;
 };
 
 // Throws Error(InvalidArgument) naming the field, unless every count is within bounds under which no size computed from

@@ -70,6 +70,7 @@ struct RuntimeOptions {
   float keepKeys = 1;  // above 0; below 1: sparse attention
   uint32_t pageTokens = 32;
   uint32_t pages = 1;
+  uint32_t states = 0;                // sequences of which layers can remember a state at once (DecoderSpec::remembers)
   std::vector<uint32_t> cacheGroups;  // of each layer (CacheGroups.h); empty: all layers are one group
   Limits limits;
   std::optional<StoredWeights> weights;
@@ -111,6 +112,7 @@ struct RuntimeBytes {
   size_t weights = 0;        // resident ones
   size_t weightBuffers = 0;  // all of them
   size_t cache = 0;
+  size_t state = 0;  // of one sequence, of all layers that remember one
   size_t scratch = 0;
   size_t activations = 0;  // of one buffer of limits.tokensPerSquare tokens
   size_t staging = 0;      // buffers for pages on disk, all of them

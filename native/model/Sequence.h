@@ -30,6 +30,7 @@ struct SequenceOptions {
   Pooling pooling = Pooling::None;
   // From this position on tokens are of a second text, where a model tells these apart (token types).
   uint32_t secondText = kAllTokens;
+  int32_t state = -1;  // where layers remember one: its number, that no other sequence has; else -1
 };
 
 struct Sequence {
@@ -43,6 +44,7 @@ struct Sequence {
         candidates(std::move(options.candidates)),
         pooling(options.pooling),
         secondText(options.secondText),
+        state(options.state),
         grammar(options.grammar == nullptr ? nullptr : std::make_unique<GrammarMatcher>(std::move(options.grammar))) {
     tokens.reserve(capacityTokens);
   }
@@ -67,6 +69,7 @@ struct Sequence {
   const std::vector<int32_t> candidates;
   const Pooling pooling;
   const uint32_t secondText;
+  const int32_t state;
   const std::unique_ptr<GrammarMatcher> grammar;  // touched by the compute queue alone once the sequence exists
   std::vector<double> pooled;  // of an embedding, what there is so far; touched by the compute queue alone
   int32_t oddLayer = -1;  // the first layer behind which a token that is sampled from had hidden states that are not

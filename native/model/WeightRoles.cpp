@@ -44,6 +44,7 @@ bool normsInputs(const Spec& spec) { return spec.residual != Residual::Branch; }
 bool normsBranches(const Spec& spec) {
   return spec.residual == Residual::Sandwich || spec.residual == Residual::Branch;
 }
+bool attends(const Layer& layer) { return layer.mixer == Mixer::Attention; }
 bool hasBlock(const Spec& spec, const Layer& layer) { return spec.innerWidth(layer) != 0; }
 bool hasGate(const Spec& spec, const Layer& layer) {
   return hasBlock(spec, layer) && spec.feedForward != FeedForwardKind::Plain;
@@ -54,8 +55,18 @@ Presence norm1(const Spec& spec, const Layer&) {
   return requiredIf(normsInputs(spec));
 }
 Presence ifBranchNorms(const Spec& spec, const Layer&) { return requiredIf(normsBranches(spec)); }
-Presence ifQkNorm(const Spec& spec, const Layer&) { return requiredIf(spec.qkNorm != QueryKeyNorm::None); }
-Presence ifSinks(const Spec& spec, const Layer&) { return requiredIf(spec.attentionSinks); }
+Presence ifAttention(const Spec&, const Layer& layer) { return requiredIf(attends(layer)); }
+Presence ifAttentionBias(const Spec&, const Layer& layer) { return optionalIf(attends(layer)); }
+Presence ifQkNorm(const Spec& spec, const Layer& layer) {
+  return requiredIf(attends(layer) && spec.qkNorm != QueryKeyNorm::None);
+}
+Presence ifAttentionGate(const Spec& spec, const Layer& layer) {
+  return requiredIf(attends(layer) && spec.attentionGate);
+}
+Presence ifSinks(const Spec& spec, const Layer& layer) { return requiredIf(attends(layer) && spec.attentionSinks); }
+Presence ifConvolved(const Spec&, const Layer& layer) { return requiredIf(layer.mixer == Mixer::ShortConvolution); }
+Presence ifConvolvedBias(const Spec&, const Layer& layer) { return optionalIf(layer.mixer == Mixer::ShortConvolution); }
+Presence ifDelta(const Spec&, const Layer& layer) { return requiredIf(layer.mixer == Mixer::DeltaRule); }
 Presence ifGated(const Spec& spec, const Layer& layer) { return requiredIf(hasGate(spec, layer)); }
 Presence ifGatedBias(const Spec& spec, const Layer& layer) { return optionalIf(hasGate(spec, layer)); }
 Presence ifOneBlock(const Spec& spec, const Layer& layer) { return requiredIf(hasBlock(spec, layer)); }
@@ -108,6 +119,20 @@ WeightShape innerToHidden(const Spec& spec, const Layer& layer) { return {spec.h
 WeightShape hiddenToExpert(const Spec& spec, const Layer&) { return {spec.feedForwardSize, spec.hiddenSize}; }
 WeightShape expertToHidden(const Spec& spec, const Layer&) { return {spec.hiddenSize, spec.feedForwardSize}; }
 WeightShape hiddenToExperts(const Spec& spec, const Layer&) { return {spec.experts, spec.hiddenSize}; }
+WeightShape hiddenToHidden(const Spec& spec, const Layer&) { return {spec.hiddenSize, spec.hiddenSize}; }
+WeightShape hiddenToConvolution(const Spec& spec, const Layer&) { return {3 * spec.hiddenSize, spec.hiddenSize}; }
+WeightShape convolution(const Spec& spec, const Layer&) { return {spec.recurrent.taps * spec.hiddenSize, 1}; }
+WeightShape deltaConvolution(const Spec& spec, const Layer&) {
+  return {spec.recurrent.taps * spec.convolvedWidth(Mixer::DeltaRule), 1};
+}
+WeightShape valueHeads(const Spec& spec, const Layer&) { return {spec.recurrent.valueHeads, 1}; }
+WeightShape valueElements(const Spec& spec, const Layer&) { return {spec.recurrent.valueDim, 1}; }
+WeightShape hiddenToDelta(const Spec& spec, const Layer&) {
+  return {spec.convolvedWidth(Mixer::DeltaRule), spec.hiddenSize};
+}
+WeightShape hiddenToValues(const Spec& spec, const Layer&) { return {spec.deltaValues(), spec.hiddenSize}; }
+WeightShape hiddenToValueHeads(const Spec& spec, const Layer&) { return {spec.recurrent.valueHeads, spec.hiddenSize}; }
+WeightShape valuesToHidden(const Spec& spec, const Layer&) { return {spec.hiddenSize, spec.deltaValues()}; }
 
 }  // namespace
 
@@ -139,17 +164,31 @@ const std::vector<WeightRole<LayerWeights>>& layerRoles() {
       {"norm2.bias", nullptr, &L::norm2Bias, ifNormBias, hidden},
       {"post_norm1.weight", nullptr, &L::postNorm1, ifBranchNorms, hidden},
       {"post_norm2.weight", nullptr, &L::postNorm2, ifBranchNorms, hidden},
-      {"q.weight", &L::q, nullptr, required, hiddenToQueries},
-      {"q.bias", nullptr, &L::qBias, optional, queries},
-      {"k.weight", &L::k, nullptr, required, hiddenToKeys},
-      {"k.bias", nullptr, &L::kBias, optional, keys},
-      {"v.weight", &L::v, nullptr, required, hiddenToKeys},
-      {"v.bias", nullptr, &L::vBias, optional, keys},
-      {"o.weight", &L::o, nullptr, required, queriesToHidden},
-      {"o.bias", nullptr, &L::oBias, optional, hidden},
+      {"q.weight", &L::q, nullptr, ifAttention, hiddenToQueries},
+      {"q.bias", nullptr, &L::qBias, ifAttentionBias, queries},
+      {"k.weight", &L::k, nullptr, ifAttention, hiddenToKeys},
+      {"k.bias", nullptr, &L::kBias, ifAttentionBias, keys},
+      {"v.weight", &L::v, nullptr, ifAttention, hiddenToKeys},
+      {"v.bias", nullptr, &L::vBias, ifAttentionBias, keys},
+      {"o.weight", &L::o, nullptr, ifAttention, queriesToHidden},
+      {"o.bias", nullptr, &L::oBias, ifAttentionBias, hidden},
       {"q_norm.weight", nullptr, &L::qNorm, ifQkNorm, queryNorms},
       {"k_norm.weight", nullptr, &L::kNorm, ifQkNorm, keyNorms},
+      {"q_gate.weight", &L::qGate, nullptr, ifAttentionGate, hiddenToQueries},
       {"sinks", nullptr, &L::sinks, ifSinks, heads},
+      {"conv.weight", nullptr, &L::conv, ifConvolved, convolution},
+      {"conv.bias", nullptr, &L::convBias, ifConvolvedBias, hidden},
+      {"conv_in.weight", &L::mix, nullptr, ifConvolved, hiddenToConvolution},
+      {"conv_out.weight", &L::o, nullptr, ifConvolved, hiddenToHidden},
+      {"delta_conv.weight", nullptr, &L::conv, ifDelta, deltaConvolution},
+      {"decay.log", nullptr, &L::decay, ifDelta, valueHeads},
+      {"decay.bias", nullptr, &L::decayBias, ifDelta, valueHeads},
+      {"delta_norm.weight", nullptr, &L::mixNorm, ifDelta, valueElements},
+      {"delta_in.weight", &L::mix, nullptr, ifDelta, hiddenToDelta},
+      {"delta_gate.weight", &L::mixGate, nullptr, ifDelta, hiddenToValues},
+      {"delta_beta.weight", &L::beta, nullptr, ifDelta, hiddenToValueHeads},
+      {"delta_decay.weight", &L::alpha, nullptr, ifDelta, hiddenToValueHeads},
+      {"delta_out.weight", &L::o, nullptr, ifDelta, valuesToHidden},
       {"gate.weight", &L::gate, nullptr, ifGated, hiddenToInner},
       {"gate.bias", nullptr, &L::gateBias, ifGatedBias, inner},
       {"up.weight", &L::up, nullptr, ifOneBlock, hiddenToInner},

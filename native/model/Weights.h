@@ -115,7 +115,10 @@ struct ExpertWeights {
   const float *gateBias = nullptr, *upBias = nullptr, *downBias = nullptr;
 };
 struct LayerWeights {
-  StoredMatrix q{}, k{}, v{}, o{}, gate{}, up{}, down{}, router{}, sharedGate{};
+  StoredMatrix q{}, k{}, v{}, o{}, qGate{}, gate{}, up{}, down{}, router{}, sharedGate{};
+  // Of layers that remember a state (RecurrentSpec).
+  StoredMatrix mix{}, mixGate{}, beta{}, alpha{};
+  const float *conv = nullptr, *convBias = nullptr, *decay = nullptr, *decayBias = nullptr, *mixNorm = nullptr;
   const float *norm1 = nullptr, *norm1Bias = nullptr, *norm2 = nullptr, *norm2Bias = nullptr, *postNorm1 = nullptr,
               *postNorm2 = nullptr;
   const float *qBias = nullptr, *kBias = nullptr, *vBias = nullptr, *oBias = nullptr, *qNorm = nullptr,

@@ -38,21 +38,49 @@ void embed(const Pass& pass) {
   if (spec.embeddingNorm) pass.norm(hidden, weights.embeddingNorm, weights.embeddingNormBias, hidden);
 }
 
+// Norm and projections of a layer that remembers a state: what goes through its convolution, then, of the delta rule, a
+// gate, how much of a value is written, and how much of the state is forgotten.
+void projectMixed(const Pass& pass, size_t layer) {
+  const DecoderSpec& spec = pass.spec;
+  const LayerWeights& weights = pass.weights.layer(layer);
+  const ScratchScope scope(pass);
+  pass.activations.keysSerial = 0;
+  const size_t stride = spec.mixedWidth();
+  float* mixed = pass.activations.mixed;
+  if (spec.layerSpecs[layer].mixer == Mixer::ShortConvolution) {
+    const StoredMatrix* const matrices[] = {&weights.mix};
+    const ProductJob job{&weights.mix, nullptr, mixed, stride};
+    return pass.multiply(&job, 1, pass.normed(matrices, 1, weights.norm1, weights.norm1Bias), ProductOf::Tokens);
+  }
+  const StoredMatrix* const matrices[] = {&weights.mix, &weights.mixGate, &weights.beta, &weights.alpha};
+  const MatrixInput input = pass.normed(matrices, 4, weights.norm1, weights.norm1Bias);
+  float* gate = mixed + spec.convolvedWidth(Mixer::DeltaRule);
+  float* beta = gate + spec.deltaValues();
+  const ProductJob jobs[] = {{&weights.mix, nullptr, mixed, stride},
+                             {&weights.mixGate, nullptr, gate, stride},
+                             {&weights.beta, nullptr, beta, stride}};
+  pass.multiply(jobs, 3, input, ProductOf::Tokens);
+  const ProductJob decay{&weights.alpha, nullptr, beta + spec.recurrent.valueHeads, stride};
+  pass.multiply(&decay, 1, input, ProductOf::Tokens);
+}
+
 // Norm, q k v, q/k norms, rotation. Queries go into the activations; keys and values, too, where attention stores them.
 void project(const Pass& pass, size_t layer) {
   const DecoderSpec& spec = pass.spec;
+  if (spec.layerSpecs[layer].mixer != Mixer::Attention) return projectMixed(pass, layer);
   const LayerWeights& weights = pass.weights.layer(layer);
   Activations& activations = pass.activations;
   const ScratchScope scope(pass);
   if (spec.position == PositionKind::Rotary) pass.fillRotary();
   activations.keysSerial = 0;
-  const StoredMatrix* const matrices[] = {&weights.q, &weights.k, &weights.v};
+  const StoredMatrix* const matrices[] = {&weights.q, &weights.k, &weights.v, &weights.qGate};
+  const size_t count = spec.attentionGate ? 4 : 3;
   // Which vectors there are is known once they have been loaded; a norm takes the more scratch.
   const bool normless = spec.residual == Residual::Post || spec.residual == Residual::Branch ||
                         (weights.norm1 == nullptr && !pass.measuring);
   const MatrixInput input =
-      normless ? pass.prepared(matrices, 3, activations.hidden, pass.tokens(), spec.hiddenSize, ProductOf::Tokens)
-               : pass.normed(matrices, 3, weights.norm1, weights.norm1Bias);
+      normless ? pass.prepared(matrices, count, activations.hidden, pass.tokens(), spec.hiddenSize, ProductOf::Tokens)
+               : pass.normed(matrices, count, weights.norm1, weights.norm1Bias);
   const auto place = [&](float* kept) {
     return activations.keepsKeys ? kept : pass.scratch.take<float>(pass.tokens() * spec.keyWidth());
   };
@@ -63,6 +91,10 @@ void project(const Pass& pass, size_t layer) {
       {&weights.v, weights.vBias, values, spec.keyWidth()},
   };
   pass.multiply(jobs, 3, input, ProductOf::Tokens);
+  if (spec.attentionGate) {
+    const ProductJob gate{&weights.qGate, nullptr, activations.mixed, spec.mixedWidth()};
+    pass.multiply(&gate, 1, input, ProductOf::Tokens);
+  }
   pass.finishHeads(layer, keys, values);
   activations.keysSerial = pass.batch.serial;
   activations.keysLayer = layer;

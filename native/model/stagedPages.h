@@ -15,9 +15,9 @@ struct StagedPage {
   bool begun;   // its first tokens stand in the sequence's tail
 };
 
-// visit(page) for every page that a layer of this group with this window (0: none) stages, in order of their places, until it returns
-// false. Ranges in order, within a range pages in order of position. A page is staged if it is on disk, complete once
-// the range is computed, and not wholly before what the range's first token sees.
+// visit(page) for every page that a layer of this group with this window (0: none) stages, in order of their places,
+// until it returns false. Ranges in order, within a range pages in order of position. A page is staged if it is on
+// disk, complete once the range is computed, and not wholly before what the range's first token sees.
 template <typename Visit>
 void forStagedPages(const Batch& batch, uint32_t group, uint32_t window, uint32_t pageTokens, Visit visit) {
   if (!batch.spilled) return;

@@ -42,6 +42,8 @@ void check(const SpillOptions& spill) {
   checkRange("spill.bufferPages", spill.bufferPages, INT32_MAX);
 }
 
+constexpr uint32_t kMostStates = 1u << 20;
+
 // Groups counted from 0, without a gap.
 void checkGroups(const RuntimeOptions& options) {
   const std::vector<uint32_t>& groups = options.cacheGroups;
@@ -101,6 +103,12 @@ RuntimeOptions checked(RuntimeOptions&& options) {
   if (options.weights && !options.gpu) checkRange("weights.buffers", options.weights->buffers, kMostBuffers);
   if (options.spill) check(*options.spill);
   checkGroups(options);
+  if (options.gpu && (options.decoder.remembers() || options.decoder.attentionGate))
+    throw Error(
+        ErrorCode::InvalidArgument,
+        "gpu: found one for a model whose layers remember a state, or gate attention, expected the processor to "
+        "compute");
+  if (options.decoder.remembers()) checkRange("states", options.states, kMostStates);
   return std::move(options);
 }
 
@@ -118,9 +126,12 @@ size_t stagingBytes(const RuntimeOptions& options, size_t slotBytes) {
 }
 
 CacheGroups groupsOf(const RuntimeOptions& options) {
-  const uint32_t layers = options.decoder.layers;
-  if (!options.decoder.causal) return CacheGroups::ofEncoder(layers);
-  return options.cacheGroups.empty() ? CacheGroups(layers) : CacheGroups(options.cacheGroups);
+  if (!options.decoder.causal) return CacheGroups::ofEncoder(options.decoder.layers);
+  std::vector<uint32_t> groups = options.cacheGroups;
+  groups.resize(options.decoder.layers, 0);
+  for (size_t layer = 0; layer < groups.size(); layer++)
+    if (options.decoder.layerSpecs[layer].mixer != Mixer::Attention) groups[layer] = CacheGroups::kNone;
+  return CacheGroups(std::move(groups));
 }
 
 CacheLayout layoutOf(const RuntimeOptions& options) {
@@ -132,7 +143,7 @@ CacheLayout layoutOf(const RuntimeOptions& options) {
 Model::Model(RuntimeOptions&& options)
     : options_(checked(std::move(options))),
       weights_(options_.decoder, options_.bindings, options_.files, residentLayerBytes(options_)),
-      cache_(layoutOf(options_), groupsOf(options_), options_.pages),
+      cache_(layoutOf(options_), groupsOf(options_), options_.pages, &options_.decoder, options_.states),
       pool_(options_.threads),
       compute_{kernelsFor(options_.instructionSet), pool_, options_.precision},
       backend_((options_.gpu ? makeCudaBackend : makeCpuBackend)({options_, weights_, cache_, compute_})) {
@@ -175,8 +186,8 @@ void Model::reserve(DiskTraffic* traffic) {
   if (cacheBytes != 0) {
     const SpillOptions& spill = *options_.spill;
     const size_t slotBytes = DirectFile::aligned(cache_.pageBytes());
-    cacheSpill_ = std::make_unique<CacheSpill>(*spillFile(), options_.decoder.firstLayer, cache_.groups(),
-                                               spill.pages, slotBytes, options_.pageTokens);
+    cacheSpill_ = std::make_unique<CacheSpill>(*spillFile(), options_.decoder.firstLayer, cache_.groups(), spill.pages,
+                                               slotBytes, options_.pageTokens);
     staging_.reserve(spill.buffers, spill.bufferPages * slotBytes);
   } else if (options_.gpu) {
     staging_.reserve(options_.gpu->cacheBuffers, 0);
@@ -187,6 +198,7 @@ RuntimeBytes Model::bytes() const {
   RuntimeBytes bytes;
   backend_->addBytes(bytes);
   bytes.cache = cache_.bytes();
+  bytes.state = cache_.stateBytes();
   bytes.pageSlot = DirectFile::aligned(cache_.pageBytes());
   bytes.staging = stagingBytes(options_, bytes.pageSlot);
   bytes.spill = spilledCacheBytes() + (options_.spill ? DirectFile::aligned(options_.spill->hiddenBytes) : 0);
@@ -227,7 +239,7 @@ void Model::attendStaged(const Batch& batch, uint32_t layer, int32_t buffer, Att
 void Model::loadCache(uint32_t layer, const Batch& batch, uint32_t buffer, const std::atomic<bool>& stopped,
                       Launch& launch) {
   const FetchedPages* fetched = batch.fetchedIn(window(layer));
-  const bool staged = stages(batch, cache_.groups().groupOf(layer), window(layer), options_.pageTokens);
+  const bool staged = keeps(layer) && stages(batch, cache_.groups().groupOf(layer), window(layer), options_.pageTokens);
   if (!staged && (fetched == nullptr || !fetched->loads)) return;
   StagingBuffers::Use use(staging_, buffer, {batch.serial, layer}, StagingBuffers::Purpose::Load);
   const auto readDisk = [&] {
@@ -242,7 +254,7 @@ void Model::loadCache(uint32_t layer, const Batch& batch, uint32_t buffer, const
 
 void Model::storeCache(uint32_t layer, const Batch& batch, uint32_t buffer, Launch& launch) {
   const FetchedPages* fetched = batch.fetchedIn(window(layer));
-  const bool staged = stages(batch, cache_.groups().groupOf(layer), window(layer), options_.pageTokens);
+  const bool staged = keeps(layer) && stages(batch, cache_.groups().groupOf(layer), window(layer), options_.pageTokens);
   if (!staged && (fetched == nullptr || !fetched->stores)) return;
   const StagingBuffers::Use use(staging_, buffer, {batch.serial, layer}, StagingBuffers::Purpose::Store);
   if (fetched != nullptr) backend_->storeCache(layer, *fetched, staging(use.data(), buffer), launch);

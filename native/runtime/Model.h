@@ -66,6 +66,7 @@ class Model {
   std::string gpuProducts() const { return backend_->gpuProducts(); }
   const DecoderSpec& spec() const { return options_.decoder; }
   const RuntimeOptions& options() const { return options_; }
+  uint32_t states() const { return cache_.states(); }
   const CacheGroups& cacheGroups() const { return cache_.groups(); }
 
  private:
@@ -74,6 +75,7 @@ class Model {
   template <typename Attend>
   void attendStaged(const Batch& batch, uint32_t layer, int32_t buffer, Attend attend);
   Staging staging(uint8_t* data, uint32_t buffer) const;
+  bool keeps(uint32_t layer) const { return options_.decoder.layerSpecs[layer].mixer == Mixer::Attention; }
   uint32_t window(uint32_t layer) const { return options_.decoder.layerSpecs[layer].window; }
 
   RuntimeOptions options_;

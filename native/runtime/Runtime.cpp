@@ -96,6 +96,7 @@ Runtime::Runtime(RuntimeOptions&& options, std::function<void()> wake)
   if (!model_->options().gpu) {
     bounds_.groupWindows.resize(groups.count(), 1);
     for (uint32_t layer = 0; layer < spec_.layers; layer++) {
+      if (groups.groupOf(layer) == CacheGroups::kNone) continue;
       uint32_t& widest = bounds_.groupWindows[groups.groupOf(layer)];
       const uint32_t window = spec_.layerSpecs[layer].window;
       widest = widest == 0 || window == 0 ? 0 : std::max(widest, window);
@@ -180,6 +181,16 @@ uint32_t Runtime::createSequence(SequenceOptions&& options) {
     checkIds("endTokens", options.adjustments->endTokens);
     for (const std::vector<int32_t>& word : options.adjustments->badWords) checkIds("badWords", word);
   }
+  if (model_->states() != 0 || options.state != -1) {
+    if (options.state < 0 || static_cast<uint32_t>(options.state) >= model_->states())
+      refuse("state", std::to_string(options.state),
+             model_->states() == 0 ? "none: no layer remembers one"
+                                   : "a number under " + std::to_string(model_->states()));
+    statesTaken_.resize(model_->states(), false);
+    if (statesTaken_[static_cast<size_t>(options.state)])
+      refuse("state", std::to_string(options.state), "one that no other row has");
+    statesTaken_[static_cast<size_t>(options.state)] = true;
+  }
   auto sequence = std::make_shared<Sequence>(std::move(options));
   const uint32_t handle = sequences_.add(sequence);
   sequence->handle = handle;
@@ -191,6 +202,7 @@ void Runtime::freeSequence(uint32_t handle) {
   const std::shared_ptr<Sequence> sequence = sequences_.get(handle);
   if (sequence->busyBatches.load() != 0) refuse("row", std::to_string(handle), "one that no running task works on");
   sequence->freed = true;
+  if (sequence->state >= 0) statesTaken_[static_cast<size_t>(sequence->state)] = false;
   sequences_.remove(handle);
 }
 

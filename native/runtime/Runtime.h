@@ -121,8 +121,9 @@ class Runtime {
   std::unique_ptr<Model> model_;  // freed by the queue's thread
   DecoderSpec spec_;
   BatchBounds bounds_;
-  uint32_t buffers_ = 0;       // 0 where nothing streams
-  uint32_t cacheBuffers_ = 0;  // 0 where no pages move
+  std::vector<bool> statesTaken_;  // by rows
+  uint32_t buffers_ = 0;           // 0 where nothing streams
+  uint32_t cacheBuffers_ = 0;      // 0 where no pages move
   HandleTable<Sequence> sequences_;
   HandleTable<Batch> batches_;
   HandleTable<Activations> activations_;

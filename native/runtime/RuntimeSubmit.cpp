@@ -31,9 +31,11 @@ bool Runtime::needsBuffer(ComputePart part, uint32_t layer) const {
 }
 
 bool Runtime::needsCacheBuffer(uint32_t layer, const Batch& batch) const {
+  if (spec_.layerSpecs[layer].mixer != Mixer::Attention) return false;
   const uint32_t window = spec_.layerSpecs[layer].window;
   const FetchedPages* fetched = batch.fetchedIn(window);
-  return (fetched != nullptr && fetched->any()) || stages(batch, model_->cacheGroups().groupOf(layer), window, bounds_.pageTokens);
+  return (fetched != nullptr && fetched->any()) ||
+         stages(batch, model_->cacheGroups().groupOf(layer), window, bounds_.pageTokens);
 }
 
 void Runtime::checkSquare(uint32_t layer, const Batch& batch) const {

@@ -256,8 +256,7 @@ std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::ve
       if (g > 0) batch->further.push_back({entry[6 + g]});
     }
     range.tail = entry[6];
-    range.spilled =
-        std::any_of(pages.begin() + range.firstPage, pages.begin() + range.table(groups), isOnDisk);
+    range.spilled = std::any_of(pages.begin() + range.firstPage, pages.begin() + range.table(groups), isOnDisk);
     for (uint32_t g = 0; g < groups && range.spilled; g++) checkTail(r, range, range.table(g), entry[6 + g], pages);
     batch->spilled |= range.spilled;
     range.devicePages = countDevicePages(r, range, pages, memoryPages);

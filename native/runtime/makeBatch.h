@@ -30,7 +30,7 @@ struct BatchBounds {
   std::vector<uint32_t> groupWindows = {};
 
   uint32_t groups() const { return std::max<size_t>(1, groupWindows.size()); }
-  bool wholeRows = false;        // of an encoder: all of a sequence's tokens at once, which are then pooled
+  bool wholeRows = false;  // of an encoder: all of a sequence's tokens at once, which are then pooled
 };
 
 // Seven integers a sequence (src/bindings/Addon.ts, BATCH_STRIDE); after them the tails of the further groups.

@@ -99,6 +99,8 @@ export interface RuntimeOptions {
      * widest group has layers. Default: all layers are one group. Not beside a GPU.
      */
     readonly groups?: readonly number[];
+    /** Rows of which layers can remember a state at once; where some do. */
+    readonly states?: number;
   };
   /**
    * Top-k sparse attention (FlexGen, section 4.2): each generated or scored token takes the values of this share of the
@@ -153,6 +155,8 @@ export interface RuntimeBytes {
   /** All buffers that layers stream into; 0 if nothing streams. */
   readonly weightBuffers: number;
   readonly cache: number;
+  /** What layers remember of one row. */
+  readonly state: number;
   readonly scratch: number;
   /**
    * One activation buffer of `limits.tokensPerSquare` tokens; with pages on disk it has room for a square's new keys
@@ -221,6 +225,8 @@ export interface NativeRowOptions {
    * How many alternatives to report with each token; -1 reports no log-probabilities at all. At most the vocabulary.
    */
   readonly logprobs: number;
+  /** Where layers remember a state: its number, under `cache.states`, that no other row has. */
+  readonly state?: number;
   /** What the sampled tokens follow. Default: any may come. */
   readonly grammar?: NativeGrammar;
   /** What else changes its logits before a token is chosen. Default: nothing. */

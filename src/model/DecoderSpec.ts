@@ -81,6 +81,22 @@ export interface DecoderSpec {
      * half of the buckets for keys before the query, ranges of distances that grow up to the largest. Of encoders.
      */
     readonly relativeBias?: { readonly buckets: number; readonly distance: number };
+    /** What attention gives is multiplied by the sigmoid of one more projection (Qwen 3.5). Default: not. */
+    readonly gate?: boolean;
+  };
+
+  /** Of layers that remember a state of constant size instead of keys and values; absent where there are none. */
+  readonly recurrent?: {
+    /** Tokens that the convolution over each channel sees, the newest included. */
+    readonly taps: number;
+    /** Sizes of the gated delta rule; absent where no layer has it. */
+    readonly delta?: {
+      readonly keyHeads: number;
+      /** A multiple of `keyHeads`. */
+      readonly valueHeads: number;
+      readonly keyDim: number;
+      readonly valueDim: number;
+    };
   };
 
   readonly position:
@@ -157,7 +173,18 @@ export function pooledWidth({ pooled = [], hiddenSize }: DecoderSpec): number {
   return pooled.at(-1)?.outputs ?? hiddenSize;
 }
 
+/**
+ * What mixes the tokens of a layer.
+ * - `attention`
+ * - `delta-rule` (Qwen 3.5): queries, keys and values through a short convolution, then a state by the gated delta
+ *   rule, normed and gated
+ * - `short-convolution` (LFM2): C * convolution(B * x)
+ */
+export type Mixer = 'attention' | 'delta-rule' | 'short-convolution';
+
 export interface LayerSpec {
+  /** Default: `attention`. */
+  readonly mixer?: Mixer;
   /**
    * Sliding window: query i sees keys i - window + 1 to i; of an encoder to i + window - 1. 0 means all of them.
    */

@@ -36,6 +36,20 @@ export type LayerRole =
   | 'q_norm.weight'
   | 'k_norm.weight' // vectors [headDim], or of all heads
   | 'sinks' // vector [heads]
+  | 'q_gate.weight' // matrix [heads x headDim, hidden]
+  | 'conv.weight' // vector [hidden x taps], of `short-convolution`, as are
+  | 'conv.bias'
+  | 'conv_in.weight' // matrix [3 x hidden, hidden]: B, C and x
+  | 'conv_out.weight'
+  | 'delta_conv.weight' // vector [channels x taps], of `delta-rule`, as are
+  | 'decay.log' // vectors [valueHeads]
+  | 'decay.bias'
+  | 'delta_norm.weight' // vector [valueDim]
+  | 'delta_in.weight' // matrix [channels, hidden]: queries, keys and values
+  | 'delta_gate.weight' // matrix [valueHeads x valueDim, hidden]
+  | 'delta_beta.weight' // matrices [valueHeads, hidden]
+  | 'delta_decay.weight'
+  | 'delta_out.weight' // matrix [hidden, valueHeads x valueDim]
   | 'gate.weight'
   | 'gate.bias'
   | 'up.weight'

@@ -30,6 +30,10 @@ export function shareOf(source: ModelSource, share: LayerShare): ModelSource {
   const { decoder, bindings } = source;
   const { heads, kvHeads, headDim, position } = decoder;
   const { index, of } = share;
+  if (decoder.recurrent || decoder.attention.gate === true)
+    throw new UsageError(
+      `tensorParallel: found a model of the family ${decoder.family}, expected none whose layers remember a state or gate attention: divide its layers over engines (layers)`,
+    );
   const part = (what: string, count: number): Range => {
     if (count % of !== 0) throw refused(share, `a number that divides the model's ${count} ${what}`);
     return { first: (index * count) / of, count: count / of };

@@ -51,7 +51,7 @@ function runtimeOptions(
     files,
     precision: 'default',
     threads: 2,
-    cache: { type: 'f16', pageTokens: 32, pages: 4 },
+    cache: { type: 'f16', pageTokens: 32, pages: 4, ...(decoder.recurrent && { states: 1 }) },
     limits: { tokensPerSquare: 64, rowsPerSquare: 1 },
   };
   return weights === undefined ? options : { ...options, weights };
@@ -106,10 +106,14 @@ function flipByte(path: string, offset: number): void {
 
 const padded = (bytes: number): number => Math.ceil(bytes / 4096) * 4096;
 
+const remembers = ({ decoder }: ModelSource): boolean => decoder.recurrent !== undefined;
+
 describe('the same bits as in memory', () => {
   test.each(fixtureModels.map(({ name }) => name))('%s', async (name) => {
     await withStore(model(name), async (source, store) => {
-      const expected = await withPasses(runtimeOptions(source), (passes) => passes.everything(PROMPT, NEW_TOKENS));
+      const expected = await withPasses(runtimeOptions(source), (passes) =>
+        passes.everything(PROMPT, NEW_TOKENS, remembers(source)),
+      );
       expect(expected.tokens).toHaveLength(NEW_TOKENS);
       expect(expected.scores.every(Number.isFinite)).toBe(true);
       const { layerBytes } = factsOf(store);
@@ -126,7 +130,7 @@ describe('the same bits as in memory', () => {
       for (const [residentLayerBytes, buffers] of shares) {
         const found = await withPasses(
           runtimeOptions(source, { store, fingerprint: FINGERPRINT, residentLayerBytes, buffers }),
-          (passes) => passes.everything(PROMPT, NEW_TOKENS),
+          (passes) => passes.everything(PROMPT, NEW_TOKENS, remembers(source)),
         );
         expect({ residentLayerBytes, buffers, ...found }).toEqual({ residentLayerBytes, buffers, ...expected });
       }

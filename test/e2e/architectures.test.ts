@@ -47,14 +47,20 @@ async function compare(
     precision: 'float32',
     threads: 2,
     instructionSet,
-    cache: { type: 'f32', pageTokens: PAGE_TOKENS, pages: pagesPerRow * rows.length },
+    cache: {
+      type: 'f32',
+      pageTokens: PAGE_TOKENS,
+      pages: pagesPerRow * rows.length,
+      ...(source.decoder.recurrent && { states: rows.length }),
+    },
     limits: { tokensPerSquare: prompts, rowsPerSquare: rows.length },
   });
   try {
     await runtime.load(() => undefined);
     const run = new Passes(runtime, source.decoder.layers, prompts, pagesPerRow);
-    await scoresAgree(run, rows);
-    await greedyAgrees(run, rows, vocabulary);
+    const remembers = source.decoder.recurrent !== undefined;
+    await scoresAgree(run, rows, remembers);
+    await greedyAgrees(run, rows, vocabulary, remembers);
   } finally {
     await runtime.close();
   }
@@ -62,10 +68,16 @@ async function compare(
 
 const OPTIONS = { temperature: 0, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1, seed: 0 };
 
-async function scoresAgree(run: Passes, rows: readonly ReferenceRow[]): Promise<void> {
+async function scoresAgree(run: Passes, rows: readonly ReferenceRow[], remembers: boolean): Promise<void> {
   const scored = rows.filter(({ scores }) => scores.length > 0);
-  const handles = scored.map(({ tokens }) =>
-    run.runtime.createRow({ ...OPTIONS, tokens: Int32Array.from(tokens), capacityTokens: tokens.length, logprobs: -1 }),
+  const handles = scored.map(({ tokens }, state) =>
+    run.runtime.createRow({
+      ...OPTIONS,
+      tokens: Int32Array.from(tokens),
+      capacityTokens: tokens.length,
+      logprobs: -1,
+      ...(remembers && { state }),
+    }),
   );
   const ranges = scored.map(({ tokens }, i) => ({
     row: handles[i] ?? -1,
@@ -81,13 +93,19 @@ async function scoresAgree(run: Passes, rows: readonly ReferenceRow[]): Promise<
   for (const handle of handles) run.runtime.freeRow(handle);
 }
 
-async function greedyAgrees(run: Passes, rows: readonly ReferenceRow[], vocabulary: number): Promise<void> {
-  const handles = rows.map(({ tokens, logits }) =>
+async function greedyAgrees(
+  run: Passes,
+  rows: readonly ReferenceRow[],
+  vocabulary: number,
+  remembers: boolean,
+): Promise<void> {
+  const handles = rows.map(({ tokens, logits }, state) =>
     run.runtime.createRow({
       ...OPTIONS,
       tokens: Int32Array.from(tokens),
       capacityTokens: tokens.length + NEW_TOKENS,
       logprobs: logits === undefined ? -1 : vocabulary,
+      ...(remembers && { state }),
     }),
   );
   // Where the reference all but tied, any later id may differ: such a row is compared up to there.

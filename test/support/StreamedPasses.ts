@@ -92,12 +92,14 @@ export class StreamedPasses {
   async everything(
     tokens: readonly number[],
     newTokens: number,
+    remembers = false,
   ): Promise<{ scores: number[]; tokens: number[]; logprobs: number[] }> {
     const scored = this.runtime.createRow({
       ...ROW,
       tokens: Int32Array.from(tokens),
       capacityTokens: tokens.length,
       logprobs: -1,
+      ...(remembers && { state: 0 }),
     });
     const { scores } = await this.pass(this.batch(scored, 0, tokens.length, HEAD_MODES.score));
     this.runtime.freeRow(scored);
@@ -106,6 +108,7 @@ export class StreamedPasses {
       tokens: Int32Array.from(tokens),
       capacityTokens: tokens.length + newTokens,
       logprobs: 2,
+      ...(remembers && { state: 0 }),
     });
     const result = { scores: [...scores], tokens: [] as number[], logprobs: [] as number[] };
     for (let step = 0; step < newTokens; step++) {

@@ -35,6 +35,9 @@ struct CpuPass final : Pass {
   void fillRotary() const override;
   void finishHeads(size_t layer, float* keys, float* values) const override;
   void attend(size_t layer) const override;
+  // What layers do instead that remember a state.
+  void applyDeltaRule(size_t layer) const;
+  void applyShortConvolution(size_t layer) const;
   ExpertRouting route(const LayerWeights& layer, const float* input, float* output) const override;
   ExpertTokens tokensOf(const ExpertRouting& routing, uint32_t expert) const override;
   ExpertTokens gated(const StoredMatrix& gate, const float* input) const override;
@@ -62,6 +65,17 @@ struct CpuPass final : Pass {
     else
       compute.kernels.rows.layerNorm(x, weight, bias, spec.normEpsilon, spec.hiddenSize, y);
   }
+
+  // What a layer remembers of each range's sequence, with nothing in it before the first position. Throws
+  // Error(InvalidArgument) where a range does not go on from what the layer has seen.
+  void rememberedBy(size_t layer, float** states) const;
+  // Of a range, on average.
+  size_t tokensOfRange() const { return std::max<size_t>(1, tokens() / std::max<size_t>(1, batch.ranges.size())); }
+  // Of some channels of a range's rows, from `channel` on: each element becomes the sum of its channel's last elements,
+  // itself included, by the layer's weights. What comes next of the channels begins with the last ones, kept in `last`,
+  // [taps - 1, width].
+  void convolve(const BatchRange& range, size_t layer, float* last, size_t width, size_t channel,
+                size_t channels) const;
 
  private:
   template <typename RowOf>

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "../../model/attentionShape.h"
 #include "../../model/distanceBiases.h"
 #include "CpuPass.h"
@@ -5,6 +7,11 @@
 namespace spillway {
 
 void CpuPass::attend(size_t layer) const {
+  switch (spec.layerSpecs[layer].mixer) {
+    case Mixer::Attention: break;
+    case Mixer::DeltaRule: return applyDeltaRule(layer);
+    case Mixer::ShortConvolution: return applyShortConvolution(layer);
+  }
   if (measuring) {
     const size_t mark = scratch.used();
     scratch.take<uint8_t>(attentionScratchBytes(cache.layout(), spec.heads, batch.ranges.size(), compute.pool.threads(),
@@ -34,6 +41,13 @@ void CpuPass::attend(size_t layer) const {
   shape.distanceStride = distances == nullptr ? 0 : distanceStride(spec);
   spillway::attend(compute, cache.layout(), shape, batch.attentionRows.data(), batch.attentionRows.size(),
                    spec.queryWidth(), spec.queryWidth(), scratch);
+  if (!spec.attentionGate) return;
+  const size_t width = spec.queryWidth(), stride = spec.mixedWidth();
+  forRows(tokens(), width, [&](size_t t, unsigned) {
+    float* output = activations.queries + t * width;
+    const float* gate = activations.mixed + t * stride;
+    for (size_t i = 0; i < width; i++) output[i] *= 1.0f / (1.0f + std::exp(-gate[i]));
+  });
 }
 
 }  // namespace spillway

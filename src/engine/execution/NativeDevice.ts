@@ -1,4 +1,5 @@
 import { Subject } from 'rxjs';
+import { KEEPS_NONE } from '../memory/cacheGroups.js';
 import {
   COMPUTE_PARTS,
   type NativeCompletions,
@@ -288,7 +289,9 @@ export class NativeDevice implements Device {
   ):
     | { readonly buffer: number; readonly after: readonly TaskEvent[]; readonly groups?: number | undefined }
     | undefined {
-    const { loads: loaded, stores, groups } = run.movedBy(batch, this.setup.windows[task.layer - this.firstLayer] ?? 0);
+    const window = this.setup.windows[task.layer - this.firstLayer] ?? 0;
+    if (window === KEEPS_NONE) return undefined;
+    const { loads: loaded, stores, groups } = run.movedBy(batch, window);
     if (loaded + stores === 0) return undefined;
     const content = contentOf(batch, task);
     const held = this.cache.find(content);

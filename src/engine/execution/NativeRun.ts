@@ -91,6 +91,7 @@ export class NativeRun {
       this.runtime.createRow({
         ...sequence,
         tokens: Int32Array.from(tokens),
+        ...(pages.state !== undefined && { state: pages.state }),
         ...(candidates && { candidates: Int32Array.from(candidates) }),
         ...(adjustments && {
           adjustments: {

@@ -40,4 +40,6 @@ export interface PageTable extends GroupTable {
    */
   readonly attendedPages?: number | undefined;
   readonly copy?: PageCopy | undefined;
+  /** Where layers remember a state of the row instead of keys and values: its number. Default: none does. */
+  readonly state?: number | undefined;
 }

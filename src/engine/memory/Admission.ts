@@ -212,6 +212,7 @@ export class Admission {
     // lives.
     const paced = sweeps?.staggered === true && rows.size > 0 && !this.fitsInFull(own.placement.pages, this.places);
     if ((paced && !pace.open) || !this.fits({ own, priority }, beside)) return undefined;
+    if (lists.states && lists.states.used >= lists.states.capacity) return undefined;
     const overtakes = this.overtakes(priority);
     const prefix = taken && {
       tree: taken.tree,

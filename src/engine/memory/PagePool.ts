@@ -40,7 +40,11 @@ export interface RowLimit {
 }
 
 /** What the layers keep of rows, group by group. */
-export type PoolGroups = Pick<CacheRules, 'promptTokensUnderWay'> & { readonly groups: readonly CacheLaw[] };
+export type PoolGroups = Pick<CacheRules, 'promptTokensUnderWay'> & {
+  readonly groups: readonly CacheLaw[];
+  /** Rows of which layers can remember a state at once. Default: none does. */
+  readonly states?: number | undefined;
+};
 
 const ONE_GROUP: PoolGroups = { groups: [ALL_POSITIONS] };
 const NO_DISK: DiskCache = { pages: 0, share: 0, mostPerRow: 0 };
@@ -111,6 +115,7 @@ export class PagePool {
       gpu: new PageList(gpu.pages, () => this.reclaim('gpu')),
       memory: new PageList(capacity, () => this.reclaim('memory')),
       disk: new PageList(disk.pages),
+      states: groups.states === undefined ? undefined : new PageList(groups.states),
     };
     this.rules = {
       pageTokens,
@@ -219,7 +224,8 @@ export class PagePool {
         const placement = placePages(lengths.positions, this.rules, lengths.promptTokens);
         const begun = Math.max(1, Math.ceil(Math.min(lengths.promptTokens, lengths.positions) / this.pageTokens));
         const own = plus(placement.held(begun, true), { ...NO_PAGES, memory: prefix?.match.pages ?? 0 }, -1);
-        if (!this.has(own)) return undefined;
+        const { states } = this.lists;
+        if (!this.has(own) || (states && states.used >= states.capacity)) return undefined;
         const pages: RowPages = new RowPages(
           row,
           lengths,

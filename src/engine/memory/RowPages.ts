@@ -36,7 +36,10 @@ export interface RowPrefix {
 const NO_TABLE: GroupTable = { entries: [], tail: -1 };
 
 /** The pages of each tier, of which rows take and to which they give back. */
-export type PageLists = Readonly<Record<PageTier, PageList>>;
+export type PageLists = Readonly<Record<PageTier, PageList>> & {
+  /** States that layers remember, one a row; where some do. */
+  readonly states?: PageList | undefined;
+};
 
 /** What a row holds in one group of layers. */
 interface HeldTable extends GroupTable {
@@ -57,6 +60,7 @@ export class RowPages implements PageTable {
   private readonly givesBack: boolean;
   readonly attendedPages: number | undefined;
   readonly copy: PageCopy | undefined;
+  readonly state: number | undefined;
   /** Tokens of the prompt that others have computed, from the first, and who has. */
   readonly sharedTokens: number;
   readonly shared: readonly SharedStretch[];
@@ -104,6 +108,7 @@ export class RowPages implements PageTable {
       };
       prefix.tree.read(source);
     }
+    this.state = lists.states?.take();
     const spills = placement.pages.disk > 0;
     this.tables = placement.laws.map((law) => ({
       entries: [],
@@ -273,6 +278,7 @@ export class RowPages implements PageTable {
       for (const entry of table.entries.slice(inTree.length).toReversed()) this.giveBack(table, entry);
       if (table.tail >= 0) this.lists.memory.give(table.tail);
     }
+    if (this.state !== undefined) this.lists.states?.give(this.state);
     // From the last to the first: nothing is given back on which another page builds.
     for (const node of inTree.toReversed()) prefix?.tree.release(node);
     this.onRelease();

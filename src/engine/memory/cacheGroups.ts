@@ -1,3 +1,4 @@
+import type { LayerSpec } from '../../model/DecoderSpec.js';
 import { ALL_POSITIONS, lastPositions, type CacheLaw } from './CacheLaw.js';
 
 /**
@@ -19,28 +20,40 @@ export interface CacheGroups {
  */
 const MOST_EMPTY = 1 / 24;
 
-/** All layers keep all positions. Pure. */
-export function oneGroup(layers: number): CacheGroups {
-  return { laws: [ALL_POSITIONS], groupOf: new Array<number>(layers).fill(0), width: layers };
+/** In place of a window: the layer keeps no positions at all. */
+export const KEEPS_NONE = -1;
+
+/** The window of a layer, as `cacheGroups` has it. */
+export function windowOf({ window, mixer = 'attention' }: LayerSpec): number {
+  return mixer === 'attention' ? window : KEEPS_NONE;
+}
+
+/** All layers keep all positions, but for those that keep none. Pure. */
+export function oneGroup(layers: number, keepingNone = 0): CacheGroups {
+  const width = Math.max(1, layers - keepingNone);
+  return { laws: [ALL_POSITIONS], groupOf: new Array<number>(layers).fill(0), width };
 }
 
 /**
  * Divides layers by their windows: those of one window make groups of like width, so that a page that one group gives
  * back is one that another can take. Groups are as wide as they can be, since each has a page table of its own. Pure.
  *
- * @param windows of each layer; 0 = all positions
+ * @param windows of each layer; 0 = all positions. Layers that keep none are in no group, whatever `groupOf` says
  * @param positions of the longest row: a window of as many lets nothing go
  */
 export function cacheGroups(windows: readonly number[], positions: number): CacheGroups {
   const kinds = new Map<number, number[]>();
+  const kept = windows.filter((window) => window !== KEEPS_NONE).length;
+  if (kept === 0) return oneGroup(windows.length, windows.length);
   windows.forEach((window, layer) => {
+    if (window === KEEPS_NONE) return;
     const kind = window < positions ? window : 0;
     kinds.set(kind, [...(kinds.get(kind) ?? []), layer]);
   });
   const widthOf = (most: number): number =>
     [...kinds.values()].reduce((sum, layers) => sum + Math.ceil(layers.length / most) * most, 0);
   let width = Math.max(...[...kinds.values()].map((layers) => layers.length));
-  while (widthOf(width) > windows.length * (1 + MOST_EMPTY)) width--;
+  while (widthOf(width) > kept * (1 + MOST_EMPTY)) width--;
   const laws: CacheLaw[] = [];
   const groupOf = new Array<number>(windows.length).fill(0);
   for (const [window, layers] of [...kinds].sort(([a], [b]) => a - b)) {

@@ -1,6 +1,7 @@
 import type { PageTable } from '../grid/PageTable.js';
 import { batchTokens, type Batch, type RowRange, type Square } from '../grid/Square.js';
 import type { Hop } from '../grid/Task.js';
+import { KEEPS_NONE } from './cacheGroups.js';
 import { fetchedPages, type FetchRules } from './fetchedPages.js';
 import type { Move, Movement, PageLookup } from './movement.js';
 import { stagedPages, type StagedPages } from './PagePlacement.js';
@@ -17,7 +18,7 @@ export interface PagedBytes {
   readonly diskPages: number;
   /** Of one page of one layer on disk. */
   readonly pageSlotBytes: number;
-  /** Attention window of each layer, in tokens; 0 = all positions. */
+  /** Attention window of each layer, in tokens; 0 = all positions, and `KEEPS_NONE` of one that keeps none. */
   readonly windows: readonly number[];
   /** Hidden state of one token. */
   readonly tokenBytes: number;
@@ -56,7 +57,7 @@ export function pagedMovement({
 }: PagedBytes): Movement {
   const layers = streamedBytes.length;
   const staged = ({ batch: { rows }, layer }: Square, pagesOf: PageLookup, which: 'loads' | 'stores'): number => {
-    if (diskPages === 0) return 0;
+    if (diskPages === 0 || windows[layer] === KEEPS_NONE) return 0;
     return rows.reduce((sum, range) => {
       const pages = pagesOf(range.row);
       return pages ? sum + stagedPages(range, pages, pageTokens, windows[layer] ?? 0)[which] : sum;

@@ -7,7 +7,7 @@ import { layerBounds, type Grid } from '../grid/Square.js';
 import type { Tier } from '../grid/Tier.js';
 import type { Movement, Placement, TierShares } from '../memory/movement.js';
 import type { PageTier } from '../grid/pageCounts.js';
-import { groupRules, type CacheGroups } from '../memory/cacheGroups.js';
+import { groupRules, windowOf, type CacheGroups } from '../memory/cacheGroups.js';
 import type { FetchRules } from '../memory/fetchedPages.js';
 import { pagedMovement } from '../memory/pagedMovement.js';
 import { PagePool, type DiskCache } from '../memory/PagePool.js';
@@ -36,8 +36,9 @@ export interface OpenedCache extends Pick<RuntimeOptions['cache'], 'pages' | 'pa
   readonly disk: DiskCache;
   /** Buffers for pages of the disk; 0 where the cache is all in memory. */
   readonly buffers: number;
-  /** What of a row the layers keep. */
+  /** What of a row the layers keep, and of how many rows they can remember a state; undefined where none does. */
   readonly groups: CacheGroups;
+  readonly states?: number | undefined;
   /** Bytes of one page, all layers of a group together, in memory; and of one layer of it on disk. */
   readonly pageBytes: number;
   readonly diskPageBytes: number;
@@ -83,7 +84,7 @@ export function deviceOf(
     ...(gpu && fetches(gpu) && { fetch: fetchRules(gpu, cache) }),
     firstLayer: first,
     embeds,
-    windows: layerSpecs.slice(first, last + 1).map(({ window }) => window),
+    windows: layerSpecs.slice(first, last + 1).map(windowOf),
     activations,
     storePath: weights.storePath,
     computeTier: gpu ? 'gpu' : 'cpu',
@@ -108,7 +109,7 @@ export function poolOf({ cache, gpu, grid }: Pick<Opened, 'cache' | 'gpu' | 'gri
       share: gpu.cacheShare,
       ...(fetches(gpu) && { mostFetched: gpu.mostFetched, attendedShare: sharedAttention(gpu) }),
     },
-    groupRules(cache.groups, grid),
+    { ...groupRules(cache.groups, grid), states: cache.states },
   );
 }
 
@@ -125,7 +126,7 @@ export function movementOf(
     pageTokens: cache.pageTokens,
     diskPages: cache.disk.pages,
     pageSlotBytes: cache.diskPageBytes,
-    windows: layerSpecs.slice(first, last + 1).map(({ window }) => window),
+    windows: layerSpecs.slice(first, last + 1).map(windowOf),
     tokenBytes,
     residentTokens: activations?.residentTokens ?? Infinity,
     stayingSlots: activations?.stayingSlots,

@@ -8,9 +8,10 @@ import { PAGE_TOKENS, SUM_COPIES } from '../../plan/reserves.js';
 import { SMALLER_SQUARES } from '../../plan/search/choosePolicy.js';
 import { heapBytes } from '../execution/HeapLimit.js';
 import type { Grid } from '../grid/Square.js';
-import { cacheGroups, groupRules, oneGroup, type CacheGroups } from '../memory/cacheGroups.js';
+import { cacheGroups, groupRules, KEEPS_NONE, oneGroup, windowOf, type CacheGroups } from '../memory/cacheGroups.js';
 import type { PagePlacement } from '../memory/PagePlacement.js';
 import { longestRow, mostComing, pagesOfRows, placePages, type CacheRules } from '../memory/placePages.js';
+import { UsageError } from '../../errors/UsageError.js';
 import { OPTION_TABLE } from './engineOptions.js';
 import type { EnginePlan } from './EnginePlan.js';
 import {
@@ -269,16 +270,18 @@ class BlockMemory {
     this.source = { ...model, bindings: compressBindings(model.bindings, numerics.compressWeights) };
     const { decoder } = this.source;
     this.rowTokens = rowsToCome.rowTokens ?? OPTION_TABLE.rowTokens.default;
-    const { layers, part, share, layerSpecs } = decoder;
+    const { layers, part, share, layerSpecs, recurrent, attention } = decoder;
+    if (memory.gpu && (recurrent || attention.gate === true))
+      throw new UsageError(
+        `gpuMemory: found some for a model of the family ${decoder.family}, expected none: its layers remember a state or gate attention, which the processor computes`,
+      );
+    const windows = layerSpecs.map(windowOf);
     // Engines that hold the same rows, and a GPU beside its host, name pages to each other: those of all layers. An
     // encoder's layers have the same ones in turn.
     this.groups =
       memory.gpu || part || share || isEncoder(decoder)
-        ? oneGroup(layers)
-        : cacheGroups(
-            layerSpecs.map(({ window }) => window),
-            Math.min(longestRowToCome(rowsToCome), decoder.contextTokens),
-          );
+        ? oneGroup(layers, windows.filter((window) => window === KEEPS_NONE).length)
+        : cacheGroups(windows, Math.min(longestRowToCome(rowsToCome), decoder.contextTokens));
     this.spill = planSpill({
       slots,
       rowsPerSlot,
@@ -306,10 +309,17 @@ class BlockMemory {
     this.workingBytes =
       scratch +
       staging +
+      this.onePage.state * (this.states ?? 0) +
       activations * (slots - moving + (spilled?.buffers ?? 0)) +
       stores +
       pinned +
       transitBytes(decoder, block);
+  }
+
+  /** Rows of which layers can remember a state at once; undefined where none does. */
+  private get states(): number | undefined {
+    const { slots, rowsPerSlot } = this.settings.block;
+    return this.source.decoder.recurrent && slots * rowsPerSlot;
   }
 
   /** Pages of a row of so many tokens, of which the model may have fewer, on each tier. */
@@ -460,6 +470,7 @@ class BlockMemory {
         pageTokens: PAGE_TOKENS,
         pages,
         ...(this.groups.laws.length > 1 && { groups: this.groups.groupOf }),
+        ...(this.states !== undefined && { states: this.states }),
       },
       ...(sparseAttention < 1 && { sparseAttention }),
       limits: { tokensPerSquare, rowsPerSquare: rowsPerSlot },

@@ -123,6 +123,7 @@ function openedOf(layout: MemoryLayout, runtime: NativeRuntime, store: WeightSto
       pageBytes: onePage.cache,
       diskPageBytes: onePage.pageSlot,
       groups,
+      states: layout.runtime.cache.states,
     },
     weights: {
       buffers: gpu ? gpu.options.buffers : streamsThrough,

@@ -384,14 +384,16 @@ export class EngineRuns {
 
   /** @param feed the rows of a run that is one call */
   private start<Result>(feed: RowFeed<Result> | undefined, options: StartOptions, recorder: RunRecorder): Run<Result> {
-    const { gpu } = this.opened;
+    const { gpu, cache } = this.opened;
     const { schedule, mostRows, peers, microBatches, joined, sharePrefixes = true } = options;
     if (peers) this.checkAlone(peers);
     const run = new Run<Result>({
       ...this.setup(options, recorder),
       schedule,
       // Not beside a GPU with pages on disk, which attends to those in memory alone: shared ones are there.
-      sharePrefixes: sharePrefixes && !(gpu && hostAttends(gpu) && this.pool.disk.share > 0),
+      // Nor where layers remember a state, which is each row's own.
+      sharePrefixes:
+        sharePrefixes && cache.states === undefined && !(gpu && hostAttends(gpu) && this.pool.disk.share > 0),
       feed,
       mostRows,
       ...(peers && { peers, begin: beginOf(this.peerFacts), microBatches, joined }),

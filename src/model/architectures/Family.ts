@@ -1,4 +1,4 @@
-import type { DecoderSpec } from '../DecoderSpec.js';
+import type { DecoderSpec, Mixer } from '../DecoderSpec.js';
 import type { GlobalRole, LayerRole } from '../TensorBinding.js';
 import type { Fields } from './Fields.js';
 import type { TensorIndex } from './TensorIndex.js';
@@ -70,6 +70,10 @@ export interface WeightSource {
    * nevertheless.
    */
   readonly turned?: boolean;
+  /** Of layers with this mixer alone. Default: of all. */
+  readonly mixer?: Mixer;
+  /** Of a vector: the shape in which its file has it. Default: one dimension. */
+  readonly shape?: readonly number[];
   /** Added to every element on loading. */
   readonly add?: number;
   /** Of a layer's weight: which layers have it. Default: all. */

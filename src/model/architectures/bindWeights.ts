@@ -21,8 +21,10 @@ export function bindWeights(description: Description, tensors: TensorIndex): Ten
       bind(pattern, -1, source);
       continue;
     }
-    for (let layer = source.fromLayer ?? 0; layer < decoder.layers; layer++)
-      bind(pattern.replace('{layer}', String(layer)), layer, source);
+    for (let layer = source.fromLayer ?? 0; layer < decoder.layers; layer++) {
+      const { mixer = 'attention' } = decoder.layerSpecs[layer] ?? {};
+      if ((source.mixer ?? mixer) === mixer) bind(pattern.replace('{layer}', String(layer)), layer, source);
+    }
   }
   return bindings;
 
@@ -92,7 +94,7 @@ function bindShape(
 
   const fusedRows = part === undefined ? rows : part.groups * part.sizes.reduce((sum, size) => sum + size, 0);
   const matrix = turned ? [columns, fusedRows] : [fusedRows, columns];
-  const stored = [...(slice === undefined ? [] : [slice.count]), ...(vector ? [fusedRows] : matrix)];
+  const stored = source.shape ?? [...(slice === undefined ? [] : [slice.count]), ...(vector ? [fusedRows] : matrix)];
   const refuse = (found: string, expected: string): never => {
     throw new ModelFileError(path, `tensor ${tensor.name}`, found, expected);
   };

@@ -35,6 +35,7 @@ import { gemma3 } from './families/gemma3.js';
 import { gptNeox } from './families/gptNeox.js';
 import { gptOss } from './families/gptOss.js';
 import { gte } from './families/gte.js';
+import { lfm2 } from './families/lfm2.js';
 import { llama } from './families/llama.js';
 import { mistral } from './families/mistral.js';
 import { mixtral } from './families/mixtral.js';
@@ -46,6 +47,7 @@ import { phi3 } from './families/phi3.js';
 import { qwen2 } from './families/qwen2.js';
 import { qwen3 } from './families/qwen3.js';
 import { qwen3Moe } from './families/qwen3Moe.js';
+import { qwen35 } from './families/qwen35.js';
 import { roberta } from './families/roberta.js';
 import type { Description, Family, SequenceClassifier, WeightSource } from './Family.js';
 import { foundInFile } from '../../arguments/found.js';
@@ -111,6 +113,8 @@ const FAMILIES: readonly Family[] = [
   internlm2,
   internlm3,
   mellum,
+  qwen35,
+  lfm2,
 ];
 
 /** `model_type` values of config.json that are known. */

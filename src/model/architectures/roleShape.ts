@@ -17,7 +17,34 @@ export function roleShape(
   const { qkNorm } = decoder.attention;
   const queries = decoder.heads * headDim;
   const keys = decoder.kvHeads * headDim;
+  const taps = decoder.recurrent?.taps ?? 0;
+  const { keyHeads = 0, valueHeads = 0, keyDim = 0, valueDim = 0 } = decoder.recurrent?.delta ?? {};
+  const channels = 2 * keyHeads * keyDim + valueHeads * valueDim;
   switch (role) {
+    case 'q_gate.weight':
+      return [queries, hiddenSize];
+    case 'conv.weight':
+      return [hiddenSize * taps];
+    case 'conv_in.weight':
+      return [3 * hiddenSize, hiddenSize];
+    case 'conv_out.weight':
+      return [hiddenSize, hiddenSize];
+    case 'delta_conv.weight':
+      return [channels * taps];
+    case 'decay.log':
+    case 'decay.bias':
+      return [valueHeads];
+    case 'delta_norm.weight':
+      return [valueDim];
+    case 'delta_in.weight':
+      return [channels, hiddenSize];
+    case 'delta_gate.weight':
+      return [valueHeads * valueDim, hiddenSize];
+    case 'delta_beta.weight':
+    case 'delta_decay.weight':
+      return [valueHeads, hiddenSize];
+    case 'delta_out.weight':
+      return [hiddenSize, valueHeads * valueDim];
     case 'token_embedding':
     case 'head.weight':
       return [vocabularySize, decoder.embedding.size];
@@ -78,6 +105,7 @@ export function roleShape(
     case 'post_norm1.weight':
     case 'post_norm2.weight':
     case 'o.bias':
+    case 'conv.bias':
     case 'down.bias':
       return [hiddenSize];
     default: {

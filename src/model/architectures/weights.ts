@@ -9,7 +9,7 @@ export type Names<Role extends string> = Readonly<Partial<Record<Role, string>>>
 export function weights(
   prefix: string,
   names: Names<GlobalRole | LayerRole>,
-  options: Pick<WeightSource, 'add' | 'optional' | 'fromLayer' | 'reshaped' | 'pieces'> = {},
+  options: Pick<WeightSource, 'add' | 'optional' | 'fromLayer' | 'reshaped' | 'pieces' | 'mixer' | 'shape'> = {},
 ): WeightSource[] {
   return Object.entries(names).map(([role, name]) => ({
     role: role as GlobalRole | LayerRole,

@@ -129,6 +129,7 @@ function measure({
     cache: PAGE,
     scratch: 0,
     activations: 0,
+    state: 0,
     staging: 0,
     spill: 0,
     pageSlot: 4096,

@@ -59,7 +59,14 @@ export class PlainDecoder {
       (residual === 'sandwich' || residual === 'branch' ? this.#norm(layer, name, row) : row).map(
         (x) => x * residualScale,
       );
-    const attended = this.#attend(
+    const { mixer = 'attention' } = this.#spec.layerSpecs[layer] ?? {};
+    const mixed =
+      mixer === 'delta-rule'
+        ? this.#applyDeltaRule.bind(this)
+        : mixer === 'short-convolution'
+          ? this.#applyShortConvolution.bind(this)
+          : this.#attend.bind(this);
+    const attended = mixed(
       layer,
       h.map((row) => before('norm1', row)),
     ).map((row) => after('post_norm1', row));
@@ -109,7 +116,87 @@ export class PlainDecoder {
           ),
         );
       }
-      return this.#product(layer, 'o', output);
+      const gate = attention.gate === true ? this.#product(layer, 'q_gate', inputs[t] ?? output) : undefined;
+      return this.#product(
+        layer,
+        'o',
+        output.map((x, i) => (gate ? x * logistic(gate[i] ?? NaN) : x)),
+      );
+    });
+  }
+
+  /** Of each element the sum over its channel's last ones. */
+  #convolve(layer: number, role: 'conv' | 'delta_conv', rows: readonly Vector[]): Vector[] {
+    const taps = this.#spec.recurrent?.taps ?? 0;
+    const weight = this.#weight(layer, `${role}.weight`);
+    return rows.map((row, t) =>
+      row.map((_, channel) =>
+        Array.from({ length: taps }, (__, k) => k).reduce(
+          (all, k) => all + (rows[t - taps + 1 + k]?.[channel] ?? 0) * (weight[channel * taps + k] ?? NaN),
+          0,
+        ),
+      ),
+    );
+  }
+
+  #applyShortConvolution(layer: number, inputs: readonly Vector[]): Vector[] {
+    const { hiddenSize } = this.#spec;
+    const rows = inputs.map((input) => this.#product(layer, 'conv_in', input));
+    const part = (row: Vector, index: number): Vector => row.slice(index * hiddenSize, (index + 1) * hiddenSize);
+    const gated = rows.map((row) => part(row, 0).map((b, i) => b * (part(row, 2)[i] ?? NaN)));
+    return this.#convolve(layer, 'conv', gated).map((row, t) => {
+      const c = part(rows[t] ?? row, 1);
+      return this.#product(
+        layer,
+        'conv_out',
+        row.map((x, i) => x * (c[i] ?? NaN)),
+      );
+    });
+  }
+
+  #applyDeltaRule(layer: number, inputs: readonly Vector[]): Vector[] {
+    const sizes = this.#spec.recurrent?.delta;
+    if (!sizes) throw new Error('no sizes of the delta rule');
+    const { keyHeads, valueHeads, keyDim, valueDim } = sizes;
+    const rows = this.#convolve(
+      layer,
+      'delta_conv',
+      inputs.map((input) => this.#product(layer, 'delta_in', input)),
+    ).map((row) => row.map(ACTIVATIONS.silu));
+    const states = Array.from({ length: valueHeads }, () =>
+      Array.from({ length: keyDim }, () => new Float64Array(valueDim)),
+    );
+    return inputs.map((input, t) => {
+      const row = rows[t] ?? input;
+      const [beta, decay] = [this.#product(layer, 'delta_beta', input), this.#product(layer, 'delta_decay', input)];
+      const gate = this.#product(layer, 'delta_gate', input);
+      const output = new Float64Array(valueHeads * valueDim);
+      states.forEach((state, head) => {
+        const at = (first: number, count: number): Vector => row.slice(first, first + count);
+        const keyHead = Math.floor(head / (valueHeads / keyHeads)) * keyDim;
+        const query = unit(at(keyHead, keyDim)).map((x) => x / Math.sqrt(keyDim));
+        const key = unit(at(keyHeads * keyDim + keyHead, keyDim));
+        const value = at(2 * keyHeads * keyDim + head * valueDim, valueDim);
+        const step = (decay[head] ?? NaN) + (this.#weight(layer, 'decay.bias')[head] ?? NaN);
+        const kept = Math.exp(-Math.exp(this.#weight(layer, 'decay.log')[head] ?? NaN) * Math.log1p(Math.exp(step)));
+        for (const each of state) for (let v = 0; v < valueDim; v++) each[v] = (each[v] ?? NaN) * kept;
+        const seen = (by: Vector, v: number): number =>
+          state.reduce((all, each, k) => all + (each[v] ?? NaN) * (by[k] ?? NaN), 0);
+        const change = value.map((x, v) => (x - seen(key, v)) * logistic(beta[head] ?? NaN));
+        state.forEach((each, k) => {
+          for (let v = 0; v < valueDim; v++) each[v] = (each[v] ?? NaN) + (key[k] ?? NaN) * (change[v] ?? NaN);
+        });
+        const normed = this.#norm(
+          layer,
+          'delta_norm',
+          value.map((_, v) => seen(query, v)),
+        );
+        normed.forEach((x, v) => {
+          const place = head * valueDim + v;
+          output[place] = x * ACTIVATIONS.silu(gate[place] ?? NaN);
+        });
+      });
+      return this.#product(layer, 'delta_out', output);
     });
   }
 
@@ -214,6 +301,12 @@ export class PlainDecoder {
     if (weight === undefined) throw new Error(`no ${role} in layer ${layer}`);
     return weight;
   }
+}
+
+/** Of length 1. */
+function unit(x: Vector): Vector {
+  const length = Math.sqrt(x.reduce((all, each) => all + each * each, 0) + 1e-6);
+  return x.map((each) => each / length);
 }
 
 /** Element by element, rounded as the engine does it. */

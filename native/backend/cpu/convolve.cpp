@@ -1,0 +1,43 @@
+#include <algorithm>
+#include <string>
+
+#include "../../system/Error.h"
+#include "CpuPass.h"
+
+namespace spillway {
+
+void CpuPass::rememberedBy(size_t layer, float** states) const {
+  for (const BatchRange& range : batch.ranges) {
+    const auto state = static_cast<uint32_t>(range.sequence->state);
+    uint32_t& next = cache.nextPosition(layer, state);
+    if (range.firstPosition != 0 && range.firstPosition != next)
+      throw Error(ErrorCode::InvalidArgument, "row " + std::to_string(range.sequence->handle) + ": found position " +
+                                                  std::to_string(range.firstPosition) + ", expected " +
+                                                  std::to_string(next) +
+                                                  ": what a layer remembers follows from all positions before");
+    *states = cache.state(layer, state);
+    if (range.firstPosition == 0) std::fill_n(*states, spec.stateFloats(spec.layerSpecs[layer].mixer), 0.0f);
+    next = range.firstPosition + range.tokens;
+    states++;
+  }
+}
+
+void CpuPass::convolve(const BatchRange& range, size_t layer, float* last, size_t width, size_t channel,
+                       size_t channels) const {
+  const float* weights = this->weights.layer(layer).conv;
+  const size_t taps = spec.recurrent.taps, stride = spec.mixedWidth();
+  for (size_t t = 0; t < range.tokens; t++) {
+    float* row = activations.mixed + (range.firstToken + t) * stride;
+    for (size_t c = channel; c < channel + channels; c++) {
+      const float own = row[c];
+      const float* weight = weights + c * taps;
+      float sum = 0;
+      for (size_t k = 0; k + 1 < taps; k++) sum += last[k * width + c] * weight[k];
+      row[c] = sum + own * weight[taps - 1];
+      for (size_t k = 0; k + 2 < taps; k++) last[k * width + c] = last[(k + 1) * width + c];
+      if (taps > 1) last[(taps - 2) * width + c] = own;
+    }
+  }
+}
+
+}  // namespace spillway

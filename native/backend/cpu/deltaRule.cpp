@@ -1,0 +1,74 @@
+#include <algorithm>
+#include <cmath>
+
+#include "CpuPass.h"
+#include "deltaStep.h"
+
+namespace spillway {
+
+namespace {
+
+// y = x / sqrt(sum of squares + epsilon) * scale
+void normalise(const float* x, size_t n, float scale, float* y) {
+  constexpr float kEpsilon = 1e-6f;
+  float squares = 0;
+  for (size_t i = 0; i < n; i++) squares += x[i] * x[i];
+  const float factor = scale / std::sqrt(squares + kEpsilon);
+  for (size_t i = 0; i < n; i++) y[i] = x[i] * factor;
+}
+
+float softplus(float x) { return x > 20.0f ? x : std::log1p(std::exp(x)); }
+
+}  // namespace
+
+// Gated DeltaNet (Yang et al. 2024, as Qwen 3.5 has it): queries, keys and values through a convolution, each head's
+// state by the gated delta rule, a norm of what it holds, and a gate. Token by token in order, so that chunks change no
+// bit.
+void CpuPass::applyDeltaRule(size_t layer) const {
+  const RecurrentSpec& delta = spec.recurrent;
+  const size_t keys = spec.deltaKeys(), values = spec.deltaValues(), stride = spec.mixedWidth(),
+               convolved = spec.convolvedWidth(Mixer::DeltaRule), scratchFloats = 2 * delta.keyDim + delta.valueDim;
+  const ScratchScope scope(*this);
+  float* normed = scratch.take<float>(compute.pool.threads() * scratchFloats);
+  float** remembered = scratch.take<float*>(batch.ranges.size());
+  if (measuring) return;
+  rememberedBy(layer, remembered);
+  const LayerWeights& layerWeights = weights.layer(layer);
+  const RowKernels& rows = compute.kernels.rows;
+  constexpr size_t kChannels = 256;  // at once
+  const size_t blocks = (convolved + kChannels - 1) / kChannels, tokensEach = tokensOfRange();
+  forRows(batch.ranges.size() * blocks, kChannels * tokensEach, [&](size_t index, unsigned) {
+    const BatchRange& range = batch.ranges[index / blocks];
+    const size_t first = index % blocks * kChannels, count = std::min(convolved - first, kChannels);
+    convolve(range, layer, remembered[index / blocks], convolved, first, count);
+    for (size_t t = range.firstToken; t < size_t(range.firstToken) + range.tokens; t++)
+      rows.activate(Activation::Silu, activations.mixed + t * stride + first, nullptr, count);
+  });
+  const size_t heads = delta.valueHeads, stateFloats = size_t(delta.keyDim) * delta.valueDim;
+  const float scale = 1.0f / std::sqrt(static_cast<float>(delta.keyDim));
+  forRows(batch.ranges.size() * heads, stateFloats * tokensEach, [&](size_t index, unsigned worker) {
+    const BatchRange& range = batch.ranges[index / heads];
+    const size_t head = index % heads, keyHead = head / (heads / delta.keyHeads);
+    float* query = normed + worker * scratchFloats;
+    float* key = query + delta.keyDim;
+    float* state = remembered[index / heads] + (delta.taps - 1) * convolved + head * stateFloats;
+    const float forgets = std::exp(layerWeights.decay[head]);
+    for (size_t t = range.firstToken; t < size_t(range.firstToken) + range.tokens; t++) {
+      float* row = activations.mixed + t * stride;
+      normalise(row + keyHead * delta.keyDim, delta.keyDim, scale, query);
+      normalise(row + keys + keyHead * delta.keyDim, delta.keyDim, 1.0f, key);
+      float* gate = row + convolved + head * delta.valueDim;
+      const float* beta = row + convolved + values;
+      const float written = 1.0f / (1.0f + std::exp(-beta[head]));
+      const float decay = std::exp(-forgets * softplus(beta[heads + head] + layerWeights.decayBias[head]));
+      float* output = activations.queries + t * values + head * delta.valueDim;
+      deltaStep(state, query, key, row + 2 * keys + head * delta.valueDim, decay, written, delta.keyDim, delta.valueDim,
+                key + delta.keyDim, output);
+      rows.rmsNorm(output, layerWeights.mixNorm, spec.normEpsilon, delta.valueDim, output);
+      rows.activate(Activation::Silu, gate, output, delta.valueDim);
+      std::copy_n(gate, delta.valueDim, output);
+    }
+  });
+}
+
+}  // namespace spillway
