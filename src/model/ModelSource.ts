@@ -1,4 +1,3 @@
-import type { SequenceClassifier } from './architectures/Family.js';
 import type { DecoderSpec, PooledLayer } from './DecoderSpec.js';
 import type { WeightType } from './weightTypes.js';
 import type { BlockScales, Float8Scales, PackedIntegers, TensorBinding } from './TensorBinding.js';
@@ -62,6 +61,16 @@ export const AUXILIARY_VECTORS = [
   'rope_factors_long.weight',
 ] as const;
 export const AUXILIARY_VECTOR_ELEMENTS = 4096;
+
+/** What a model that classifies rows makes of them: `DecoderSpec.pooled` ends in a logit a label. */
+export interface SequenceClassifier {
+  /** In the order of the outputs. */
+  readonly labels: readonly string[];
+  /** Which hidden states its layers take. */
+  readonly pooling: 'cls' | 'mean' | 'last';
+  /** Each label is judged by itself (a sigmoid), not beside the others (a softmax). */
+  readonly independent: boolean;
+}
 
 /** Everything about a model but its weights' contents: read from headers, validated, ready to be bound. Plain data. */
 export interface ModelSource {
