@@ -138,8 +138,8 @@ export class Engine implements GenerationSource, AsyncDisposable {
   /**
    * Generates an answer for each row, pulled: rows are read as places come free, and a consumer that stops taking
    * results stops admission. Calls may overlap: they join one run, which computes the rows of all of them together, and
-   * each ends for itself; only one that brings a schedule, pipeline, window or peers of its own, or is traced, has a run
-   * of its own.
+   * each ends for itself; only one that brings a schedule, pipeline, window or peers of its own, or is traced, has a
+   * run of its own.
    *
    * @throws UsageError for an option out of range, before anything is read
    * @throws ResponseFormatError, before a row is read, for a `responseFormat` or `schema` that answers cannot be held

@@ -28,7 +28,7 @@ type Callbacks = Pick<GenerateOptions, 'onStats' | 'onProgress' | 'onDelta'>;
 /** Whom a run calls back. */
 export interface RunCallbacks extends Required<Pick<Callbacks, 'onStats' | 'onProgress'>> {
   /** To be asked when the run begins: undefined where nobody wants deltas. */
-  deltas(): Callbacks['onDelta'];
+  readonly deltas: () => Callbacks['onDelta'];
 }
 
 /**

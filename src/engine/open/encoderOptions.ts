@@ -1,10 +1,15 @@
 import type { MachineFacts } from '../../bindings/Addon.js';
+import type { EngineOptions } from '../../EngineOptions.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { isEncoder } from '../../model/DecoderSpec.js';
 import type { ModelSource } from '../../model/ModelSource.js';
 import { gpuBytes } from './gpuBudget.js';
 import { settle } from './settings.js';
 import type { RequestedOptions } from './validateOptions.js';
+
+/** Of an encoder: tokens of rows that a square takes together, and of the longest that is provided for in any case. */
+export const USUAL_SQUARE = 512;
+const PROVIDED_SQUARE = 8192;
 
 /**
  * What options are of an encoder: it is computed by the processor, as a whole, and keeps no cache; where its family's
@@ -31,4 +36,20 @@ export function encoderOptions(
     return requested;
   const all = { ...options, compressWeights: '8bit' as const };
   return { options: all, settings: settle(all, machine) };
+}
+
+/** Tokens of a square where nobody says otherwise: of an encoder, whose rows come whole, those of a long one. */
+export function squareForEncoder(options: EngineOptions, { decoder }: ModelSource): EngineOptions {
+  if (!isEncoder(decoder) || options.tokensPerSquare !== undefined) return options;
+  const square = Math.max(USUAL_SQUARE, Math.min(decoder.contextTokens, PROVIDED_SQUARE));
+  return { ...options, tokensPerSquare: Math.max(square, options.batchSize ?? 1) };
+}
+
+/** Of an encoder: smaller squares, down to the usual one, in the order in which they are tried. */
+export function encoderSquares({ decoder }: ModelSource): readonly number[] {
+  const squares: number[] = [];
+  if (isEncoder(decoder))
+    for (let square = PROVIDED_SQUARE / 2; square >= USUAL_SQUARE; square /= 2)
+      if (square < decoder.contextTokens) squares.push(square);
+  return squares;
 }

@@ -13,6 +13,7 @@ import type { PagePlacement } from '../memory/PagePlacement.js';
 import { longestRow, mostComing, pagesOfRows, placePages, type CacheRules } from '../memory/placePages.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { OPTION_TABLE } from './engineOptions.js';
+import { encoderSquares, squareForEncoder, USUAL_SQUARE } from './encoderOptions.js';
 import type { EnginePlan } from './EnginePlan.js';
 import {
   attendedShare,
@@ -68,9 +69,6 @@ const MIN_ROW_TOKENS = 512;
 /** One layer is computed while the next one is read. */
 export const WEIGHT_BUFFERS = 2;
 const LEAST_SQUARE = 16;
-/** Of an encoder: tokens of rows that a square takes together, and of the longest that is provided for in any case. */
-const USUAL_SQUARE = 512;
-const PROVIDED_SQUARE = 8192;
 const COMPRESSED_CACHE = { '8bit': 'q8', '4bit': 'q4' } as const;
 
 /**
@@ -89,15 +87,13 @@ export function layOutMemory(
 ): MemoryLayout {
   const found = { residentBytes: process.memoryUsage.rss(), heapBytes: heapBytes() };
   const held = processBytes(found.residentBytes, model.decoder.vocabularySize);
-  const blocks = smallerBlocks(
-    plan.options,
-    given,
-    (given.policy ?? 'auto') === 'auto' && !isEncoder(model.decoder),
-    squaresOf(model),
-  );
+  const blocks = smallerBlocks(plan.options, given, (given.policy ?? 'auto') === 'auto' && !isEncoder(model.decoder), [
+    ...encoderSquares(model),
+    ...SMALLER_SQUARES,
+  ]);
   const wanted = Math.min(longestRowToCome(rows), model.decoder.contextTokens);
   const inBlock = (options: EngineOptions): BlockLayout => {
-    const settings = settle(forEncoder(options, model), machine);
+    const settings = settle(squareForEncoder(options, model), machine);
     const { weightShare } = settings.memory;
     const planned = options === plan.options ? plan : smallerPlan(plan, options, settings.block);
     const block = new BlockMemory(addon, model, settings, rows);
@@ -150,22 +146,6 @@ export function longestRowOf({ host, gpu, spill, settings, groups, grid }: Block
     },
   );
   return grid.wholeRows === undefined ? inPages : Math.min(inPages, grid.tokensPerSquare);
-}
-
-/** Tokens of a square where nobody says otherwise: of an encoder, whose rows come whole, those of a long one. */
-function forEncoder(options: EngineOptions, { decoder }: ModelSource): EngineOptions {
-  if (!isEncoder(decoder) || options.tokensPerSquare !== undefined) return options;
-  const square = Math.max(USUAL_SQUARE, Math.min(decoder.contextTokens, PROVIDED_SQUARE));
-  return { ...options, tokensPerSquare: Math.max(square, options.batchSize ?? 1) };
-}
-
-/** Smaller squares than the usual one, in the order in which they are tried. */
-function squaresOf({ decoder }: ModelSource): readonly number[] {
-  const squares: number[] = [];
-  if (isEncoder(decoder))
-    for (let square = PROVIDED_SQUARE / 2; square >= USUAL_SQUARE; square /= 2)
-      if (square < decoder.contextTokens) squares.push(square);
-  return [...squares, ...SMALLER_SQUARES];
 }
 
 /**

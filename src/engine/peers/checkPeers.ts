@@ -1,4 +1,5 @@
 import { found } from '../../arguments/found.js';
+import { PeerError } from '../../errors/engineErrors.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { Peers } from './PeerConnection.js';
 import type { GenerateOptions } from '../../Row.js';
@@ -89,4 +90,22 @@ export function checkEmbeds(what: string, grid: Grid, wanted: boolean): void {
       ? `${what}: found an engine of the first layers, expected one of later layers; the first one generates`
       : `${what}: found an engine of later layers, expected the one of the first layers; this one can follow`,
   );
+}
+
+/**
+ * Two runs that begin here cannot share engines: each one's consumer decides when it ends, and may wait for the other
+ * run's results.
+ * @param before the last one that began here
+ * @throws PeerError while that one is under way; the engines that wait for this one hear of it
+ */
+export function checkAlone({ source, sink }: Peers, before: { readonly closed: boolean } | undefined): void {
+  if (!before || before.closed) return;
+  const error = new PeerError(
+    'peers: found another run over engines of other layers under way on this engine, expected none: begin this one when that one is over',
+  );
+  sink.close(error);
+  source[Symbol.asyncIterator]()
+    .return?.()
+    .catch(() => undefined);
+  throw error;
 }

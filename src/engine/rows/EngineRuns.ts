@@ -3,7 +3,6 @@ import { ByteLedger } from '../../collections/ByteLedger.js';
 import { loadAddon } from '../../bindings/loadAddon.js';
 import { madeOf } from '../../collections/cancellable.js';
 import { InterruptedError } from '../../errors/InterruptedError.js';
-import { PeerError } from '../../errors/engineErrors.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { ModelSource } from '../../model/ModelSource.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
@@ -30,7 +29,7 @@ import { hostAttends } from '../open/gpuMemory.js';
 import { rowLedgerBytes } from '../open/hostMemory.js';
 import { resultIdentityKey, type ResultIdentity } from '../open/resultIdentity.js';
 import { beginOf, acceptBegin, peerFacts } from '../peers/begin.js';
-import { checkEmbeds, checkLayers, checkPeers } from '../peers/checkPeers.js';
+import { checkAlone, checkEmbeds, checkLayers, checkPeers } from '../peers/checkPeers.js';
 import { connectPeers, type ConnectedPeers } from '../peers/sockets/connectPeers.js';
 import { engineFacts, type EngineFacts } from '../peers/sockets/EngineFacts.js';
 import { PeerListener, type ListeningEngine } from '../peers/sockets/PeerListener.js';
@@ -38,7 +37,7 @@ import type { ListenOptions, SocketOptions } from '../peers/sockets/SocketOption
 import { FollowingRun } from '../execution/FollowingRun.js';
 import type { Peers } from '../peers/PeerConnection.js';
 import { BLOCK_SCHEDULES, diagonalBlock } from '../schedules/blockSchedules.js';
-import type { Schedule } from '../schedules/Schedule.js';
+import { withoutPromise, type Schedule } from '../schedules/Schedule.js';
 import { AnswerRuns, refuseEncoder, type AnswerHost, type ReadOfRun } from './AnswerRuns.js';
 import { checkPerplexity, type PerplexityOptions } from './perplexity.js';
 import { checkFollowOptions, checkRows, checkRunOptions } from './checkRunOptions.js';
@@ -386,7 +385,7 @@ export class EngineRuns {
   private start<Result>(feed: RowFeed<Result> | undefined, options: StartOptions, recorder: RunRecorder): Run<Result> {
     const { gpu, cache } = this.opened;
     const { schedule, mostRows, peers, microBatches, joined, sharePrefixes = true } = options;
-    if (peers) this.checkAlone(peers);
+    if (peers) checkAlone(peers, this.ringRun);
     const run = new Run<Result>({
       ...this.setup(options, recorder),
       schedule,
@@ -401,23 +400,6 @@ export class EngineRuns {
     if (peers) this.ringRun = run;
     this.track(run);
     return run;
-  }
-
-  /**
-   * Two runs that begin here cannot share engines: each one's consumer decides when it ends, and may wait for the other
-   * run's results.
-   * @throws PeerError while another one is under way; the engines that wait for this one hear of it
-   */
-  private checkAlone({ source, sink }: Peers): void {
-    if (!this.ringRun || this.ringRun.closed) return;
-    const error = new PeerError(
-      'peers: found another run over engines of other layers under way on this engine, expected none: begin this one when that one is over',
-    );
-    sink.close(error);
-    source[Symbol.asyncIterator]()
-      .return?.()
-      .catch(() => undefined);
-    throw error;
   }
 
   /**
@@ -482,14 +464,4 @@ interface StartOptions {
   readonly joined?: () => void;
   readonly sharePrefixes?: boolean;
   readonly signal?: AbortSignal | undefined;
-}
-
-/** What a schedule promises is of rows that grow; those of an encoder have all of their pages at once. */
-function withoutPromise<State>(schedule: Schedule<State>): Schedule<State> {
-  return {
-    name: schedule.name,
-    start: (grid) => schedule.start(grid),
-    free: (state, ended) => schedule.free(state, ended),
-    next: (state, observed) => schedule.next(state, observed),
-  };
 }

@@ -52,3 +52,13 @@ export interface Schedule<State = unknown> {
   /** The squares of the next sweep, in order; none when no row is left to advance. */
   next(state: State, observed: Observed): { readonly state: State; readonly squares: Iterable<Square> };
 }
+
+/** What a schedule promises is of rows that grow; those of an encoder have all of their pages at once. */
+export function withoutPromise<State>(schedule: Schedule<State>): Schedule<State> {
+  return {
+    name: schedule.name,
+    start: (grid) => schedule.start(grid),
+    free: (state, ended) => schedule.free(state, ended),
+    next: (state, observed) => schedule.next(state, observed),
+  };
+}

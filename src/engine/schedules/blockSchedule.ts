@@ -139,7 +139,10 @@ function byPriority(rows: readonly Cursor[]): readonly Cursor[] {
     : [...rows].sort((a, b) => b.priority - a.priority);
 }
 
-/** Rows as a whole, those of a higher priority first, then the oldest first: as many as there is room for; one that is longer than that goes alone. */
+/**
+ * Rows as a whole, those of a higher priority first, then the oldest: as many as there is room for; one that is longer
+ * than that goes alone.
+ */
 function advanceWhole(rows: readonly Cursor[], most: number): RowRange[] {
   let left = most;
   const ranges: RowRange[] = [];
