@@ -85,6 +85,7 @@ describe('families', () => {
     ]);
     expect([...knownGgufArchitectures].sort()).toEqual([
       'arcee',
+      'bert',
       'chatglm',
       'cohere2',
       'command-r',
@@ -108,7 +109,9 @@ describe('families', () => {
       'internlm2',
       'llama',
       'minimax-m2',
+      'modern-bert',
       'nemotron',
+      'nomic-bert',
       'olmo2',
       'olmoe',
       'phi2',
