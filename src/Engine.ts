@@ -18,6 +18,7 @@ import { EngineRuns } from './engine/rows/EngineRuns.js';
 import type {
   AnswerRunOptions,
   FollowOptions,
+  GeneratedResults,
   GenerationSource,
   RunOptions,
   RunResults,
@@ -38,6 +39,8 @@ import type {
   ClassifyResult,
   EmbedOptions,
   EmbedResult,
+  RerankOptions,
+  RerankResult,
   ScoreOptions,
   ScoreResult,
 } from './Results.js';
@@ -134,7 +137,9 @@ export class Engine implements GenerationSource, AsyncDisposable {
 
   /**
    * Generates an answer for each row, pulled: rows are read as places come free, and a consumer that stops taking
-   * results stops admission. Calls may overlap; they share the engine's memory.
+   * results stops admission. Calls may overlap: they join one run, which computes the rows of all of them together, and
+   * each ends for itself; only one that brings a schedule, pipeline, window or peers of its own, or is traced, has a run
+   * of its own.
    *
    * @throws UsageError for an option out of range, before anything is read
    * @throws ResponseFormatError, before a row is read, for a `responseFormat` or `schema` that answers cannot be held
@@ -146,13 +151,13 @@ export class Engine implements GenerationSource, AsyncDisposable {
   generate<Options extends RunOptions = RunOptions>(
     rows: RowSource,
     options?: Options,
-  ): RunResults<RowResult<ValueOf<Options>>>;
-  generate(rows: RowSource, options: RunOptions = {}): RunResults<RowResult> {
+  ): GeneratedResults<RowResult<ValueOf<Options>>>;
+  generate(rows: RowSource, options: RunOptions = {}): GeneratedResults<RowResult> {
     this.runs.check(rows, options);
-    return runResults(
-      options,
-      (callbacks) => () => this.runs.generation(pulledRows(rows), { ...options, ...callbacks }),
-    );
+    return runResults(options, ({ onStats, onProgress, deltas }) => () => {
+      const onDelta = deltas();
+      return this.runs.generation(pulledRows(rows), { ...options, onStats, onProgress, ...(onDelta && { onDelta }) });
+    });
   }
 
   /**
@@ -170,6 +175,14 @@ export class Engine implements GenerationSource, AsyncDisposable {
    */
   score(rows: RowSource, options: AnswerRunOptions<ScoreOptions> = {}): RunResults<ScoreResult> {
     return this.answering('score', rows, options);
+  }
+
+  /**
+   * Tells how well each row's documents answer its query, by a model with a head that scores pairs of texts (a
+   * cross-encoder). Otherwise as `classify`.
+   */
+  rerank(rows: RowSource, options: AnswerRunOptions<RerankOptions> = {}): RunResults<RerankResult> {
+    return this.answering('rerank', rows, options);
   }
 
   /**
@@ -264,8 +277,8 @@ export class Engine implements GenerationSource, AsyncDisposable {
     options: Answers[Kind]['options'],
   ): RunResults<Answers[Kind]['result']> {
     checkRows(rows);
-    return runResults(options, (callbacks) => {
-      const run = this.runs.answers.prepared(kind, options, callbacks);
+    return runResults(options, ({ onStats, onProgress }) => {
+      const run = this.runs.answers.prepared(kind, options, { onStats, onProgress });
       return () => run(pulledRows(rows));
     });
   }

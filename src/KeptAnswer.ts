@@ -15,6 +15,8 @@ export interface GeneratedAnswer {
   readonly reasoning?: string;
   readonly tokens: readonly number[];
   readonly finishReason: 'stop' | 'length';
+  /** How many attempts it took, of a row that has `retries` and is held to a format. */
+  readonly attempts?: number;
   /** One entry a token of `tokens`, if asked for. */
   readonly logprobs?: readonly (TokenLogprob & { readonly top: readonly TokenLogprob[] })[];
 }
@@ -45,6 +47,18 @@ export interface ScoredAnswer {
   readonly scores: readonly CompletionScore[];
 }
 
+export interface DocumentScore {
+  /** The logit through a sigmoid. */
+  readonly score: number;
+  readonly logit: number;
+}
+
+/** What `rerank` answers. */
+export interface RankedAnswer {
+  /** In the order of the documents. */
+  readonly scores: readonly DocumentScore[];
+}
+
 /** What `embed` answers. */
 export interface EmbeddedAnswer {
   /** Numbers of 9 digits, which are those of float32; or float32, little-endian, in base64. */
@@ -59,6 +73,7 @@ export interface KeptAnswers {
   readonly generate: GeneratedAnswer;
   readonly classify: ClassifiedAnswer;
   readonly score: ScoredAnswer;
+  readonly rerank: RankedAnswer;
   readonly embed: EmbeddedAnswer;
 }
 

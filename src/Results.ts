@@ -1,4 +1,4 @@
-import type { ClassifiedAnswer, EmbeddedAnswer, ScoredAnswer } from './KeptAnswer.js';
+import type { ClassifiedAnswer, EmbeddedAnswer, RankedAnswer, ScoredAnswer } from './KeptAnswer.js';
 import type { GenerateOptions, Label, PromptOptions, RowFailure, RowResult } from './Row.js';
 
 /** Options of the calls that generate nothing: how prompts are made, and how the run is told of. */
@@ -25,7 +25,27 @@ export interface ClassifyOptions extends AnswerOptions {
    * their own. Default: none.
    */
   readonly labelPrior?: readonly number[] | string;
+  /**
+   * Of a model that tells whether one text follows from another (natural language inference), and beside `labels`: the
+   * text that may follow from a row's, with `{}` for the label. Default `This example is {}.`
+   */
+  readonly hypothesisTemplate?: string;
 }
+
+/** Options of one `rerank` call: rows have a `query` and `documents`, or a `document`, and no prompt. */
+export type RerankOptions = Pick<
+  AnswerOptions,
+  | 'escapeSpecialTokens'
+  | 'truncate'
+  | 'order'
+  | 'rowTimeout'
+  | 'reuse'
+  | 'signal'
+  | 'onProgress'
+  | 'onStats'
+  | 'onTrace'
+  | 'now'
+>;
 
 /** Options of one `score` call. */
 export interface ScoreOptions extends AnswerOptions {
@@ -52,6 +72,12 @@ export interface EmbedOptions extends AnswerOptions {
    * `pooling_type`), else the last, or, of an encoder, the mean.
    */
   readonly pooling?: (typeof POOLINGS)[number];
+  /**
+   * Which of the texts that the model's files have goes before each row's prompt, by its name, such as `query` or
+   * `document` (sentence-transformers' prompts). Not before `messages` and `tokens`. Default: the one that the files
+   * name, mostly none.
+   */
+  readonly promptName?: string;
   /** Only the first ones, for models that were trained for it (Matryoshka). Default: all. */
   readonly dimensions?: number;
   /** To a length of 1, behind the cut to `dimensions`. Default true. */
@@ -73,19 +99,19 @@ export interface ClassifyResult extends ResultBase, Partial<ClassifiedAnswer> {}
 /** The result of `score` for one row. */
 export interface ScoreResult extends ResultBase, Partial<ScoredAnswer> {}
 
+/** The result of `rerank` for one row. */
+export interface RerankResult extends ResultBase, Partial<RankedAnswer> {}
+
 /** The result of `embed` for one row. */
 export interface EmbedResult extends ResultBase, Partial<EmbeddedAnswer> {}
 
 /** Whatever a job writes: what results of all kinds have in common, and what some have. */
 export interface AnyResult
-  extends
-    ResultBase,
-    Partial<Omit<RowResult, keyof ResultBase>>,
-    Partial<ClassifiedAnswer>,
-    Partial<ScoredAnswer>,
-    Partial<EmbeddedAnswer> {}
+  extends ResultBase, Partial<Omit<RowResult, keyof ResultBase>>, Partial<ClassifiedAnswer>, Partial<EmbeddedAnswer> {
+  readonly scores?: ScoredAnswer['scores'] | RankedAnswer['scores'];
+}
 
-export const JOB_TASKS = ['generate', 'classify', 'score', 'embed'] as const;
+export const JOB_TASKS = ['generate', 'classify', 'score', 'rerank', 'embed'] as const;
 
 /** What a job does with its rows. */
 export type JobTaskName = (typeof JOB_TASKS)[number];

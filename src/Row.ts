@@ -48,6 +48,15 @@ export interface SamplingOptions {
    * what the row would answer with k added to its `seed`. Default: one, which says no `sample`.
    */
   readonly samples?: number;
+  /**
+   * How often a row whose answer fails its `responseFormat` or `schema` is tried again, at most: attempt k, from 1,
+   * adds k to the seed and is sampled at `retryTemperature`. Where the prompt is text, and there is room for it, the
+   * model is told its last answer and what was wrong with it. The result says how many `attempts` there were; its
+   * tokens are the last one's. Default 0: the row is an error.
+   */
+  readonly retries?: number;
+  /** The temperature of further attempts, whatever that of the first one. Default 0.7. */
+  readonly retryTemperature?: number;
 }
 
 /** Tools that an answer may call. A row may override each of these for itself. */
@@ -138,6 +147,15 @@ export type RowPrompt =
       readonly tokens?: undefined;
       /** Whether what the template makes is a user's message, likewise. */
       readonly chat?: boolean | 'auto';
+    }
+  | {
+      /** What `rerank` ranks the row's `documents`, or its `document`, by. */
+      readonly query: string;
+      readonly prompt?: undefined;
+      readonly messages?: undefined;
+      readonly tokens?: undefined;
+      readonly fields?: undefined;
+      readonly chat?: undefined;
     };
 
 /** What `classify` tells rows apart by: a text, which is its own name, or one that results call otherwise. */
@@ -165,6 +183,10 @@ export interface RowSettings extends SamplingOptions, ToolOptions, Omit<Template
   readonly labels?: readonly Label[];
   /** What `score` scores, instead of the run's `completions`. */
   readonly completions?: readonly (string | readonly number[])[];
+  /** What `rerank` ranks: 1 to 1024 texts, or one. */
+  readonly query?: string;
+  readonly documents?: readonly string[];
+  readonly document?: string;
   /** How many dimensions `embed` keeps, instead of the run's. */
   readonly dimensions?: number;
   /** Which of its samples are wanted, where not all are (a resumed job). Default: all. */
@@ -278,4 +300,20 @@ export interface GenerateOptions extends SamplingOptions, ToolOptions, PromptOpt
    * them).
    */
   readonly onTrace?: (event: TraceEvent) => void;
+  /**
+   * Called with what each row's answer grows by, as it grows, in the order in which it does, whatever the order of
+   * results.
+   */
+  readonly onDelta?: (delta: RowDelta) => void;
+}
+
+/**
+ * What a row's answer has grown by. All deltas of a row, put together, are its result's text, reasoning and tokens: no
+ * text is taken back, and none ends within a character, or where a stop string may begin. A row that needs no
+ * computing, for its answer is another row's, has one delta. (An error that leaves a row no text, such as `timeout`,
+ * may follow deltas: these count for nothing then.)
+ */
+export interface RowDelta extends Pick<RowResult, 'id' | 'index' | 'sample' | 'text' | 'tokens'> {
+  /** Where the options ask for it apart (`reasoning: 'separate'`), and some has come. */
+  readonly reasoning?: string;
 }

@@ -19,7 +19,15 @@ export type { ExpectedRows } from './ExpectedRows.js';
 export { WEIGHT_COMPRESSIONS, type WeightCompression } from './model/compressBindings.js';
 export type { GpuProducts } from './bindings/Gpu.js';
 export type { Perplexity, PerplexityOptions } from './engine/rows/perplexity.js';
-export type { AnswerRunOptions, FollowOptions, RunOptions, RunResults, ValueOf } from './engine/rows/Generation.js';
+export type {
+  AnswerRunOptions,
+  FollowOptions,
+  GeneratedResults,
+  RowEvent,
+  RunOptions,
+  RunResults,
+  ValueOf,
+} from './engine/rows/Generation.js';
 export { RUN_OPTIONS } from './engine/rows/runOptionValues.js';
 export type { NumberRange } from './arguments/NumberRange.js';
 export { diagnose, type Diagnosis } from './diagnose.js';
@@ -73,6 +81,7 @@ export type {
   Reasoning,
   Truncation,
   Row,
+  RowDelta,
   RowFailure,
   RowInput,
   RowPrompt,
@@ -97,6 +106,8 @@ export type {
   EmbedResult,
   ResultBase,
   ScoreOptions,
+  RerankOptions,
+  RerankResult,
   ScoreResult,
 } from './Results.js';
 export type { Label } from './Row.js';
@@ -107,10 +118,12 @@ export type {
   AnswerStore,
   ClassifiedAnswer,
   CompletionScore,
+  DocumentScore,
   EmbeddedAnswer,
   GeneratedAnswer,
   KeptAnswer,
   KeptAnswers,
+  RankedAnswer,
   ScoredAnswer,
   TokenLogprob,
 } from './KeptAnswer.js';
@@ -120,6 +133,7 @@ export { ReuseFile, type ReuseOptions } from './reuse/ReuseFile.js';
 export { offloadGenerate } from './operators/offloadGenerate.js';
 export { classify } from './operators/classify.js';
 export { score } from './operators/score.js';
+export { rerank } from './operators/rerank.js';
 export { embed } from './operators/embed.js';
 export type { AnswerSource } from './operators/answeredBy.js';
 

@@ -24,7 +24,9 @@ import { sizesOf, type Sizes } from './plan/model/sizes.js';
 import { hostAttends, pagesGoFirst } from './plan/model/queues.js';
 import { attentionOnGpu, taskSeconds } from './plan/model/taskSeconds.js';
 import { PAGE_TOKENS } from './plan/reserves.js';
+import { checkSchedule } from './engine/rows/checkRunOptions.js';
 import { BLOCK_SCHEDULES } from './engine/schedules/blockSchedules.js';
+import type { Schedule } from './engine/schedules/Schedule.js';
 import { UsageError } from './errors/UsageError.js';
 import type { Stage } from './operators/stageInternals.js';
 import { throughStages } from './operators/throughStages.js';
@@ -47,6 +49,8 @@ export interface SimulatedPlan {
 export interface SimulateOptions {
   /** Every task as a Chrome trace event, as a real run writes them; times are virtual. */
   readonly onTrace?: ((event: TraceEvent) => void) | undefined;
+  /** A schedule to try instead of the policy's. */
+  readonly schedule?: Schedule | undefined;
   /** Stages to try instead of the default ones. */
   readonly pipeline?: ((run: StageContext) => Stage) | undefined;
   /** Told every task that is through: what learns from real runs learns from simulated ones likewise. */
@@ -56,6 +60,7 @@ export interface SimulateOptions {
 
 const CHECKS: Readonly<Record<keyof SimulateOptions, Check>> = {
   onTrace: checkFunction,
+  schedule: checkSchedule,
   pipeline: checkFunction,
   timings: (name, value) => {
     if (typeof membersOf(value)['completed'] !== 'function')
@@ -68,10 +73,12 @@ const CHECKS: Readonly<Record<keyof SimulateOptions, Check>> = {
 const MOST_TASKS = 4e6;
 
 /**
- * Runs a policy through the real schedule, run and stages on the simulated device, with durations from our cost model.
+ * Runs a policy through the real schedule (the policy's, or one of one's own), run and stages on the simulated device,
+ * with durations from our cost model.
  * What the closed form averages happens here task by task.
  *
- * @throws UsageError for a request or a policy that makes no sense, or that takes too many tasks: give fewer rows
+ * @throws UsageError for a request or a policy that makes no sense, or that takes too many tasks: give fewer rows;
+ * ScheduleError for a schedule that breaks a path
  */
 export async function simulatePlan(
   request: PlanRequest,
@@ -145,7 +152,7 @@ export async function simulatePlan(
     recorder,
     window,
     movement: planMovement(setting, policy, sizes, computeTier),
-    schedule: BLOCK_SCHEDULES[policy.schedule].create(),
+    schedule: options.schedule ?? BLOCK_SCHEDULES[policy.schedule].create(),
     // Rows for every sweep that the window lets begin at once: a place that stays empty for want of a row would be the
     // simulation's doing.
     feed: new RowFeed(

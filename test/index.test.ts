@@ -17,14 +17,14 @@ test.each<[keyof typeof ENTRIES, string]>([
     `DownloadError ENGINE_OPTIONS Engine InterruptedError JobFileError MemoryBudgetError ModelFileError NativeError PeerError
      PlanFileError ProcessLimitError QueueError RUN_OPTIONS ResponseFormatError ReuseFile RowError SOCKET_OPTIONS ScheduleError SpillwayError
      TaskError UsageError WEIGHT_COMPRESSIONS activationLink classify describePeers diagnose embed formatBytes offloadGenerate
-     parseBytes parsePeerAddress resultIdentityKey ringIdentity score`,
+     parseBytes parsePeerAddress rerank resultIdentityKey ringIdentity score`,
   ],
   [
     'operators',
-    `compute defaultPipeline finishedRows inputOrder iterated loadActivation loadCache loadWeight
+    `allReduce broadcast compute defaultPipeline finishedRows inputOrder iterated loadActivation loadCache loadWeight
       maxInFlight overlap pulled serialPipeline serialize squares stage storeActivation storeCache synchronize`,
   ],
-  ['schedules', `BLOCK_SCHEDULES SCHEDULE_NAMES diagonalBlock layerBounds rowByRow zigZagBlock`],
+  ['schedules', `BLOCK_SCHEDULES SCHEDULE_NAMES batchTokens diagonalBlock layerBounds rowByRow zigZagBlock`],
   [
     'plan',
     `BLOCK_LIMITS LAYOUTS MOST_CHIPS blockGain cachedProfile chooseBlock choosePolicy closedForm closedFormBytes parseChip parseHardware parsePolicy parsePolicyDocument

@@ -2,7 +2,9 @@ import { expect, test } from '@jest/globals';
 import { requireKnownShape } from '../src/plan/knownShapes.js';
 import { parsePolicy } from '../src/plan/Policy.js';
 import { simulatePlan, type SimulateOptions } from '../src/simulatePlan.js';
+import { ScheduleError } from '../src/errors/engineErrors.js';
 import { UsageError } from '../src/errors/UsageError.js';
+import { diagonalBlock, rowByRow, type Schedule } from '../src/api/schedules.js';
 import { predict } from '../src/plan/predict.js';
 import { builtIn, CPU_MACHINE, flexgenPolicy } from './plan/support/hardware.js';
 
@@ -10,10 +12,14 @@ test.each<[unknown, string]>([
   [null, 'options: found null, expected an object'],
   [
     { pipelines: () => 1 },
-    'options: found the unknown "pipelines", expected any of onTrace, pipeline, timings, signal (did you mean pipeline?)',
+    'options: found the unknown "pipelines", expected any of onTrace, schedule, pipeline, timings, signal (did you mean pipeline?)',
   ],
   [{ onTrace: 'trace.json' }, 'onTrace: found "trace.json", expected a function'],
   [{ pipeline: 1 }, 'pipeline: found 1, expected a function'],
+  [
+    { schedule: 'mine' },
+    'schedule: found "mine", expected a Schedule, such as rowByRow(), zigZagBlock() or diagonalBlock() returns',
+  ],
   [{ timings: {} }, 'timings: found an empty object, expected an object with a method completed'],
   [{ signal: {} }, 'signal: found an empty object, expected an AbortSignal'],
 ])('options that are none are refused %#', async (options, sentence) => {
@@ -154,3 +160,22 @@ test.each([
     expect((compressed.simulated - plain.simulated) / more).toBeLessThan(1.1);
   },
 );
+
+test("a schedule of one's own is simulated in the place of the policy's, and judged", async () => {
+  const request = {
+    hardware: CPU_MACHINE,
+    shape: requireKnownShape('opt-125m'),
+    workload: { promptTokens: 16, newTokens: 8, rows: 12 },
+  };
+  const policy = parsePolicy({ batchSize: 2, batches: 2, schedule: 'diagonal' }, 'test');
+  const planned = await simulatePlan(request, policy);
+  expect(await simulatePlan(request, policy, { schedule: diagonalBlock() })).toEqual(planned);
+  const rowwise = await simulatePlan(request, policy, { schedule: rowByRow() });
+  expect(rowwise.seconds).toBeGreaterThan(planned.seconds);
+  expect(rowwise).toEqual(await simulatePlan(request, { ...policy, schedule: 'row' }));
+  const { free, ...rest } = diagonalBlock();
+  const greedy = { ...rest, free: (...given: Parameters<typeof free>) => free(...given) + 1 };
+  await expect(simulatePlan(request, policy, { schedule: greedy })).rejects.toThrow();
+  const skipping: Schedule = { ...diagonalBlock(), next: (state) => ({ state, squares: [] }) };
+  await expect(simulatePlan(request, policy, { schedule: skipping })).rejects.toThrow(ScheduleError);
+});

@@ -52,6 +52,34 @@ BlockScales parseBlockScales(const Napi::Value& value, const std::string& name) 
           readInteger(object.Get("tensorOffset"), path + "tensorOffset", 0, kMostSafe)};
 }
 
+PackedIntegers::Place parsePlace(const Napi::Value& value, const std::string& name) {
+  const Napi::Object object = readObject(value, name);
+  return {count(object, "file", name + "."), readInteger(object.Get("offset"), name + ".offset", 0, kMostSafe)};
+}
+
+PackedIntegers parsePacked(const Napi::Value& value, const std::string& name) {
+  const Napi::Object object = readObject(value, name);
+  const std::string path = name + ".";
+  PackedIntegers packed;
+  packed.order = readWord<PackedIntegers::Order>(object.Get("order"), path + "order",
+                                                 {{"rows", PackedIntegers::Order::Rows},
+                                                  {"inputs", PackedIntegers::Order::Inputs},
+                                                  {"outputs", PackedIntegers::Order::Outputs}});
+  packed.bits = count(object, "bits", path);
+  packed.isSigned = readBoolean(object.Get("signed"), path + "signed");
+  packed.group = count(object, "group", path);
+  packed.tensorRows = count(object, "tensorRows", path);
+  packed.zero = static_cast<int32_t>(readInteger(object.Get("zero"), path + "zero", 0, 256));
+  packed.values = parsePlace(object.Get("values"), path + "values");
+  packed.scales = parsePlace(object.Get("scales"), path + "scales");
+  packed.scaleType = readWeightType(object.Get("scaleType"), path + "scaleType", isFloatType);
+  packed.groupsFirst = readBoolean(object.Get("groupsFirst"), path + "groupsFirst");
+  const Napi::Value zeros = object.Get("zeros"), groupIndex = object.Get("groupIndex");
+  if (!zeros.IsUndefined()) packed.zeros = parsePlace(zeros, path + "zeros");
+  if (!groupIndex.IsUndefined()) packed.groupIndex = parsePlace(groupIndex, path + "groupIndex");
+  return packed;
+}
+
 WeightBinding parseBinding(const Napi::Value& value, const std::string& name, uint32_t& segmentsLeft) {
   const Napi::Object object = readObject(value, name);
   const std::string path = name + ".";
@@ -75,6 +103,8 @@ WeightBinding parseBinding(const Napi::Value& value, const std::string& name, ui
   if (!float8.IsUndefined()) binding.float8 = parseFloat8(float8, path + "float8");
   const Napi::Value blockScales = object.Get("blockScales");
   if (!blockScales.IsUndefined()) binding.blockScales = parseBlockScales(blockScales, path + "blockScales");
+  const Napi::Value packed = object.Get("packed");
+  if (!packed.IsUndefined()) binding.packed = parsePacked(packed, path + "packed");
   if (!object.Get("inputRow").IsUndefined()) binding.inputRow = count(object, "inputRow", path);
   if (!object.Get("rowColumns").IsUndefined()) binding.rowColumns = count(object, "rowColumns", path);
   const Napi::Array segments = readArray(object.Get("segments"), path + "segments", segmentsLeft);

@@ -86,6 +86,20 @@ uint32_t sourceChecksum(const WeightBinding& binding) {
     writer.put(binding.blockScales->offset);
     writer.put(binding.blockScales->tensorOffset);
   }
+  if (binding.packed) {
+    const PackedIntegers& packed = *binding.packed;
+    writer.put(static_cast<uint32_t>(packed.order));
+    for (uint32_t each :
+         {packed.bits, packed.group, packed.tensorRows, static_cast<uint32_t>(packed.zero),
+          static_cast<uint32_t>(packed.scaleType), uint32_t{packed.isSigned}, uint32_t{packed.groupsFirst}})
+      writer.put(each);
+    for (const PackedIntegers::Place& place :
+         {packed.values, packed.scales, packed.zeros.value_or(PackedIntegers::Place{}),
+          packed.groupIndex.value_or(PackedIntegers::Place{})}) {
+      writer.put(place.file);
+      writer.put(place.offset);
+    }
+  }
   if (binding.float8) {
     const Float8Scales& scales = *binding.float8;
     writer.put(scales.file);

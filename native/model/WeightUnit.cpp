@@ -16,7 +16,8 @@ constexpr size_t kBufferBytes = size_t(1) << 20;
 constexpr size_t kTurnedBufferBytes = size_t(16) << 20;
 
 uint32_t rowsPerUnit(const WeightBinding& binding) {
-  const size_t bytes = binding.inputRow == 0 ? kBufferBytes : kTurnedBufferBytes;
+  const bool turned = binding.inputRow != 0 || (binding.packed && binding.packed->order != PackedIntegers::Order::Rows);
+  const size_t bytes = turned ? kTurnedBufferBytes : kBufferBytes;
   const size_t panels = bytes / (kPanelOutputs * binding.fileRowBytes());
   return static_cast<uint32_t>(std::max<size_t>(panels, 1) * kPanelOutputs);
 }

@@ -8,6 +8,7 @@
 #include "../kernels/cpu/compressRows.h"
 #include "../system/Error.h"
 #include "WeightRoles.h"
+#include "packedRows.h"
 
 namespace spillway {
 
@@ -118,6 +119,7 @@ struct Matcher {
     if (binding.compressed) checkCompressed(binding);
     if (binding.float8) checkFloat8(binding, *binding.float8);
     if (binding.blockScales) checkBlockScales(binding, *binding.blockScales);
+    if (binding.packed) checkPacked(binding, *binding.packed);
     if (binding.inputRow != 0) checkInputRow(binding);
     if (binding.rowColumns != 0) checkRowColumns(binding);
     uint64_t rows = 0;
@@ -177,6 +179,37 @@ struct Matcher {
           (segment.offset - scales.tensorOffset) % std::max<size_t>(1, unit) != 0)
         refuse(binding, "rows beside those that have scales", "rows of the tensor");
     }
+  }
+
+  void checkPacked(const WeightBinding& binding, const PackedIntegers& packed) const {
+    const bool kept = binding.type == WeightType::F32 || binding.type == WeightType::Q4_0 ||
+                      binding.type == WeightType::Q5_0 || binding.type == WeightType::Q8_0;
+    if (!binding.matrix || !kept || binding.float8 || binding.blockScales || binding.inputRow != 0 ||
+        binding.rowColumns != 0)
+      refuse(binding, "packed integers as " + std::string(weightTypeName(binding.type)),
+             "a matrix of F32, Q4_0, Q5_0 or Q8_0, and nothing beside them");
+    if (packed.bits != 4 && packed.bits != 8) refuse(binding, std::to_string(packed.bits) + " bits", "4 or 8");
+    if (packed.isSigned && (packed.bits != 8 || packed.order != PackedIntegers::Order::Rows))
+      refuse(binding, "integers with a sign in words", "bytes, a row for each output");
+    const uint32_t per = 32 / packed.bits;
+    const bool words = packed.order == PackedIntegers::Order::Outputs || packed.zeros;
+    if (packed.tensorRows == 0 || (words && packed.tensorRows % per != 0) || binding.columns % per != 0)
+      refuse(binding, std::to_string(packed.tensorRows) + " x " + std::to_string(binding.columns) + " integers",
+             "whole words of " + std::to_string(per));
+    const bool blocks = binding.type != WeightType::F32;
+    if (packed.group == 0 ||
+        (blocks && (packed.groupIndex || (packed.group % 32 != 0 && packed.group < binding.columns))))
+      refuse(binding, "groups of " + std::to_string(packed.group) + " inputs", "whole blocks of 32, in order");
+    if (packed.zero < -256 || packed.zero > 256) refuse(binding, std::to_string(packed.zero), "a zero point to 256");
+    if (!isFloatType(packed.scaleType))
+      refuse(binding, "scales of " + std::string(weightTypeName(packed.scaleType)), "F32, F16 or BF16");
+    for (const PackedIntegers::Place& place : {packed.values, packed.scales, packed.zeros.value_or(packed.values),
+                                               packed.groupIndex.value_or(packed.values)})
+      if (place.file >= files.size())
+        refuse(binding, "integers in file " + std::to_string(place.file), "under " + std::to_string(files.size()));
+    for (const WeightSegment& segment : binding.segments)
+      if (segment.step != 1 || segment.offset > packed.tensorRows || segment.rows > packed.tensorRows - segment.offset)
+        refuse(binding, "rows beside those of the tensor", "some of its " + std::to_string(packed.tensorRows));
   }
 
   void checkInputRow(const WeightBinding& binding) const {
@@ -374,6 +407,15 @@ void Weights::checkFiles(const std::vector<File>& files) const {
                       std::to_string(bytes) + " bytes at offset " + std::to_string(offset),
                       "a range within the file's " + std::to_string(file.bytes()) + " bytes");
     };
+    if (binding.packed) {
+      const PackedIntegers& packed = *binding.packed;
+      check(files[packed.values.file], packed.values.offset, packedValueBytes(binding));
+      check(files[packed.scales.file], packed.scales.offset, packedScaleBytes(binding));
+      if (packed.zeros) check(files[packed.zeros->file], packed.zeros->offset, packedZeroBytes(binding));
+      if (packed.groupIndex)
+        check(files[packed.groupIndex->file], packed.groupIndex->offset, uint64_t(binding.columns) * 4);
+      continue;
+    }
     for (const WeightSegment& segment : binding.segments)
       check(files[segment.file], segment.offset, binding.spannedBytes(segment));
     if (binding.blockScales) {

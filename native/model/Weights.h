@@ -46,6 +46,30 @@ struct BlockScales {
   uint64_t offset = 0;        // of the first scale
   uint64_t tensorOffset = 0;  // of the first block, of which it is the scale
 };
+// Of a matrix that its file has as integers of 4 or 8 bits without sign, packed into words, with scales, perhaps zero
+// points, and perhaps the group of each input in tensors of their own (GPTQ, AWQ, compressed-tensors). An element is
+// scale * (integer - zero point). Segments' offsets are numbers of rows.
+struct PackedIntegers {
+  struct Place {
+    uint32_t file = 0;
+    uint64_t offset = 0;
+  };
+  enum class Order : uint8_t {
+    Rows,     // [outputs, inputs], neighbours among the inputs share a byte, the first of them in its low half
+    Inputs,   // words [inputs / n, outputs] of n inputs each (GPTQ)
+    Outputs,  // words [inputs, outputs / n] of n outputs each, the even ones first (AWQ)
+  };
+  Order order = Order::Rows;
+  uint32_t bits = 4;
+  bool isSigned = false;    // bytes with sign, which count as 128 more, with Order::Rows
+  uint32_t group = 0;       // inputs that share a scale and a zero point
+  uint32_t tensorRows = 0;  // outputs of the tensors
+  int32_t zero = 0;         // of all of them, or what is added to each zero point
+  Place values, scales;
+  WeightType scaleType = WeightType::F16;
+  bool groupsFirst = false;  // scales are [groups, outputs], and so are zero points, several outputs a word
+  std::optional<Place> zeros, groupIndex;
+};
 struct WeightBinding {
   std::string role;
   int32_t layer = -1;
@@ -58,6 +82,7 @@ struct WeightBinding {
   std::optional<WeightType> compressed;  // of a matrix: what it is stored in, instead of `type`
   std::optional<Float8Scales> float8;    // of a matrix: it becomes `type`, which is F16, as it is read
   std::optional<BlockScales> blockScales;
+  std::optional<PackedIntegers> packed;  // of a matrix: it becomes `type`, of the same values, as it is read
   // Of a matrix of floats that lies with a row for each input: how long these rows are. Segments begin with the first
   // input's elements; 0: it lies with a row for each output.
   uint32_t inputRow = 0;
@@ -69,6 +94,7 @@ struct WeightBinding {
   size_t fileRowBytes() const { return float8 ? columns : weightRowBytes(type, columns); }
   // From one row of a segment's tensor to the next.
   size_t pitchBytes() const {
+    if (packed) return 1;
     const uint32_t elements = rowColumns == 0 ? columns : rowColumns;
     if (blockScales) return elements / 2;
     if (inputRow != 0) return weightRowBytes(type, 1);

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <string>
 
+#include "packedRows.h"
+
 namespace spillway {
 
 namespace {
@@ -12,8 +14,10 @@ constexpr size_t kPieceBytes = size_t(1) << 16;  // of what is read beside the r
 constexpr size_t kSkippedBytes = size_t(1) << 14;
 constexpr size_t kBlockElements = 32, kBlockBytes = kBlockElements / 2;
 
-// `rows` pieces of `bytes`, each `pitch` behind the one before; the bytes between them are read and left, unless they
-// are most of it, and more than a disk reads at a time anyway.
+}  // namespace
+
+// The bytes between the pieces are read and left, unless they are most of it, and more than a disk reads at a time
+// anyway.
 void readEvery(const File& file, uint64_t offset, size_t bytes, uint32_t rows, size_t pitch, const std::string& label,
                uint8_t* to) {
   if (pitch == bytes) return file.read(offset, to, rows * bytes, label);
@@ -26,6 +30,8 @@ void readEvery(const File& file, uint64_t offset, size_t bytes, uint32_t rows, s
     for (size_t row = 0; row < count; row++, to += bytes) std::memcpy(to, &piece[row * pitch], bytes);
   }
 }
+
+namespace {
 
 // A row of the file is an input's, of which each output takes one element.
 void readTurned(const WeightBinding& binding, const WeightSegment& run, const File& file, const std::string& label,
@@ -76,6 +82,7 @@ void readBlocks(const WeightBinding& binding, const WeightSegment& run, const st
 void readFileRows(const WeightBinding& binding, const WeightSegment& run, const std::vector<File>& files,
                   uint8_t* rows) {
   const std::string label = weightLabel(binding);
+  if (binding.packed) return readPackedRows(binding, run, files, rows);
   if (binding.blockScales) return readBlocks(binding, run, files, label, rows);
   if (binding.inputRow != 0) return readTurned(binding, run, files[run.file], label, rows);
   readEvery(files[run.file], run.offset, binding.fileRowBytes(), run.rows, binding.pitchBytes() * run.step, label,

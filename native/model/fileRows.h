@@ -1,6 +1,7 @@
 // Rows of weights out of a model's files, in whatever order their bytes lie there.
 #pragma once
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "../system/File.h"
@@ -12,5 +13,9 @@ namespace spillway {
 // they are. Throws FileError, naming file and role.
 void readFileRows(const WeightBinding& binding, const WeightSegment& run, const std::vector<File>& files,
                   uint8_t* rows);
+
+// `rows` pieces of `bytes`, each `pitch` after the one before.
+void readEvery(const File& file, uint64_t offset, size_t bytes, uint32_t rows, size_t pitch, const std::string& label,
+               uint8_t* to);
 
 }  // namespace spillway

@@ -8,6 +8,8 @@ export { squares } from '../operators/squares.js';
 export { loadWeight } from '../operators/loadWeight.js';
 export { loadCache } from '../operators/loadCache.js';
 export { loadActivation } from '../operators/loadActivation.js';
+export { allReduce } from '../operators/allReduce.js';
+export { broadcast } from '../operators/broadcast.js';
 export { compute } from '../operators/compute.js';
 export { storeActivation } from '../operators/storeActivation.js';
 export { storeCache } from '../operators/storeCache.js';

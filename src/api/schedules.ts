@@ -13,6 +13,7 @@ export {
 } from '../engine/schedules/blockSchedules.js';
 export type { AdmittedRow, Observed, Schedule } from '../engine/schedules/Schedule.js';
 export {
+  batchTokens,
   layerBounds,
   type Batch,
   type Grid,

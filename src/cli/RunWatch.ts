@@ -23,7 +23,7 @@ export class RunWatch {
   constructor(private readonly rawText: boolean) {}
 
   /** The engine, with all rows and results looked at on their way. */
-  engine({ generate, classify, score, embed, ...engine }: Partial<RowGenerator>): RowGenerator {
+  engine({ generate, classify, score, rerank, embed, ...engine }: Partial<RowGenerator>): RowGenerator {
     const watched =
       <Options, Result extends AnyResult>(answer: Answer<Options, Result>): Answer<Options, Result> =>
       (rows, options) =>
@@ -33,6 +33,7 @@ export class RunWatch {
       generate: watched(generate ?? nothing),
       ...(classify && { classify: watched(classify) }),
       ...(score && { score: watched(score) }),
+      ...(rerank && { rerank: watched(rerank) }),
       ...(embed && { embed: watched(embed) }),
     };
   }
@@ -52,10 +53,10 @@ export class RunWatch {
 
   async *results<Result extends AnyResult>(results: AsyncIterable<Result>): AsyncGenerator<Result, void, undefined> {
     for await (const result of results) {
-      const { id, error, text } = result;
+      const { id, error, text, toolCalls } = result;
       if (error === undefined) {
         this.#answers += 1;
-        if (text?.trim() === '') this.#empty += 1;
+        if (text?.trim() === '' && toolCalls === undefined) this.#empty += 1;
       } else {
         this.#failed += 1;
         const words = `${error.code}: ${error.message}`;

@@ -10,6 +10,10 @@ export interface Chart {
   readonly log: boolean;
   readonly data: readonly (readonly (number | null)[])[];
   readonly labels: readonly string[];
+  /** Whether `log` is of both axes. Default false. */
+  readonly logY?: boolean;
+  /** What is said of a curve of one point instead, before its value. */
+  readonly only?: (x: number) => string;
 }
 
 /** A table of a page. */
@@ -62,11 +66,11 @@ function points({ data: [, curve = []] }: Chart): number {
   return curve.filter((value) => value !== null).length;
 }
 
-function pointWords({ x, y, data: [at = [], curve = []] }: Chart): string {
-  const only = curve.findIndex((value) => value !== null);
-  return only < 0
+function pointWords({ y, data: [at = [], curve = []], only }: Chart): string {
+  const one = curve.findIndex((value) => value !== null);
+  return one < 0
     ? 'nothing fits, of what was tried.'
-    : `one plan is best in both, with ${(curve[only] ?? 0).toPrecision(3)} ${y} at ${(at[only] ?? 0).toPrecision(3)} ${x}.`;
+    : `${only?.(at[one] ?? 0) ?? 'one point'}: ${(curve[one] ?? 0).toPrecision(3)} ${y}.`;
 }
 
 function section({ title, rows, header = false }: PageTable): string {

@@ -63,7 +63,7 @@ export function withFlags(message: string, flags: ReadonlySet<string>): string {
     return flags.has(flag) ? `${flag}${typeof rest === 'string' ? rest : ''}` : whole;
   };
   return message
-    .replace(/^(?:(?:generate|classify|score|embed|allow)\.)?([a-z][A-Za-z]*)(?=: )/, replaced)
+    .replace(/^(?:(?:generate|classify|score|rerank|embed|allow)\.)?([a-z][A-Za-z]*)(?=: )/, replaced)
     .replace(/`(?:allow\.)?([a-z][A-Za-z]*)(?:: true|:(?= \d+`))?( \d+| [A-Za-z]+=[A-Za-z]+)?`/g, replaced);
 }
 

@@ -55,7 +55,7 @@ export function addJobSubmit(job: Command, context: CommandContext): void {
   const command = job
     .command('submit')
     .description(
-      'Puts a job of `generate`, `classify`, `score` or `embed` into a queue: its shards, and all that decides its results, for `job work` on any number of machines.',
+      'Puts a job of `generate`, `classify`, `score`, `rerank` or `embed` into a queue: its shards, and all that decides its results, for `job work` on any number of machines.',
     );
   command.optionsGroup('Queue:');
   addQueueFlags(command);
@@ -177,6 +177,7 @@ function addTaskFlags(command: Command): ReadonlyMap<JobTaskName, readonly Optio
         addCompletionFlags(command);
       }),
     ],
+    ['rerank', []],
     [
       'embed',
       added(() => {
@@ -206,6 +207,15 @@ async function taskOptions(flags: SubmitFlags, signal: AbortSignal): Promise<Pic
       return { classify: { ...(await labelOptions(flags, signal)), ...prompts } };
     case 'score':
       return { score: { ...completionOptions(flags), ...prompts } };
+    case 'rerank': {
+      const { escapeSpecialTokens, truncate } = prompts;
+      return {
+        rerank: {
+          ...(escapeSpecialTokens !== undefined && { escapeSpecialTokens }),
+          ...(truncate !== undefined && { truncate }),
+        },
+      };
+    }
     case 'embed':
       return { embed: { ...embeddingOptions(flags), ...prompts } };
   }

@@ -234,7 +234,10 @@ async function plan(flags: PlanCommandFlags, context: CommandContext): Promise<v
   if (document.predicted.warning !== undefined) context.say(`warning: ${document.predicted.warning}`);
   const simulated = flags.simulate ? await simulate(flags, request, document.policy, context) : undefined;
   if (flags.html !== undefined)
-    await writeFileAtomic(flags.html, await planPage(document, planCurves(request, document.policy)));
+    await writeFileAtomic(
+      flags.html,
+      await planPage(document, planCurves(request, document.policy, document.predicted)),
+    );
   const whole = { ...document, ...(simulated && { simulated }) };
   await context.print(flags.json ? `${JSON.stringify(whole, undefined, 2)}\n` : describePlan(document, simulated));
 }

@@ -1,6 +1,6 @@
 import { chartPage, type Chart } from './chartPage.js';
 import type { Curve, PlanCurves, PlanDocument } from './library.js';
-import { placementTable, policyWords, queueTable, runnersUpTable, speedWords } from './planReport.js';
+import { placementTable, policyWords, queueTable, runnersUpTable, seconds, speedWords } from './planReport.js';
 
 /** A page that shows a plan: in words and tables, with its curves. */
 export function planPage(plan: PlanDocument, curves: PlanCurves): Promise<string> {
@@ -18,14 +18,30 @@ export function planPage(plan: PlanDocument, curves: PlanCurves): Promise<string
       },
     ],
     charts: [
-      chart('Throughput by batch size', 'rows in a batch', curves.byBlock),
-      chart(`Throughput by ${curves.byMemory.tier.toUpperCase()} memory`, 'GiB', curves.byMemory),
-      chart('Latency and throughput', 'seconds until a block is done', curves.frontier),
+      chart(
+        'Throughput by batch size',
+        'rows in a batch',
+        curves.byBlock,
+        (size) => `batches of ${size} rows alone fit`,
+      ),
+      chart(
+        `Throughput by ${curves.byMemory.tier.toUpperCase()} memory`,
+        'GiB',
+        curves.byMemory,
+        (gib) => `it fits in all of ${gib.toPrecision(3)} GiB, and in no less that was tried`,
+      ),
+      chart(
+        'Latency and throughput',
+        'seconds until a block is done',
+        curves.frontier,
+        (time) => `of blocks under these caps one is best in both, done after ${seconds(time)}`,
+      ),
       {
         title: 'Roofline of the products',
         x: 'tokens a pass',
         y: 'operations/s',
         log: true,
+        logY: true,
         labels: ['computing', 'reading weights'],
         data: [curves.roofline.tokens, curves.roofline.compute, curves.roofline.link.map((value) => value ?? null)],
       },
@@ -42,13 +58,19 @@ export function planPage(plan: PlanDocument, curves: PlanCurves): Promise<string
 /** A scale of powers of ten has nothing to say of less than one of them. */
 const LOG_SPAN = 10;
 
-function chart(title: string, x: string, curve: Curve): Chart {
+/** @param only what is said of its only point */
+function chart(title: string, x: string, curve: Curve, only: (x: number) => string): Chart {
   return {
     title,
     x,
     y: 'tokens/s',
     log: Math.max(...curve.x) >= LOG_SPAN * Math.min(...curve.x),
-    labels: ['tokens/s'],
-    data: [curve.x, curve.y.map((value) => value ?? null)],
+    labels: ['tokens/s', 'this plan'],
+    data: [
+      curve.x,
+      curve.y.map((value) => value ?? null),
+      curve.x.map((_, at) => (at === curve.chosen ? curve.own : null)),
+    ],
+    only,
   };
 }

@@ -36,13 +36,12 @@ function draw() {
     box.setAttribute('aria-label', title);
     return box;
   });
-  charts.forEach(({ title, x, y, log, data, labels }, i) => {
-    const logY = log && labels.length > 1;
+  charts.forEach(({ title, x, y, log, logY, data, labels }, i) => {
     new uPlot({
       title, width: boxes[i].clientWidth, height: 320,
       scales: { x: { time: false, ...(log && { distr: 3, range: around }) }, y: logY ? { distr: 3 } : { range: fromZero } },
       axes: [axis(x), axis(y, 64)],
-      series: [{ label: x }, ...labels.map((label, i) => ({ label, stroke: colours[i], width: 2, points: { show: true, stroke: colours[i], fill: colours[i] } }))],
+      series: [{ label: x }, ...labels.map((label, i) => ({ label, stroke: colours[i], width: 2, spanGaps: true, points: { show: true, stroke: colours[i], fill: colours[i] } }))],
     }, data, boxes[i]);
   });
 }

@@ -15,6 +15,7 @@ import { addModels } from './models.js';
 import { addPull } from './pull.js';
 import { refuseRepeated, suggestFlags } from './flags/commandFlags.js';
 import { packageRoot } from './library.js';
+import { addRerank } from './rerank.js';
 import { addScore } from './score.js';
 import { visible } from './table.js';
 import { addTokenize } from './tokenize.js';
@@ -65,6 +66,7 @@ export function createProgram(
     addGenerate,
     addClassify,
     addScore,
+    addRerank,
     addEmbed,
     addJob,
     addFollow,

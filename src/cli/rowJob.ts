@@ -66,7 +66,7 @@ export interface RowTask {
   /** What rows are told beside their prompts, with those files read. */
   read?(signal: AbortSignal): Promise<GenerateOptions>;
   /** What the job does. @param common what all tasks are told */
-  task(common: CommonOptions): Pick<JobOptions, 'generate' | 'classify' | 'score' | 'embed'>;
+  task(common: CommonOptions): Pick<JobOptions, 'generate' | 'classify' | 'score' | 'rerank' | 'embed'>;
   /** What the engine does. */
   answer(
     engine: Engine,

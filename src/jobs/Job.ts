@@ -105,8 +105,9 @@ export class Job implements AsyncDisposable {
   }
 
   /** The time that chat templates are told. */
-  get #now(): Date | string {
-    return this.task.options.now ?? this.file?.record.begun ?? this.#begun;
+  get #now(): Date | string | null {
+    const begun = this.options.shard === undefined ? (this.file?.record.begun ?? this.#begun) : null;
+    return this.task.options.now ?? begun;
   }
 
   /** Results that stand in the output by now: those that were kept, and those of this run. */
@@ -388,8 +389,8 @@ export class Job implements AsyncDisposable {
    * @throws UsageError for names of result columns that a table has already
    */
   #checked(first?: RowInput): this {
-    if (this.#writesTables)
-      resultColumns(this.input.table?.columns ?? Object.keys(first?.carry ?? {}), this.#writeOptions());
+    const columns = this.input.table?.columns ?? Object.keys(first?.carry ?? {});
+    if (this.#writesTables) resultColumns(columns, this.#writeOptions());
     return this;
   }
 

@@ -7,6 +7,8 @@ import type {
   EmbedResult,
   ScoreOptions,
   ScoreResult,
+  RerankOptions,
+  RerankResult,
 } from '../Results.js';
 import type { FormatOptions } from './output/writeOptions.js';
 import type { MaxErrors } from './ErrorLimit.js';
@@ -31,6 +33,7 @@ export interface RowGenerator {
   /** What jobs of these tasks need. */
   classify?(rows: AsyncIterable<RowInput>, options?: ClassifyOptions): AsyncIterable<ClassifyResult>;
   score?(rows: AsyncIterable<RowInput>, options?: ScoreOptions): AsyncIterable<ScoreResult>;
+  rerank?(rows: AsyncIterable<RowInput>, options?: RerankOptions): AsyncIterable<RerankResult>;
   embed?(rows: AsyncIterable<RowInput>, options?: EmbedOptions): AsyncIterable<EmbedResult>;
 }
 
@@ -127,6 +130,8 @@ export interface JobOptions extends SubsetOptions {
   readonly classify?: ClassifyOptions;
   /** Or completions of them are scored. */
   readonly score?: ScoreOptions;
+  /** Or their documents are ranked. */
+  readonly rerank?: RerankOptions;
   /** Or they are embedded. */
   readonly embed?: EmbedOptions;
 }

@@ -84,6 +84,7 @@ const CHECKS: Readonly<Record<keyof JobOptions, Check>> = {
     const { completions } = value as ScoreOptions;
     if (completions !== undefined) forTheRun(() => checkedCompletions('completions', completions));
   },
+  rerank: object,
   embed: checkPrompts,
 };
 

@@ -1,5 +1,13 @@
 import { UsageError } from '../errors/UsageError.js';
-import type { AnswerOptions, AnyResult, ClassifyOptions, EmbedOptions, JobTaskName, ScoreOptions } from '../Results.js';
+import type {
+  AnswerOptions,
+  AnyResult,
+  ClassifyOptions,
+  EmbedOptions,
+  JobTaskName,
+  RerankOptions,
+  ScoreOptions,
+} from '../Results.js';
 import type { GenerateOptions, RowInput } from '../Row.js';
 import type { JobOptions, RowGenerator } from './JobOptions.js';
 import { runFormat, type FormatOptions } from './output/writeOptions.js';
@@ -10,31 +18,31 @@ export interface JobTask {
   /** As far as jobs look at them themselves. */
   readonly options: AnswerOptions &
     FormatOptions &
-    Pick<GenerateOptions, 'samples' | 'reasoning' | 'toolChoice' | 'logprobs' | 'now'> &
+    Pick<GenerateOptions, 'samples' | 'retries' | 'reasoning' | 'toolChoice' | 'logprobs' | 'now'> &
     Pick<EmbedOptions, 'encoding'>;
   /** All options that decide a row's result, with their defaults. */
   readonly settled: Readonly<Record<string, unknown>>;
   /**
    * @param signal ends the run, in place of the caller's
-   * @param now what the options say, or when the job began
+   * @param now what the options say, or when the job began; null where that is not one time for all shards
    * @throws UsageError for an engine that cannot do it
    */
   answer(
     engine: RowGenerator,
     rows: AsyncIterable<RowInput>,
     signal: AbortSignal,
-    now: Date | string,
+    now: Date | string | null,
   ): AsyncIterable<AnyResult>;
 }
 
 /** The task of a job's options. @throws UsageError where there are several */
-export function jobTaskOf({ generate, classify, score, embed }: Pick<JobOptions, JobTaskName>): JobTask {
-  const given = Object.entries({ generate, classify, score, embed })
+export function jobTaskOf({ generate, classify, score, rerank, embed }: Pick<JobOptions, JobTaskName>): JobTask {
+  const given = Object.entries({ generate, classify, score, rerank, embed })
     .filter(([, options]) => options !== undefined)
     .map(([name]) => name);
   if (given.length > 1)
     throw new UsageError(
-      `found ${given.join(' and ')}, expected one of generate, classify, score and embed: a job has one task`,
+      `found ${given.join(' and ')}, expected one of generate, classify, score, rerank and embed: a job has one task`,
     );
   if (classify)
     return {
@@ -49,6 +57,13 @@ export function jobTaskOf({ generate, classify, score, embed }: Pick<JobOptions,
       options: score,
       settled: scoreSettings(score),
       answer: (engine, rows, signal, now) => method(engine, 'score')(rows, { ...score, signal, now }),
+    };
+  if (rerank)
+    return {
+      name: 'rerank',
+      options: rerank,
+      settled: rerankSettings(rerank),
+      answer: (engine, rows, signal, now) => method(engine, 'rerank')(rows, { ...rerank, signal, now }),
     };
   if (embed)
     return {
@@ -67,8 +82,14 @@ export function jobTaskOf({ generate, classify, score, embed }: Pick<JobOptions,
 }
 
 /** What a task is told whatever it is: how prompts are made, when to stop. */
-export function commonOptions({ generate, classify, score, embed }: Pick<JobOptions, JobTaskName>): AnswerOptions {
-  return generate ?? classify ?? score ?? embed ?? {};
+export function commonOptions({
+  generate,
+  classify,
+  score,
+  rerank,
+  embed,
+}: Pick<JobOptions, JobTaskName>): AnswerOptions {
+  return generate ?? classify ?? score ?? rerank ?? embed ?? {};
 }
 
 function method<Name extends Exclude<JobTaskName, 'generate'>>(
@@ -89,13 +110,24 @@ function method<Name extends Exclude<JobTaskName, 'generate'>>(
  */
 const ANSWERS_VERSION = 2;
 
-function classifySettings({ labels, labelEnd = false, labelPrior, ...options }: ClassifyOptions): JobTask['settled'] {
+function rerankSettings(options: RerankOptions): JobTask['settled'] {
+  return { task: 'rerank', ...common(options) };
+}
+
+function classifySettings({
+  labels,
+  labelEnd = false,
+  labelPrior,
+  hypothesisTemplate,
+  ...options
+}: ClassifyOptions): JobTask['settled'] {
   return {
     task: 'classify',
     answers: ANSWERS_VERSION,
     labels: labels ?? null,
     labelEnd,
     labelPrior: labelPrior ?? null,
+    ...(hypothesisTemplate !== undefined && { hypothesisTemplate }),
     ...common(options),
   };
 }
@@ -118,12 +150,21 @@ function scoreSettings({
 
 function embedSettings({
   pooling = 'auto',
+  promptName,
   dimensions,
   normalize = true,
   encoding = 'float',
   ...options
 }: EmbedOptions): JobTask['settled'] {
-  return { task: 'embed', pooling, dimensions: dimensions ?? null, normalize, encoding, ...common(options) };
+  return {
+    task: 'embed',
+    pooling,
+    dimensions: dimensions ?? null,
+    normalize,
+    encoding,
+    ...(promptName !== undefined && { promptName }),
+    ...common(options),
+  };
 }
 
 function common(options: AnswerOptions): JobTask['settled'] {

@@ -1,7 +1,7 @@
 import type { SequenceClassifier } from './architectures/Family.js';
 import type { DecoderSpec, PooledLayer } from './DecoderSpec.js';
 import type { WeightType } from './weightTypes.js';
-import type { BlockScales, Float8Scales, TensorBinding } from './TensorBinding.js';
+import type { BlockScales, Float8Scales, PackedIntegers, TensorBinding } from './TensorBinding.js';
 
 /** A tensor as its file lists it, for `inspect` and for binding. */
 export interface TensorInfo {
@@ -17,6 +17,8 @@ export interface TensorInfo {
   readonly scales?: Float8Scales;
   /** Of MXFP4 in safetensors, whose scales are a tensor of their own: `bytes` are those of the blocks. */
   readonly blockScales?: BlockScales;
+  /** Of a matrix in safetensors that is made of packed integers: `type` is what it becomes, `bytes` are theirs. */
+  readonly packed?: PackedIntegers;
 }
 
 /**

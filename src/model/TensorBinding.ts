@@ -102,6 +102,42 @@ export interface Float8Scales {
   readonly blockColumns: number;
 }
 
+/** Where a tensor begins. */
+export interface FilePlace {
+  /** Index into the model's list of files. */
+  readonly file: number;
+  readonly offset: number;
+}
+
+/**
+ * Integers that a quantiser packed, with scales, perhaps zero points and perhaps the group of each input in tensors of
+ * their own: an element is scale x (integer - zero point).
+ */
+export interface PackedIntegers {
+  /**
+   * `rows`: [outputs, inputs], neighbours among the inputs in one byte, the first in its low half. `inputs`: words
+   * [inputs / n, outputs] of n inputs each (GPTQ). `outputs`: words [inputs, outputs / n] of n outputs each, the even
+   * ones first (AWQ).
+   */
+  readonly order: 'rows' | 'inputs' | 'outputs';
+  readonly bits: 4 | 8;
+  /** Bytes have a sign, and count as 128 more. */
+  readonly signed: boolean;
+  /** Inputs that share a scale and a zero point. */
+  readonly group: number;
+  /** Outputs of the tensors. */
+  readonly tensorRows: number;
+  /** The zero point of all; or what is added to each that `zeros` has. */
+  readonly zero: number;
+  readonly values: FilePlace;
+  readonly scales: FilePlace;
+  readonly scaleType: 'F32' | 'F16' | 'BF16';
+  /** Scales are [groups, outputs], and zero points [groups, outputs / n] words; else the other way round. */
+  readonly groupsFirst: boolean;
+  readonly zeros?: FilePlace;
+  readonly groupIndex?: FilePlace;
+}
+
 /**
  * Where a weight comes from. A fused tensor (GPT-NeoX query_key_value, Phi-3 gate_up_proj) is bound several times, each
  * time with the segments of the rows that belong to the role, in the role's order.
@@ -127,6 +163,11 @@ export interface TensorBinding {
   readonly float8?: Float8Scales & { readonly tensorOffset: number; readonly tensorRows: number };
   /** Of a matrix of MXFP4 in two tensors: segments are rows of the blocks, whose tensor begins at this byte offset. */
   readonly blockScales?: BlockScales & { readonly tensorOffset: number };
+  /**
+   * Of a matrix of packed integers: it becomes `type`, of the same values, while it is read. Segments' offsets are
+   * numbers of rows.
+   */
+  readonly packed?: PackedIntegers;
   /**
    * Of a matrix of floats that lies with a row for each input: how many elements these rows have. Segments begin with
    * the first input's.

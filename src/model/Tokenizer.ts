@@ -41,6 +41,13 @@ export interface Tokenizer {
    */
   readonly answerBytes?: ((token: number, first: boolean) => Uint8Array) | undefined;
 
+  /**
+   * Two texts, as tokens without special ones, as the model takes a pair of them; and where the second one begins, to a
+   * model that tells them apart. Undefined where the model's files do not say how.
+   */
+  readonly joinPair?:
+    ((first: readonly number[], second: readonly number[]) => { tokens: number[]; secondText?: number }) | undefined;
+
   /** Text of one token for humans (log-probabilities): `decode` of it alone, bytes that are no character as U+FFFD. */
   text(token: number): string;
 
@@ -99,9 +106,10 @@ export interface TemplateInput {
   readonly templateArgs?: Readonly<Record<string, unknown>> | undefined;
   /**
    * The time that a template is told which asks for it, as a date or how ISO 8601 writes it. Default: when the run
-   * begins; of a job that is gone on with, when that began.
+   * begins; of a job that is gone on with, when that began. Null: a template that asks for it is refused, as in one of
+   * several shards, which do not begin at once.
    */
-  readonly now?: Date | string | undefined;
+  readonly now?: Date | string | null | undefined;
 }
 
 /** Texts between which a model reasons. */

@@ -12,7 +12,12 @@ export const MODEL_SETTINGS: ReadonlySet<string> = new Set([
   'added_tokens.json',
   'chat_template.jinja',
   'chat_template.json',
+  'modules.json',
+  'config_sentence_transformers.json',
 ]);
+
+/** Folders of sentence-transformers' modules, each with settings of its own: `1_Pooling`. */
+const MODULE = /^\d+_\w+$/;
 
 /** Weights, their index, and the vocabularies of older tokenizers. */
 const OTHERS = /\.(safetensors|safetensors\.index\.json|gguf|bin)$|^(vocab\.json|merges\.txt|tokenizer\.model)$/;
@@ -65,6 +70,10 @@ export async function modelSettings(weights: readonly string[]): Promise<string[
   for (const folder of new Set(weights.filter((file) => file.endsWith('.safetensors')).map((file) => dirname(file)))) {
     const names = await orModelFileError(folder, () => readdir(folder));
     found.push(...names.filter((name) => MODEL_SETTINGS.has(name)).map((name) => join(folder, name)));
+    for (const module of names.filter((name) => MODULE.test(name))) {
+      const inside = await readdir(join(folder, module)).catch((): string[] => []);
+      if (inside.includes('config.json')) found.push(join(folder, module, 'config.json'));
+    }
   }
-  return found.sort();
+  return [...new Set(found)].sort();
 }

@@ -13,18 +13,26 @@ import {
   type MonoTypeOperatorFunction,
 } from 'rxjs';
 import { onAbort } from '../engine/execution/onAbort.js';
-import type { Generation, RunResults } from '../engine/rows/Generation.js';
+import type { GeneratedResults, Generation, RowEvent } from '../engine/rows/Generation.js';
 import { InterruptedError } from '../errors/InterruptedError.js';
 import type { Progress, RunStats } from '../RunStats.js';
-import type { GenerateOptions } from '../Row.js';
+import { UsageError } from '../errors/UsageError.js';
+import type { GenerateOptions, RowDelta } from '../Row.js';
 import { Fifo } from '../collections/Channel.js';
+import { EventQueue } from './EventQueue.js';
 import { inputOrder } from './inputOrder.js';
 import { channelOf } from './iterated.js';
 
-type Callbacks = Pick<GenerateOptions, 'onStats' | 'onProgress'>;
+type Callbacks = Pick<GenerateOptions, 'onStats' | 'onProgress' | 'onDelta'>;
+
+/** Whom a run calls back. */
+export interface RunCallbacks extends Required<Pick<Callbacks, 'onStats' | 'onProgress'>> {
+  /** To be asked when the run begins: undefined where nobody wants deltas. */
+  deltas(): Callbacks['onDelta'];
+}
 
 /**
- * The results of a run, pulled, with its statistics and progress.
+ * The results of a run, pulled, with its statistics, progress, and what its answers grow by.
  *
  * @param options those of the caller, with callbacks of its own; first looked at when `prepare` has checked them
  * @param prepare checks what it is about, and returns what makes the run, which is told whom to call back
@@ -32,9 +40,10 @@ type Callbacks = Pick<GenerateOptions, 'onStats' | 'onProgress'>;
  */
 export function runResults<Result>(
   options: Callbacks,
-  prepare: (callbacks: Required<Callbacks>) => () => Generation<Result>,
-): RunResults<Result> {
+  prepare: (callbacks: RunCallbacks) => () => Generation<Result>,
+): GeneratedResults<Result> {
   const progress$ = new Subject<Progress>();
+  const deltas$ = new Subject<RowDelta>();
   let final: RunStats | undefined;
   const compose = prepare({
     // What one that is asynchronous returns is for the run to wait for.
@@ -46,6 +55,13 @@ export function runResults<Result>(
       progress$.next(progress);
       return options.onProgress?.(progress);
     },
+    deltas: () =>
+      options.onDelta || deltas$.observed
+        ? (delta): unknown => {
+            deltas$.next(delta);
+            return options.onDelta?.(delta);
+          }
+        : undefined,
   });
   const { promise: stats, resolve, reject } = withResolvers<RunStats>();
   // Nobody has to look at it.
@@ -64,8 +80,13 @@ export function runResults<Result>(
       reject(error);
     }
     progress$.complete();
+    deltas$.complete();
   };
   const results$ = defer(() => {
+    if (generation)
+      throw new UsageError(
+        'results: found some that are iterated over already, expected one iteration: of them or of events()',
+      );
     generation = compose();
     return resultsOf(generation, (sequence) => {
       waiting.push(sequence);
@@ -78,17 +99,34 @@ export function runResults<Result>(
     }),
     finalize(() => void over()),
   );
-  const channel = channelOf(results$, {
-    taken: () => {
-      const sequence = waiting.shift();
-      if (sequence !== undefined) generation?.delivered(sequence);
-    },
-    settled: async () => {
-      if (!generation) await over();
-      await generation?.settled();
-    },
+  const taken = (): void => {
+    const sequence = waiting.shift();
+    if (sequence !== undefined) generation?.delivered(sequence);
+  };
+  const settled = async (): Promise<void> => {
+    if (!generation) await over();
+    await generation?.settled();
+  };
+  const events = (): AsyncGenerator<RowEvent<Result>, void, undefined> =>
+    channelOf(
+      merge(
+        deltas$.pipe(map((delta): RowEvent<Result> => ({ type: 'delta', delta }))),
+        results$.pipe(map((result): RowEvent<Result> => ({ type: 'result', result }))),
+      ),
+      {
+        queue: new EventQueue<Result>(),
+        taken: ({ type }) => {
+          if (type === 'result') taken();
+        },
+        settled,
+      },
+    );
+  return Object.assign(channelOf(results$, { taken, settled }), {
+    stats,
+    progress$: progress$.asObservable(),
+    deltas$: deltas$.asObservable(),
+    events,
   });
-  return Object.assign(channel, { stats, progress$: progress$.asObservable() });
 }
 
 /**

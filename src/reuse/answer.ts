@@ -1,6 +1,6 @@
 import { isObject } from '../arguments/isObject.js';
 import type { KeptAnswer } from '../KeptAnswer.js';
-import { classifiedOf, embeddedOf, generatedOf, scoredOf, wordsFor } from './answerWords.js';
+import { classifiedOf, embeddedOf, generatedOf, rankedOf, scoredOf, wordsFor } from './answerWords.js';
 
 /** Most lists and objects in what is parsed; see `hasFewContainers`. */
 const MOST_CONTAINERS = 2 ** 20;
@@ -26,7 +26,7 @@ export function answerOf(bytes: Buffer): KeptAnswer | undefined {
     return undefined;
   }
   if (!isObject(value)) return undefined;
-  return generatedOf(value) ?? classifiedOf(value) ?? scoredOf(value) ?? embeddedOf(value);
+  return generatedOf(value) ?? classifiedOf(value) ?? scoredOf(value) ?? rankedOf(value) ?? embeddedOf(value);
 }
 
 /**

@@ -7,6 +7,7 @@ import type {
   KeptAnswer,
   ScoredAnswer,
   TokenLogprob,
+  RankedAnswer,
 } from '../KeptAnswer.js';
 import { float32Numbers, float32Of, float32Text } from '../rows/float32.js';
 
@@ -20,6 +21,8 @@ type Members = Readonly<Record<string, unknown>>;
  */
 export function wordsFor(answer: KeptAnswer): object {
   if ('scores' in answer) {
+    if (isRanked(answer))
+      return { ranks: answer.scores.flatMap(({ score, logit }) => [wordFor(score), wordFor(logit)]) };
     return {
       scores: answer.scores.map(({ logprob, tokens, tokenLogprobs }) => [
         wordFor(logprob),
@@ -37,17 +40,41 @@ export function wordsFor(answer: KeptAnswer): object {
       probabilities: Object.entries(probabilities).flatMap(([each, of]) => [each, wordFor(of)]),
     };
   }
-  const { text, reasoning, tokens, finishReason, logprobs } = answer;
+  const { text, reasoning, tokens, finishReason, logprobs, attempts } = answer;
   return {
     text,
     reasoning,
     tokens,
     finishReason,
+    attempts,
     logprobs: logprobs?.map((entry) => [...pairFor(entry), entry.top.flatMap(pairFor)]),
   };
 }
 
-export function generatedOf({ text, reasoning, tokens, finishReason, logprobs }: Members): GeneratedAnswer | undefined {
+function isRanked(answer: ScoredAnswer | RankedAnswer): answer is RankedAnswer {
+  const [first] = answer.scores;
+  return first !== undefined && 'logit' in first;
+}
+
+export function rankedOf({ ranks }: Members): RankedAnswer | undefined {
+  if (!Array.isArray(ranks) || ranks.length === 0 || ranks.length % 2 !== 0) return undefined;
+  const numbers = ranks.map(numberOf);
+  if (numbers.includes(undefined)) return undefined;
+  const scores = Array.from({ length: ranks.length / 2 }, (_, at) => ({
+    score: numbers[2 * at] ?? NaN,
+    logit: numbers[2 * at + 1] ?? NaN,
+  }));
+  return { scores };
+}
+
+export function generatedOf({
+  text,
+  reasoning,
+  tokens,
+  finishReason,
+  logprobs,
+  attempts,
+}: Members): GeneratedAnswer | undefined {
   if (
     typeof text !== 'string' ||
     !Array.isArray(tokens) ||
@@ -56,7 +83,14 @@ export function generatedOf({ text, reasoning, tokens, finishReason, logprobs }:
   )
     return undefined;
   if (reasoning !== undefined && typeof reasoning !== 'string') return undefined;
-  const answer: GeneratedAnswer = { text, ...(reasoning !== undefined && { reasoning }), tokens, finishReason };
+  if (attempts !== undefined && !(Number.isSafeInteger(attempts) && (attempts as number) > 0)) return undefined;
+  const answer: GeneratedAnswer = {
+    text,
+    ...(reasoning !== undefined && { reasoning }),
+    tokens,
+    finishReason,
+    ...(attempts !== undefined && { attempts: attempts as number }),
+  };
   if (logprobs === undefined) return answer;
   const entries = allOf(logprobs, entryOf);
   return entries && { ...answer, logprobs: entries };

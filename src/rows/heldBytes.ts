@@ -7,7 +7,7 @@ const TOKEN_BYTES = 8;
 const LOGPROB_BYTES = 64;
 
 /** What the tokens of a prompt take. */
-export function tokenBytes(tokens: readonly number[]): number {
+export function tokenBytes(tokens: { readonly length: number }): number {
   return tokens.length * TOKEN_BYTES;
 }
 

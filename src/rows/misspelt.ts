@@ -1,5 +1,5 @@
 import { nameElsewhere, nearest } from '../arguments/nearest.js';
-import { NUMBERS, PROMPTS, TEXT_LISTS, TOKEN_LISTS } from './rowFields.js';
+import { NUMBERS, PROMPTS, PAIRS, TEXT_LISTS, TOKEN_LISTS } from './rowFields.js';
 
 /** Fields of a row that somebody may mean who writes another name. */
 const FIELDS = [
@@ -28,6 +28,7 @@ const KNOWN: ReadonlySet<string> = new Set([
   'tool_choice',
   'parallel_tool_calls',
   ...TEXT_LISTS,
+  ...PAIRS,
 ]);
 
 /** Whether a row may have a field of that name, in files or in programs. */

@@ -4,7 +4,7 @@ import { isWithin, rangeWords, wholeRange } from '../arguments/NumberRange.js';
 import { RowError, type RowErrorCode } from '../errors/RowError.js';
 import type { BadRow, Row, RowFailure, RowInput } from '../Row.js';
 import { misspelt } from './misspelt.js';
-import { isAbsent, NUMBERS, PROMPTS, TEXT_LISTS, TOKEN_LISTS } from './rowFields.js';
+import { isAbsent, NUMBERS, PROMPTS, PAIRS, TEXT_LISTS, TOKEN_LISTS } from './rowFields.js';
 
 const INDICES = wholeRange(0);
 const FIELDS = [
@@ -21,6 +21,7 @@ const FIELDS = [
   'responseFormat',
   'dimensions',
   ...TEXT_LISTS,
+  ...PAIRS,
   ...TOKEN_LISTS,
 ] as const;
 

@@ -80,6 +80,11 @@ export function formatInWords(format: ResponseFormat): string | undefined {
   return format.type === 'choices' ? `Answer with one of these alone:\n${format.choices.join('\n')}` : undefined;
 }
 
+/** What a model is told of an answer that was refused, before it is asked again. */
+export function refusalInWords(problem: string): string {
+  return `That answer was refused: ${problem}\nAnswer again, and with the mended answer alone.`;
+}
+
 /** What ends answers whose schema does not. */
 function boundOf<Name extends 'maxStringLength' | 'maxArrayItems'>(
   given: Readonly<Record<string, unknown>>,

@@ -19,6 +19,8 @@ export const NUMBERS = [
   'minNewTokens',
   'seed',
   'samples',
+  'retries',
+  'retryTemperature',
 ] as const satisfies readonly (keyof SamplingOptions)[];
 
 /** How they are chosen, as far as lists and biases say it: the engine looks at what they hold. */
@@ -33,6 +35,9 @@ export const TOKEN_LISTS = [
  * any that are not ours.
  */
 export const TEXT_LISTS = ['labels', 'completions'] as const;
+
+/** What a row may want to be ranked by, likewise. */
+export const PAIRS = ['query', 'document', 'documents'] as const;
 
 /** Answers that a row may ask for. */
 export const SAMPLES = wholeRange(1, 2 ** 16);

@@ -36,7 +36,7 @@ export function templateInput(row: Omit<TemplateInput, 'now'>, options: Template
   return {
     ...(tools && { tools }),
     ...((args ?? defaults) && { templateArgs: { ...defaults, ...args } }),
-    ...(options.now && { now: options.now }),
+    ...(options.now !== undefined && { now: options.now }),
   };
 }
 

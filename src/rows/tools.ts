@@ -116,8 +116,17 @@ function toolsOf(given: unknown): readonly Tool[] {
     const { description, parameters } = functionOf(tool);
     if (!isAbsent(parameters) && !isObject(parameters))
       return refuse(`${field}.function.parameters`, parameters, 'a JSON Schema of an object');
-    return { name, ...(!isAbsent(description) && { description }), ...(!isAbsent(parameters) && { parameters }) };
+    return {
+      name,
+      ...(!isAbsent(description) && { description }),
+      ...(!isAbsent(parameters) && { parameters: withPlainNumbers(parameters) }),
+    };
   });
+}
+
+/** Templates get numbers as they are written; a schema needs their values. */
+function withPlainNumbers(schema: unknown): unknown {
+  return JSON.parse(JSON.stringify(schema));
 }
 
 /** A tool as OpenAI writes it, or its function alone, as chat templates take it too. */

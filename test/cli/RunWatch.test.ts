@@ -89,3 +89,11 @@ test.each([
 ])('%s, in the words of the command line', (message, expected) => {
   expect(withFlags(message, new Set(['--gpu-memory', '--resume', '--overwrite', '--columns']))).toBe(expected);
 });
+
+test('an answer that calls tools is none that is empty', async () => {
+  const call = { id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } } as const;
+  expect(await words([], [{ ...answer(0, ''), toolCalls: [call], finishReason: 'tool_calls' }], true, false)).toEqual(
+    [],
+  );
+  expect(await words([], [answer(0, '')], true, false)).toHaveLength(1);
+});

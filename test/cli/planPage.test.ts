@@ -35,6 +35,37 @@ describe('the page of a plan', () => {
     expect(latency?.data[0]?.length).toBeGreaterThan(4);
   });
 
+  test.each([undefined, 1000])(
+    'shows the plan on each of its curves, the highest point of which it is (%s rows)',
+    async (rows) => {
+      const request = {
+        shape: await readModelShape('opt-30b'),
+        hardware: await readHardware('flexgen-t4'),
+        workload: { promptTokens: 512, newTokens: 32, rows },
+        costModel: 'flexgen' as const,
+      };
+      const plan = planDocument(request);
+      const { byBlock, byMemory, frontier } = planCurves(request, plan.policy, plan.predicted);
+      const [own, ...others] = [byBlock, byMemory].map(({ y, chosen }) => y[chosen]);
+      expect([own, ...others]).toEqual([plan.predicted.tokensPerSecond, plan.predicted.tokensPerSecond]);
+      expect(byBlock.x[byBlock.chosen]).toBe(plan.policy.batchSize);
+      for (const { x, y } of [byBlock, byMemory, frontier]) {
+        expect([...x].sort((a, b) => a - b)).toEqual(x);
+        expect(new Set(x).size).toBe(x.length);
+        expect(x).toHaveLength(y.length);
+      }
+      // A frontier rises, and the plan is on it, or below.
+      const rates = frontier.y.filter((value) => value !== undefined);
+      expect([...rates].sort((a, b) => a - b)).toEqual(rates);
+      expect(frontier.chosen).toBeGreaterThanOrEqual(0);
+      const [drawn] = drawnBy(
+        await planPage(plan, { byBlock, byMemory, frontier, roofline: planCurves(request, plan.policy).roofline }),
+        800,
+      );
+      expect(drawn?.data[2]?.filter((value) => value !== null)).toEqual([plan.predicted.tokensPerSecond]);
+    },
+  );
+
   test('has its facts in tables, the JSON folded away, and knows narrow screens and the dark', async () => {
     const page = await pageOf(undefined);
     expect(page).toContain('<meta name="viewport" content="width=device-width,initial-scale=1">');
@@ -63,13 +94,17 @@ describe('the page of a plan', () => {
     const curves = planCurves(request, plan.policy);
     const page = await planPage(plan, {
       ...curves,
-      frontier: { x: [12], y: [3.456] },
-      byBlock: { x: [1, 2], y: [undefined, undefined] },
+      frontier: { x: [7558], y: [3.456], chosen: 0, own: 3.456 },
+      byBlock: { x: [1, 2], y: [undefined, undefined], chosen: 0, own: 1 },
+      byMemory: { ...curves.byMemory, x: [8, 16], y: [undefined, 2], chosen: 1, own: 2 },
     });
     expect(page).toContain(
-      'Latency and throughput: one plan is best in both, with 3.46 tokens/s at 12.0 seconds until a block is done.',
+      'Latency and throughput: of blocks under these caps one is best in both, done after 2 h 6 min: 3.46 tokens/s.',
     );
     expect(page).toContain('Throughput by batch size: nothing fits, of what was tried.');
+    expect(page).toMatch(
+      /Throughput by GPU memory: it fits in all of 16\.0 GiB, and in no less that was tried: 2\.00 tokens/,
+    );
     expect(drawnBy(page, 1000).map(({ title }) => title)).not.toContain('Latency and throughput');
   });
 });

@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Ajv2020 } from 'ajv/dist/2020.js';
+import fc from 'fast-check';
+import { Readable } from 'node:stream';
 import { Engine } from '../../src/Engine.js';
 import { formIn } from '../../src/engine/tools/forms/index.js';
+import { encodeResults, readRows } from '../../src/api/jobs.js';
 import type { GenerateOptions, Row, RowResult } from '../../src/Row.js';
 import { TEMPLATES } from '../engine/tools/templates.js';
 import { describeGrammars } from '../support/grammars.js';
@@ -105,5 +108,218 @@ describeGrammars('calls of tools', () => {
       }
       expect(results.filter(({ error }) => error === undefined).length).toBeGreaterThan(2);
     });
+  });
+});
+
+/** Schemas of values that a tiny random model comes to the end of. */
+const { schema: DRAWN } = fc.letrec<{ schema: object }>((tie) => ({
+  schema: fc.oneof(
+    { depthSize: 'small' },
+    fc.constant({ type: 'boolean' }),
+    fc.record({ type: fc.constant('integer'), minimum: fc.nat(9), maximum: fc.integer({ min: 10, max: 999 }) }),
+    fc.record({
+      enum: fc.uniqueArray(fc.oneof(fc.string({ unit: 'grapheme', maxLength: 5 }), fc.nat(9), fc.constant(null)), {
+        minLength: 1,
+        maxLength: 4,
+      }),
+    }),
+    fc.record({ type: fc.constant('string'), maxLength: fc.nat(6) }),
+    fc.constant({ type: 'string', pattern: '^[a-z]{1,4}$' }),
+    fc.record({ type: fc.constant('array'), items: tie('schema'), maxItems: fc.nat(2) }),
+    fc.array(tie('schema'), { maxLength: 3 }).map((members) => ({
+      type: 'object',
+      properties: Object.fromEntries(members.map((member, at) => [`p${at}`, member])),
+      required: members.flatMap((_, at) => (at % 2 === 0 ? [`p${at}`] : [])),
+      additionalProperties: false,
+    })),
+  ),
+}));
+const DRAWN_TOOLS = fc.array(fc.array(DRAWN, { maxLength: 4 }), { minLength: 1, maxLength: 3 }).map((tools) =>
+  tools.map((members, at) => ({
+    type: 'function',
+    function: {
+      name: `tool_${at}`,
+      parameters: {
+        type: 'object',
+        properties: Object.fromEntries(members.map((member, nth) => [`a${nth}`, member])),
+        required: members.map((_, nth) => `a${nth}`),
+      },
+    },
+  })),
+);
+
+describeGrammars('drawn tools', () => {
+  test('numbers of parameters may be spelled in any way; choices that lose digits are refused', async () => {
+    const { template = '' } = TEMPLATES[0] ?? {};
+    await using model = await tinyChatModel({ template });
+    const engine = await Engine.open({ model: model.path });
+    const line = (n: string): string =>
+      `{"messages":[{"role":"user","content":"a"}],"toolChoice":"required","parallelToolCalls":false,"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{"n":${n}},"required":["n"]}}}]}`;
+    try {
+      const lines = [line('{"type":"integer","minimum":1.0,"maximum":9e0}'), line('{"enum":[12345678901234567891]}')];
+      const rows = readRows(Readable.from([lines.join('\n')]), { format: 'jsonl' });
+      const [spelled, lost] = await all(engine.generate(rows, { temperature: 1 }));
+      expect(spelled?.error).toBeUndefined();
+      expect(JSON.parse(spelled?.toolCalls?.[0]?.function.arguments ?? '')).toEqual({ n: expect.any(Number) });
+      expect(lost?.error?.code).toBe('unsupported-schema');
+      expect(lost?.error?.message).toMatch(/^tools: found a choice/);
+    } finally {
+      await engine.close();
+    }
+  });
+
+  test.each(['hermes', 'mistral', 'mistral-args', 'deepseek-v3.1', 'llama3', 'kimi-k2', 'gpt-oss', 'plain'])(
+    '%s: calls of 25 rows are valid, however the rows stand together',
+    async (name) => {
+      const { template = '{% for message in messages %}{{ message.content }}{% endfor %}', control = [] } =
+        TEMPLATES.find(({ form }) => form === name) ?? {};
+      await using model = await tinyChatModel({ template, control });
+      const engine = await Engine.open({ model: model.path });
+      try {
+        const rows: Row[] = fc.sample(DRAWN_TOOLS, { numRuns: 25, seed: 7 }).map((tools, at) => ({
+          id: `row ${at}`,
+          messages: [{ role: 'user', content: `${at}` }],
+          tools,
+          toolChoice: at % 2 === 0 ? 'required' : { type: 'function', function: { name: 'tool_0' } },
+          parallelToolCalls: at % 3 === 0,
+          temperature: 1,
+          seed: at,
+          maxNewTokens: 1500,
+        }));
+        const options = { reasoning: 'drop' } as const;
+        const results = await all(engine.generate(rows, options));
+        let called = 0;
+        for (const [at, { error, toolCalls = [] }] of results.entries()) {
+          if (error) expect([error.code, error.message]).toEqual(['schema', expect.stringContaining('cut off')]);
+          for (const { function: call } of toolCalls) {
+            const tools = (rows[at]?.tools ?? []) as { function: { name: string; parameters: object } }[];
+            const schema = tools.find((tool) => tool.function.name === call.name)?.function.parameters ?? false;
+            expect([call.arguments, ajv.validate(schema, JSON.parse(call.arguments))]).toEqual([call.arguments, true]);
+            if (at % 2 === 1) expect(call.name).toBe('tool_0');
+            called++;
+          }
+        }
+        // What a random model thinks before may have no end.
+        const least = name === 'gpt-oss' ? 15 : 22;
+        expect(results.filter(({ error }) => error === undefined).length).toBeGreaterThanOrEqual(least);
+        expect(called).toBeGreaterThanOrEqual(least);
+        // Ids are the row's, whatever stands before it.
+        const alone = await all(engine.generate(rows.slice(4, 6), options));
+        expect(alone.map(({ toolCalls }) => toolCalls)).toEqual(results.slice(4, 6).map(({ toolCalls }) => toolCalls));
+      } finally {
+        await engine.close();
+      }
+    },
+  );
+
+  test('a control token begins a call where the model will, and no text goes with it', async () => {
+    const { template = '', control = [] } = TEMPLATES.find(({ form }) => form === 'mistral-args') ?? {};
+    await using model = await tinyChatModel({ template, control });
+    const engine = await Engine.open({ model: model.path });
+    try {
+      const begins = engine.tokenizer.controlToken('[TOOL_CALLS]');
+      const rows: Row[] = [0, 1, 2].map((at) => ({
+        messages: [{ role: 'user', content: `${at}` }],
+        tools: TOOLS,
+        logitBias: { [`${begins}`]: 100 },
+        parallelToolCalls: false,
+        maxNewTokens: 400,
+        temperature: 1,
+        seed: at,
+      }));
+      for (const result of await all(engine.generate(rows))) {
+        expect(result.error).toBeUndefined();
+        expect(result.finishReason).toBe('tool_calls');
+        expect(result.toolCalls).toHaveLength(1);
+        expect(result.toolCalls?.[0]?.id).toMatch(/^[0-9a-f]{9}$/);
+        expectValid(result);
+      }
+      // Cut off within the call it is an error, and never a text.
+      const [cut] = await all(engine.generate(rows.slice(0, 1).map((row) => ({ ...row, maxNewTokens: 5 }))));
+      expect(cut?.error).toEqual({ code: 'schema', message: expect.stringContaining('cut off') as unknown });
+      expect(cut?.toolCalls).toBeUndefined();
+    } finally {
+      await engine.close();
+    }
+  });
+
+  test('auto is refused with a template whose form of calls is not known, and says what is not', async () => {
+    await using model = await tinyChatModel();
+    const engine = await Engine.open({ model: model.path });
+    try {
+      const row = {
+        messages: [{ role: 'user', content: 'a' }],
+        tools: TOOLS,
+        maxNewTokens: 600,
+        temperature: 1,
+        parallelToolCalls: false,
+      } as const;
+      const [auto, required, none] = await all(
+        engine.generate([row, { ...row, toolChoice: 'required' }, { ...row, toolChoice: 'none', maxNewTokens: 3 }]),
+      );
+      expect(auto?.error?.code).toBe('invalid-parameter');
+      expect(auto?.error?.message).toMatch(/^toolChoice: found "auto", .*hermes.*expected required/);
+      if (required) expectValid(required);
+      expect(required?.toolCalls?.length).toBeGreaterThan(0);
+      // It has been told of them in words, for its template has none.
+      expect(required?.usage.promptTokens).toBeGreaterThan((none?.usage.promptTokens ?? 0) + 200);
+      expect(none?.error).toBeUndefined();
+    } finally {
+      await engine.close();
+    }
+  });
+
+  test('batch files have calls as OpenAI has them', async () => {
+    const { template = '', control = [] } = TEMPLATES.find(({ form }) => form === 'hermes') ?? {};
+    await using model = await tinyChatModel({ template, control });
+    const engine = await Engine.open({ model: model.path });
+    try {
+      const body = {
+        model: 'm',
+        messages: [
+          { role: 'user', content: 'a' },
+          {
+            role: 'assistant',
+            content: null,
+            tool_calls: [
+              { id: 'c', type: 'function', function: { name: 'get', arguments: '{"nested":{"kind":"x"}}' } },
+            ],
+          },
+          { role: 'tool', tool_call_id: 'c', content: 'b' },
+        ],
+        tools: TOOLS,
+        tool_choice: { type: 'function', function: { name: 'get' } },
+        parallel_tool_calls: true,
+        temperature: 1,
+        max_tokens: 600,
+      };
+      const line = JSON.stringify({ custom_id: 'q', method: 'POST', url: '/v1/chat/completions', body });
+      const rows = readRows(Readable.from([line]), { format: 'openai-batch', carryFields: true });
+      const parts: Uint8Array[] = [];
+      for await (const part of encodeResults(engine.generate(rows), { format: 'openai-batch' })) parts.push(part);
+      const { response } = JSON.parse(Buffer.concat(parts).toString()) as {
+        response: {
+          status_code: number;
+          body: { choices: { message: Record<string, unknown>; finish_reason: string }[] };
+        };
+      };
+      expect(response.status_code).toBe(200);
+      const [choice] = response.body.choices;
+      expect(choice?.finish_reason).toBe('tool_calls');
+      expect(choice?.message).toEqual({
+        role: 'assistant',
+        content: null,
+        refusal: null,
+        tool_calls: [
+          {
+            id: expect.stringMatching(/^call_[0-9a-f]{24}$/),
+            type: 'function',
+            function: { name: 'get', arguments: expect.any(String) },
+          },
+        ],
+      });
+    } finally {
+      await engine.close();
+    }
   });
 });

@@ -8,6 +8,7 @@ import { main as layersOnTwoEngines } from '../../examples/04-layers-on-two-engi
 import { main as tables } from '../../examples/05-tables.js';
 import { main as classified } from '../../examples/06-classify.js';
 import { main as extractToObject } from '../../examples/07-extract-to-object.js';
+import { main as pipelinesOfCalls } from '../../examples/08-pipelines-of-calls.js';
 import { collect } from '../jobs/support/files.js';
 import { readRows } from '../../src/jobs/input/readRows.js';
 import { testGrammars } from '../support/grammars.js';
@@ -37,6 +38,7 @@ describe('examples', () => {
       '05-tables.ts',
       '06-classify.ts',
       '07-extract-to-object.ts',
+      '08-pipelines-of-calls.ts',
     ]);
   });
 
@@ -49,6 +51,14 @@ describe('examples', () => {
     ]);
     for (const { usage } of results) expect(usage.completionTokens).toBeLessThanOrEqual(8);
     expect(print).toHaveBeenCalledWith(expect.stringMatching(/^1: /));
+  });
+
+  test('the pipeline of calls asks a second question of each row, and streams a third one', async () => {
+    const { reviewed, streamed, short } = await pipelinesOfCalls(model.path);
+    expect(reviewed.map(({ review }) => review.split(' ')[0])).toEqual(['The', 'Warm', 'It', 'The']);
+    for (const { label } of reviewed) expect(['good', 'bad', 'neither']).toContain(label);
+    expect(streamed).toBe(short);
+    expect(short).not.toBe('');
   });
 
   test('the ETL job writes a line for every ticket, the bad one with its error', async () => {

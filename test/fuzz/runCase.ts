@@ -139,7 +139,7 @@ async function answerOtherwise(
     const numbers = [
       ...(typeof embedding === 'object' ? embedding : []),
       ...Object.values(probabilities ?? {}),
-      ...(scores ?? []).map(({ logprob }) => logprob),
+      ...(scores ?? []).map((each) => ('logprob' in each ? each.logprob : each.logit)),
     ];
     if (numbers.length > 0 === (error !== undefined) || !numbers.every(Number.isFinite))
       throw new Finding(`impossible answer: ${error?.code ?? 'no error'} and ${numbers.slice(0, 9).join(' ')}`);

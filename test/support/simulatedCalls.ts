@@ -1,4 +1,4 @@
-import { JoinedCall } from '../../src/engine/execution/JoinedCall.js';
+import { type JoinedCall } from '../../src/engine/execution/JoinedCall.js';
 import { RowFeed } from '../../src/engine/execution/RowFeed.js';
 import { Run } from '../../src/engine/execution/Run.js';
 import { RunRecorder } from '../../src/engine/execution/RunRecorder.js';

@@ -51,13 +51,14 @@ export interface LabelFlags {
   readonly labelsFile?: string;
   readonly labelEnd: OnOff;
   readonly labelPrior?: string;
+  readonly hypothesisTemplate?: string;
 }
 
 export function addLabelFlags(command: Command): void {
   command.addOption(
     new Option(
       '--labels <a,b,…>',
-      "what rows are told apart by, as it would stand behind the prompt; a comma in a label is written twice (default: a row's own `labels`)",
+      "what rows are told apart by, as it would stand behind the prompt; a comma in a label is written twice (default: a row's own `labels`, or those that the model's head has)",
     ).argParser(labelList),
   );
   command.addOption(
@@ -75,6 +76,10 @@ export function addLabelFlags(command: Command): void {
     "the end token counts as each label's last: `Yes` is then not the beginning of `Yes, but`",
   );
   command.option(
+    '--hypothesis-template <text>',
+    "of a model that tells what follows from a text (NLI): what may follow from a row's, with {} for the label (default: This example is {}.)",
+  );
+  command.option(
     '--label-prior <p,q,…|text>',
     'what labels are likely to be whatever a row says: probabilities are divided by it. Numbers, or a text that says nothing, such as N/A, as a prompt (default: none)',
   );
@@ -82,7 +87,7 @@ export function addLabelFlags(command: Command): void {
 
 /** What the flags say to `classify`, with the file that they name read. @throws UsageError, JobFileError */
 export async function labelOptions(
-  { label, labels: list, labelsFile, labelEnd, labelPrior }: LabelFlags,
+  { label, labels: list, labelsFile, labelEnd, labelPrior, hypothesisTemplate }: LabelFlags,
   signal: AbortSignal,
 ): Promise<ClassifyOptions> {
   const ways = { '--label': label, '--labels': list, '--labels-file': labelsFile };
@@ -104,6 +109,7 @@ export async function labelOptions(
   return {
     ...(labels && { labels }),
     labelEnd: isOn(labelEnd),
+    ...(hypothesisTemplate !== undefined && { hypothesisTemplate }),
     ...(labelPrior !== undefined && { labelPrior: priorOf(labelPrior) }),
   };
 }
@@ -134,6 +140,7 @@ export function completionOptions({ completionEnd, tokenLogprobs }: CompletionFl
 export interface EmbeddingFlags {
   readonly pooling: NonNullable<EmbedOptions['pooling']>;
   readonly dimensions?: number;
+  readonly promptName?: string;
   readonly normalize: OnOff;
   readonly encoding: NonNullable<EmbedOptions['encoding']>;
 }
@@ -142,10 +149,14 @@ export function addEmbeddingFlags(command: Command): void {
   command.addOption(
     new Option(
       '--pooling <which>',
-      "last: the last token's hidden state; mean: of all tokens; cls: the first one's; auto: what the model's files say, else last",
+      "last: the last token's hidden state; mean: of all tokens; cls: the first one's; max: the largest of all; weightedmean: token i weighs i + 1; auto: what the model's files say, else last, or mean of an encoder",
     )
       .choices(RUN_OPTIONS.pooling.among)
       .default(RUN_OPTIONS.pooling.fallback),
+  );
+  command.option(
+    '--prompt-name <name>',
+    "which of the prompts that the model's files have goes before each text, such as query (default: the one that they name, mostly none)",
   );
   command.option(
     '--dimensions <n>',
@@ -161,6 +172,18 @@ export function addEmbeddingFlags(command: Command): void {
 }
 
 /** What the flags say to `embed`. */
-export function embeddingOptions({ pooling, dimensions, normalize, encoding }: EmbeddingFlags): EmbedOptions {
-  return { pooling, encoding, normalize: isOn(normalize), ...(dimensions !== undefined && { dimensions }) };
+export function embeddingOptions({
+  pooling,
+  dimensions,
+  promptName,
+  normalize,
+  encoding,
+}: EmbeddingFlags): EmbedOptions {
+  return {
+    pooling,
+    encoding,
+    normalize: isOn(normalize),
+    ...(dimensions !== undefined && { dimensions }),
+    ...(promptName !== undefined && { promptName }),
+  };
 }

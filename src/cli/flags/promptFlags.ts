@@ -52,19 +52,15 @@ export function addPromptFlags(command: Command, generates = true): void {
   );
   command.option(
     '--now <date>',
-    'the time that the chat template is told, if it asks for it, such as 2026-11-29 or 2026-11-29T12:00:00Z; local without a zone (default: when the job begins)',
+    'the time that the chat template is told, if it asks for it, such as 2026-11-29 or 2026-11-29T12:00:00Z; local without a zone (default: when the job begins; with --shard none: a template that asks is refused)',
   );
   command.option(
     '--tools <file|json>',
     "descriptions of tools, as OpenAI writes them: for the model's chat template, and for answers that call them; or a row's own `tools` (default: none)",
   );
-  command.addOption(
-    new Option(
-      '--truncate <what>',
-      "of a prompt that is longer than the model's context cut the beginning (head), the end (tail) or the middle of the row's own text; off: it is an error",
-    )
-      .choices(RUN_OPTIONS.truncate.among)
-      .default(RUN_OPTIONS.truncate.fallback),
+  addTruncate(
+    command,
+    "of a prompt that is longer than the model's context cut the beginning (head), the end (tail) or the middle of the row's own text; off: it is an error",
   );
   if (generates) {
     command.option(
@@ -86,6 +82,26 @@ export function addPromptFlags(command: Command, generates = true): void {
         .default(RUN_OPTIONS.reasoning.fallback),
     );
   }
+  addEscape(command);
+}
+
+/** What rows of pairs are told: they have no prompts. */
+export function addPairFlags(command: Command): void {
+  command.optionsGroup('Texts:');
+  addTruncate(
+    command,
+    "of a document that is too long beside its query, for the model's context, cut the beginning (head), the end (tail) or the middle; off: it is an error",
+  );
+  addEscape(command);
+}
+
+function addTruncate(command: Command, help: string): void {
+  command.addOption(
+    new Option('--truncate <what>', help).choices(RUN_OPTIONS.truncate.among).default(RUN_OPTIONS.truncate.fallback),
+  );
+}
+
+function addEscape(command: Command): void {
   addSwitch(command, '--escape-special-tokens', 'text such as <|im_start|> inside a row is data, not a control token');
 }
 

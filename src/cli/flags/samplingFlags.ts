@@ -18,6 +18,8 @@ export interface SamplingFlags {
   readonly badWords?: readonly string[];
   readonly seed: number;
   readonly samples?: number;
+  readonly retries?: number;
+  readonly retryTemperature?: number;
   readonly stop?: readonly string[];
   readonly ignoreEos: boolean;
   readonly logprobs?: number;
@@ -106,6 +108,16 @@ export function addSamplingFlags(command: Command): void {
     "answers a row, each with a seed of its own: the row's and 0, 1, 2 … added (default: one)",
     numeric('samples'),
   );
+  command.option(
+    '--retries <n>',
+    'how often an answer that fails its schema is tried again: with 1, 2 … added to the seed, and told what was wrong where the prompt is text (default: 0)',
+    numeric('retries'),
+  );
+  command.option(
+    '--retry-temperature <t>',
+    `of further attempts (default: ${RANGES.retryTemperature.fallback})`,
+    numeric('retryTemperature'),
+  );
   command.addOption(
     gathering(
       new Option(
@@ -127,6 +139,8 @@ export function samplingOptions(flags: SamplingFlags): GenerateOptions {
   const {
     stop,
     samples,
+    retries,
+    retryTemperature,
     logprobs,
     presencePenalty,
     frequencyPenalty,
@@ -153,6 +167,8 @@ export function samplingOptions(flags: SamplingFlags): GenerateOptions {
     ...(stopTokenIds === undefined ? {} : { stopTokenIds }),
     ...(badWords === undefined ? {} : { badWords }),
     ...(samples === undefined ? {} : { samples }),
+    ...(retries === undefined ? {} : { retries }),
+    ...(retryTemperature === undefined ? {} : { retryTemperature }),
     ...(logprobs === undefined ? {} : { logprobs }),
   };
 }

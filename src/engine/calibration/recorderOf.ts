@@ -6,7 +6,7 @@ import type { Policy } from '../../plan/Policy.js';
 import type { RunOptions } from '../rows/Generation.js';
 
 /** Who is told of a run, and whether its stages are ours. */
-export type RecordedOptions = Pick<RunOptions, 'onProgress' | 'onStats' | 'onTrace' | 'pipeline'>;
+export type RecordedOptions = Pick<RunOptions, 'onProgress' | 'onStats' | 'onTrace' | 'onDelta' | 'pipeline'>;
 
 /** A run of an engine, for whoever counts what it does. */
 export interface RecordedRun {
@@ -26,7 +26,7 @@ export interface RecordedRun {
 export function recorderOf(
   opened: Pick<Opened, 'settings' | 'grid' | 'gpu' | 'cache' | 'reserved'>,
   { model, loadSeconds, forecast, pool, schedule, timings, computed, joins }: RecordedRun,
-  { onProgress, onStats, onTrace, pipeline }: RecordedOptions,
+  { onProgress, onStats, onTrace, onDelta, pipeline }: RecordedOptions,
 ): RunRecorder {
   const products = opened.gpu?.options.products ?? 'own';
   const { sparseAttention, precision } = opened.settings.numerics;
@@ -50,6 +50,7 @@ export function recorderOf(
     onProgress,
     onStats,
     onTrace,
+    onDelta,
   };
   return new RunRecorder(setup, joins);
 }

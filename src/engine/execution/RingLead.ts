@@ -22,8 +22,8 @@ export interface RingLeadSetup {
 }
 
 /**
- * Where only some of the model's layers, or a share of them, are here: the others' engines are told what comes, and what
- * their head finds comes back from them. Until then a batch stays in use, but holds no credit.
+ * Where only some of the model's layers, or a share of them, are here: the others' engines are told what comes, and
+ * what their head finds comes back from them. Until then a batch stays in use, but holds no credit.
  */
 export class RingLead {
   /** What is behind these layers is computed elsewhere: heads come back from there. */

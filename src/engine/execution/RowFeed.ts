@@ -19,11 +19,11 @@ export class RowFeed<Result> {
   }
   /** The source has ended, and no row waits any more. */
   get ended(): boolean {
-    return this.sourceEnded && this.waiting.length === 0;
+    return this.allKnown && this.waiting.length === 0;
   }
   /** Rows that are still to come, as far as that is known: those that wait, once the source has ended. */
   get remaining(): number {
-    return this.sourceEnded ? this.waiting.length : Infinity;
+    return this.allKnown ? this.waiting.length : Infinity;
   }
   /** Nothing more is pulled until a row is taken. */
   get full(): boolean {
@@ -35,6 +35,8 @@ export class RowFeed<Result> {
   private readonly waiting: RunRow<Result>[] = [];
   private readonly room: Semaphore;
   private sourceEnded = false;
+  /** Lists of rows that are being made. */
+  private coming = 0;
   private started = false;
   private closed = false;
 
@@ -70,6 +72,26 @@ export class RowFeed<Result> {
     }
   }
 
+  /** The same of rows that are being made. What that rejects with is as if the source had thrown it. */
+  addLater(made: Promise<readonly RunRow<Result>[]>): void {
+    this.coming++;
+    made.then(
+      (rows) => {
+        this.coming--;
+        if (this.closed) return;
+        this.add(rows);
+        for (const row of rows) this.onRow(row);
+      },
+      (error: unknown) => {
+        this.coming--;
+        if (this.closed) return;
+        this.sourceEnded = true;
+        this.failure ??= { error };
+        this.onRow();
+      },
+    );
+  }
+
   /** Takes one of them. */
   take(row: RunRow<Result>): void {
     this.waiting.splice(this.waiting.indexOf(row), 1);
@@ -87,6 +109,10 @@ export class RowFeed<Result> {
     this.waiting.length = 0;
     this.room.open();
     if (!this.sourceEnded) this.source.return?.().catch(() => undefined);
+  }
+
+  private get allKnown(): boolean {
+    return this.sourceEnded && this.coming === 0;
   }
 
   private async pull(): Promise<void> {

@@ -1,5 +1,5 @@
 import { isThenable } from '../../arguments/isThenable.js';
-import type { RowResult } from '../../Row.js';
+import type { RowDelta, RowResult } from '../../Row.js';
 import type { Progress, RunStats, Sharing, TraceEvent } from '../../RunStats.js';
 import type { RunTotals } from '../calibration/predictRun.js';
 import type { JudgedRow, KnownStretch } from '../schedules/PathChecker.js';
@@ -33,6 +33,7 @@ export interface RecorderSetup {
   readonly onProgress?: ((progress: Progress) => void) | undefined;
   readonly onStats?: ((stats: RunStats) => void) | undefined;
   readonly onTrace?: ((event: TraceEvent) => void) | undefined;
+  readonly onDelta?: ((delta: RowDelta) => void) | undefined;
 }
 
 /** What the device did, and what that took of the JavaScript thread. */
@@ -244,6 +245,15 @@ export class RunRecorder {
       this.setup.lengths?.ended(newTokens);
     }
     this.tellProgress();
+  }
+
+  /** Tells the caller what answers grow by, where that is asked for. */
+  get deltas(): ((delta: RowDelta) => void) | undefined {
+    const { onDelta } = this.setup;
+    if (!onDelta) return undefined;
+    return (delta) => {
+      this.tell(onDelta, () => delta);
+    };
   }
 
   /** A row came in of whose prompt some was cut. */

@@ -3,11 +3,15 @@ import type { DeviceRow } from '../grid/Device.js';
 import type { HeadOutput } from '../grid/Task.js';
 
 /**
- * How a row is over that has no result itself: others go on behind it, with what it has computed, and one of them, here
- * or elsewhere, will.
+ * How a row is over that has no result itself: others go on behind it, with what it has computed or at its place, and
+ * one of them, here or elsewhere, will.
  */
 export class Continuation<Result> {
-  constructor(readonly rows: readonly RunRow<Result>[] = []) {}
+  /** @param later those that take time to make: what it rejects with fails the run */
+  constructor(
+    readonly rows: readonly RunRow<Result>[] = [],
+    readonly later?: Promise<readonly RunRow<Result>[]>,
+  ) {}
 }
 
 /** A row as a run sees it; what its tokens mean is the caller's business. */

@@ -285,13 +285,14 @@ export class ScheduledSquares<Result> implements SquareSource<Result, LiveRow<Re
     }
     // Whoever is told of the row's tokens may have left.
     if (end === undefined || live.ended) return;
-    if (end instanceof Continuation) this.goOn(call, end.rows);
+    if (end instanceof Continuation) this.goOn(call, end);
     else call.events.result(end);
     if (!live.ended) this.end(live);
   }
 
   /** Before the row itself gives back what it has computed: its pages are kept for those that go on behind it. */
-  private goOn(call: Call<Result>, rows: readonly RunRow<Result>[]): void {
+  private goOn(call: Call<Result>, { rows, later }: Continuation<Result>): void {
+    if (later) call.feed.addLater(later);
     if (this.life.closed) return;
     call.feed.add(rows);
     for (const row of rows) this.arrived(call, row);

@@ -74,13 +74,13 @@ export class StandingRun implements JoinedRun {
       return;
     }
     const { run, squares } = open;
-    run.leave(joined.call as Call<unknown>);
+    run.leave(joined.call);
     // Nobody wants what is under way.
     if (run.callCount === 0) squares?.unsubscribe();
   }
 
   drained<Result>(joined: JoinedCall<Result>): void {
-    this.runs.get(joined)?.calls.delete(joined.call as Call<unknown>);
+    this.runs.get(joined)?.calls.delete(joined.call);
   }
 
   private opened(): OpenRun {

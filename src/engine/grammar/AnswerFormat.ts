@@ -1,6 +1,7 @@
 import type { NativeGrammar } from '../../bindings/Grammars.js';
 import type { RowResult } from '../../Row.js';
 import { withCalls, type CalledTools } from '../tools/withCalls.js';
+import type { ChoiceTree } from './ChoiceTree.js';
 import type { EnforcedSchema } from '../../schema/EnforcedSchema.js';
 
 /** What an answer is made into: a value, or what is wrong with it, in words. */
@@ -15,6 +16,8 @@ export interface AnswerFormat {
   readonly isWhole?: (text: string) => boolean;
   /** Of answers that may call tools: these are read, and `read` and `isWhole` are not asked. */
   readonly calls?: CalledTools;
+  /** Of choices, what a greedy row finds the likeliest in; made when it is first asked for. */
+  readonly choices?: () => Promise<ChoiceTree | undefined>;
 }
 
 /** The value of an answer that satisfies a schema. */

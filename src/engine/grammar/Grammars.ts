@@ -7,6 +7,8 @@ import type { Tokenizer } from '../../model/Tokenizer.js';
 import { ANSWER_BOUNDS, EnforcedSchema } from '../../schema/EnforcedSchema.js';
 import type { Json } from '../../schema/keywords.js';
 import { UnsupportedSchema } from '../../schema/SchemaDocument.js';
+import { choiceTree } from './choiceTokens.js';
+import type { ChoiceTree } from './ChoiceTree.js';
 import { jsonOf, type AnswerFormat, type ReadAnswer } from './AnswerFormat.js';
 import { callableTools } from '../tools/callableTools.js';
 import { formNamed } from '../tools/forms/index.js';
@@ -66,7 +68,9 @@ export class Grammars {
     if (format.type === 'tools') return this.ofTools(format);
     if (format.type !== 'json_schema') {
       const grammar = await this.native(kind, text, format);
-      return format.type === 'choices' ? choicesFormat(grammar, format.choices) : { grammar, read: asText };
+      return format.type === 'choices'
+        ? choicesFormat(grammar, format.choices, this.tokenizer)
+        : { grammar, read: asText };
     }
     const { maxStringLength, maxArrayItems } = format;
     const bounds = {
@@ -187,9 +191,15 @@ function asText(answer: string): ReadAnswer {
   return { value: answer };
 }
 
-function choicesFormat(grammar: NativeGrammar, choices: readonly string[]): AnswerFormat {
+function choicesFormat(grammar: NativeGrammar, choices: readonly string[], tokenizer: Tokenizer): AnswerFormat {
   const all = new Set(choices);
-  return { grammar, read: asText, isWhole: (answer) => all.has(answer) };
+  let tree: Promise<ChoiceTree | undefined> | undefined;
+  return {
+    grammar,
+    read: asText,
+    isWhole: (answer) => all.has(answer),
+    choices: () => (tree ??= Promise.resolve(inTurns(choiceTree([...all], tokenizer)))),
+  };
 }
 
 const WORDS: Readonly<Record<HeldFormat['type'], string>> = {

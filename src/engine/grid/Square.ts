@@ -22,7 +22,8 @@ export interface RowRange {
 
 /**
  * Rows that go through the layers together: those of a slot in one pass. A slot holds one batch at a time, from its
- * first layer to its last; a row stays in its slot; a slot's passes increase.
+ * first layer to its last; a row stays in its slot, unless it has given its place to another row in between; a slot's
+ * passes increase.
  */
 export interface Batch {
   readonly pass: number;

@@ -229,11 +229,13 @@ export class PrefixTree {
     const most = path.tokens.length - 1;
     let shared: PrefixNode | undefined = path.leaf;
     while (shared && shared.waiting <= 1) shared = shared.parent;
-    if (!this.isWorthSharing(Math.max(coming, shared?.end ?? 0))) return { tokens: 0, saved: 0 };
+    const tokens = Math.min(shared?.end ?? 0, most);
+    // As `match` will judge it: what is computed and then not taken would be computed again and again.
+    if (!this.isWorthSharing(Math.max(coming, tokens))) return { tokens: 0, saved: 0 };
     let saved = coming - there;
     for (let node = shared; node && node.end > there; node = node.parent)
       saved += (node.waiting - 1) * Math.max(0, Math.min(node.end, most) - Math.max(node.start, there));
-    return { tokens: Math.min(shared?.end ?? 0, most), saved };
+    return { tokens, saved };
   }
 
   /** The pages of a prompt's first tokens, in order. The last one may end in the middle of a page. */

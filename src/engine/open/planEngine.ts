@@ -154,7 +154,8 @@ export async function planEngine(
     return { ...asIs(originOf(chosen)), options: { ...options, batches: options.batches ?? batchesOfPart(source) } };
   if (chosen === 'default') return asIs(originOf(chosen));
   // Rows of an encoder are one pass each: a square of the usual size computes longer than its layers take to come.
-  if (isEncoder(source.decoder)) return asIs(originOf(chosen), 'encoders are not planned for');
+  if (isEncoder(source.decoder))
+    return asIs(originOf(chosen), maxLatency === undefined ? undefined : 'encoders are not planned for');
   if (onGpu) {
     if (typeof options.hardware === 'object' && !hasGpu(options.hardware)) return asIs(originOf(chosen), NOT_MEASURED);
     if (

@@ -2,7 +2,7 @@ import { found } from '../../arguments/found.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { Peers } from './PeerConnection.js';
 import type { GenerateOptions } from '../../Row.js';
-import type { Grid } from '../grid/Square.js';
+import { layerBounds, type Grid } from '../grid/Square.js';
 import { BLOCK_SCHEDULES, SCHEDULE_NAMES, scheduleNamed } from '../schedules/blockSchedules.js';
 
 /** @throws UsageError unless they are the two ends that an engine needs, to those of the layers before and after */
@@ -72,4 +72,21 @@ export function checkLayers(
 function hasOneSlot(schedule: string): boolean {
   const name = scheduleNamed(schedule);
   return name !== undefined && BLOCK_SCHEDULES[name].sweep === 'one-slot';
+}
+
+/** @throws UsageError unless the engine has the model's first layers, or has not, as is wanted */
+export function checkEmbeds(what: string, grid: Grid, wanted: boolean): void {
+  const { embeds } = layerBounds(grid);
+  if (embeds === wanted) return;
+  if (grid.share)
+    throw new UsageError(
+      embeds
+        ? `${what}: found the engine of share 0, expected one of another share; the first one generates`
+        : `${what}: found an engine of share ${grid.share.index}, expected that of share 0; this one can follow`,
+    );
+  throw new UsageError(
+    embeds
+      ? `${what}: found an engine of the first layers, expected one of later layers; the first one generates`
+      : `${what}: found an engine of later layers, expected the one of the first layers; this one can follow`,
+  );
 }

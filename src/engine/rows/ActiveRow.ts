@@ -4,7 +4,7 @@ import { StopMatcher } from '../../model/StopMatcher.js';
 import type { StopStrings } from '../../model/StopStrings.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
-import type { FinishReason, Reasoning, RowResult } from '../../Row.js';
+import type { FinishReason, Reasoning, RowDelta, RowResult } from '../../Row.js';
 import { withValue, type AnswerFormat } from '../grammar/AnswerFormat.js';
 import type { DeviceRow } from '../grid/Device.js';
 import type { RunRow } from '../execution/RunRow.js';
@@ -15,6 +15,8 @@ import { notFinite } from './notFinite.js';
 import { tooManyLogprobs } from './logprobLimit.js';
 import type { PreparedRow } from './prepareRow.js';
 import { endsReasoning, splitReasoning } from './reasoning.js';
+import { ReasoningStream } from './ReasoningStream.js';
+import { RowDeltas } from './RowDeltas.js';
 
 /** What a row carries from input to output. */
 export interface RowIdentity {
@@ -46,6 +48,12 @@ export interface Ordered<Result> {
 
 export type OrderedResult = Ordered<RowResult>;
 
+/** An answer that was not sampled token by token. */
+export interface DecidedAnswer {
+  readonly text: string;
+  readonly tokens: readonly Pick<SampledToken, 'token' | 'logprob' | 'top'>[];
+}
+
 /** Who counts tokens and rows. */
 export interface RowCounter {
   token(): void;
@@ -64,6 +72,7 @@ export class ActiveRow implements RunRow<OrderedResult> {
   /** Behind how many tokens the answer was a whole one: kept where a stop string may cut it there. */
   private readonly wholeAt: number[] = [];
   private began = Infinity;
+  private readonly deltas: RowDeltas | undefined;
 
   constructor(
     private readonly identity: RowIdentity,
@@ -77,6 +86,8 @@ export class ActiveRow implements RunRow<OrderedResult> {
     private readonly format?: AnswerFormat,
     /** The stop strings of `prepared`, as far as rows share them. */
     stops?: StopStrings,
+    /** Told of the answer as it grows. */
+    tell?: (delta: RowDelta) => void,
   ) {
     this.stream = tokenizer.stream({
       reasoningMarks: this.splits || format?.calls !== undefined,
@@ -98,25 +109,62 @@ export class ActiveRow implements RunRow<OrderedResult> {
       ...(adjustments && { adjustments }),
       ...(format && { grammar: format.grammar }),
     };
+    this.deltas = tell && this.deltasTo(tell);
+  }
+
+  /** Reasoning is taken out of the text as it comes, where it is at the end. */
+  private deltasTo(tell: (delta: RowDelta) => void): RowDeltas {
+    const { identity, tokenizer, prepared } = this;
+    const { reasoningMarks: marks } = tokenizer;
+    if (!this.splits || !marks || this.format) return new RowDeltas(identity, tell);
+    const stream = new ReasoningStream(marks, endsReasoning(prepared.tokens, marks, tokenizer));
+    return new RowDeltas(identity, tell, { stream, told: this.rules.reasoning === 'separate' });
   }
 
   private get splits(): boolean {
     return (this.rules.reasoning ?? 'keep') !== 'keep';
   }
 
+  /** What is text beside calls is known once they have been read, and a choice is one as a whole. */
+  private get isToldWhole(): boolean {
+    return this.format?.calls !== undefined || this.format?.choices !== undefined;
+  }
+
   get newTokens(): number {
     return this.prepared.maxNewTokens;
   }
 
-  begin(): void {
-    this.began = performance.now();
+  /** @param at when it, or an attempt before it, has got its place */
+  begin(at = performance.now()): void {
+    this.began = at;
   }
 
   accept(head: HeadOutput, row: RowId): OrderedResult | undefined {
     const sampled = head.sampled.get(row);
-    const answer = sampled && this.answered(sampled);
-    if (!answer) return undefined;
+    if (!sampled) return undefined;
+    const answer = this.answered(() => this.next(sampled));
+    if (answer) return this.over(answer);
+    this.deltas?.grown(this.tokens);
+    return undefined;
+  }
+
+  /** Ends the row with what has been found otherwise: the choice that it is answered with, or why there is none. */
+  decided(found: DecidedAnswer | RowError): OrderedResult {
+    return this.over(
+      this.answered(() => {
+        if (found instanceof RowError) throw found;
+        return this.decide(found);
+      }),
+    );
+  }
+
+  private over(answer: RowResult): OrderedResult {
     const result = withValue(answer, this.format);
+    // An error that has no text has no tokens either.
+    if (answer.tokens === this.tokens) {
+      if (this.isToldWhole) this.deltas?.append(result.text);
+      this.deltas?.end(this.tokens);
+    }
     this.counter.row(result.error !== undefined, this.tokens.length, result.finishReason === 'length');
     this.onAnswer(answer);
     return { sequence: this.identity.sequence, result };
@@ -126,31 +174,51 @@ export class ActiveRow implements RunRow<OrderedResult> {
    * A row whose tokens make no text that can be held, whose next token would be chosen from what is not finite, or that
    * takes too long, is an error, and no other row's affair.
    */
-  private answered(sampled: SampledToken): RowResult | undefined {
+  private answered<Result extends RowResult | undefined>(answer: () => Result): Result | RowResult {
     try {
-      const { notFinite: place, failure } = sampled;
-      if (failure !== undefined) {
-        this.release();
-        return this.failed(
-          'limit',
-          `the answer's ${this.format?.calls ? 'calls of tools' : 'responseFormat'}, behind ${this.tokens.length} tokens: ${failure}`,
-        );
-      }
-      if (place)
-        throw new RowError('numeric', notFinite(this.sequence.tokens.length + this.tokens.length - 1, place.layer));
-      const result = this.push(sampled);
-      const { timeout = Infinity } = this.rules;
-      if (result === undefined && performance.now() - this.began > timeout * 1000) {
-        throw new RowError(
-          'timeout',
-          `the row has taken more than ${timeout} seconds, and has ${this.tokens.length} of at most ${this.prepared.maxNewTokens} tokens`,
-        );
-      }
-      return result;
+      return answer();
     } catch (error) {
       if (!(error instanceof RowError)) throw error;
       return failedResult(this.identity, { code: error.rowCode, message: error.message }, this.identity.carry);
     }
+  }
+
+  private next(sampled: SampledToken): RowResult | undefined {
+    const { notFinite: place, failure } = sampled;
+    if (failure !== undefined) {
+      this.release();
+      return this.failed(
+        'limit',
+        `the answer's ${this.format?.calls ? 'calls of tools' : 'responseFormat'}, behind ${this.tokens.length} tokens: ${failure}`,
+      );
+    }
+    if (place)
+      throw new RowError('numeric', notFinite(this.sequence.tokens.length + this.tokens.length - 1, place.layer));
+    const result = this.push(sampled);
+    const late = result === undefined ? this.lateness() : undefined;
+    if (late) throw late;
+    return result;
+  }
+
+  /** That the row has taken too long, if it has. */
+  lateness(): RowError | undefined {
+    const { timeout = Infinity } = this.rules;
+    return performance.now() - this.began > timeout * 1000
+      ? new RowError(
+          'timeout',
+          `the row has taken more than ${timeout} seconds, and has ${this.tokens.length} of at most ${this.prepared.maxNewTokens} tokens`,
+        )
+      : undefined;
+  }
+
+  private decide({ text, tokens }: DecidedAnswer): RowResult {
+    let result: RowResult | undefined;
+    for (const [at, token] of tokens.entries())
+      result ??= this.pushOne(token, at === tokens.length - 1 ? 'ended' : 'open');
+    result ??= this.ended('stop');
+    // Decoders leave out a blank at an answer's beginning that a choice may have.
+    const isAll = result.error === undefined && result.tokens.length === tokens.length;
+    return isAll && !this.matcher ? { ...result, text } : result;
   }
 
   /** Takes the next token, and those that are known with it; a result when one of them was the row's last. */
@@ -257,11 +325,11 @@ export class ActiveRow implements RunRow<OrderedResult> {
   /** Adds text; true if a stop string has been found in it. */
   private append(piece: string): boolean {
     if (!this.matcher) {
-      this.text += piece;
+      this.certain(piece);
       return false;
     }
     const { text, stopped } = this.matcher.push(piece);
-    this.text += text;
+    this.certain(text);
     return stopped;
   }
 
@@ -269,8 +337,14 @@ export class ActiveRow implements RunRow<OrderedResult> {
   private release(): boolean {
     if (this.append(this.stream.end())) return true;
     const rest = this.matcher?.end();
-    this.text += rest?.text ?? '';
+    this.certain(rest?.text ?? '');
     return rest?.stopped ?? false;
+  }
+
+  /** Text that can no longer be part of a stop string. */
+  private certain(text: string): void {
+    this.text += text;
+    if (!this.isToldWhole) this.deltas?.append(text);
   }
 
   /** @param reason `error` where another error is to be added */

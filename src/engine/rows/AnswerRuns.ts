@@ -1,4 +1,5 @@
 import type { Observable } from 'rxjs';
+import { found } from '../../arguments/found.js';
 import { madeOf } from '../../collections/cancellable.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { isEncoder, pooledWidth } from '../../model/DecoderSpec.js';
@@ -13,6 +14,7 @@ import { classifyTask, embedTask, scoreTask, type AnswerSetup } from './answerTa
 import type { AnswerKind, Answers } from './Answers.js';
 import { checkAnswerOptions } from './checkAnswerOptions.js';
 import type { Composition, Generation } from './Generation.js';
+import { headClassifyTask, rerankTask, type HeadSetup } from './headTasks.js';
 import type { InFlight } from './InFlight.js';
 import { labelPriorOf } from './labelPrior.js';
 import { SharedAnswers } from './SharedAnswers.js';
@@ -38,7 +40,29 @@ export interface AnswerHost extends AnswerSetup {
   ): Generation<Result>;
 }
 
+/** What tasks are made with. */
+type TaskHost = AnswerSetup & Pick<AnswerHost, 'source'>;
+
 type Rows = AsyncIterable<RowInput> | Iterable<RowInput>;
+
+/** What goes before each prompt. @throws UsageError for a name that the model's files do not have */
+function embeddingPrompt({ prompts }: ModelSource, name = prompts?.usual): string {
+  if (name === undefined) return '';
+  const text = prompts && Object.hasOwn(prompts.texts, name) ? prompts.texts[name] : undefined;
+  if (text !== undefined) return text;
+  const names = Object.keys(prompts?.texts ?? {});
+  throw new UsageError(
+    `promptName: found ${found(name)}, expected ${names.length === 0 ? "none: the model's files have no prompts" : `one that the model's files have: ${names.join(', ')}`}`,
+  );
+}
+
+/** A template has it, too. */
+function withPrefix<Options extends EmbedOptions>(options: Options, prefix: string): Options {
+  const { promptTemplate } = options;
+  return promptTemplate === undefined
+    ? options
+    : { ...options, promptTemplate: prefix.replaceAll('{{', '{{{{') + promptTemplate };
+}
 
 /** @throws UsageError for what a model's head would be needed for, which an encoder does not have */
 export function refuseEncoder(what: string, { decoder }: ModelSource): void {
@@ -64,7 +88,7 @@ export class AnswerRuns {
   ): (rows: Rows) => Generation<Answers[Kind]['result']> {
     checkAnswerOptions(kind, options);
     this.host.check(options);
-    return this.of(kind, { ...options, ...callbacks, now: options.now ?? new Date() }) as (
+    return this.of(kind, { ...options, ...callbacks, now: options.now === undefined ? new Date() : options.now }) as (
       rows: Rows,
     ) => Generation<Answers[Kind]['result']>;
   }
@@ -105,26 +129,44 @@ export class AnswerRuns {
 export function answerTaskOf<Kind extends AnswerKind>(
   kind: Kind,
   options: Answers[Kind]['options'],
-  host: AnswerSetup & Pick<AnswerHost, 'source'>,
+  host: TaskHost,
   priorOf: Parameters<typeof classifyTask>[2],
 ): AnswerTask<Kind> {
-  if (kind !== 'embed') refuseEncoder(kind, host.source);
   const tasks: { readonly [Each in AnswerKind]: () => AnswerTask<Each> } = {
-    classify: () => classifyTask(options, host, priorOf),
-    score: () => scoreTask(options, host),
+    classify: () => {
+      if (host.source.classifier) return headClassifyTask(options, headSetup('classify', host));
+      refuseEncoder('classify', host.source);
+      return classifyTask(options, host, priorOf);
+    },
+    score: () => {
+      refuseEncoder('score', host.source);
+      return scoreTask(options, host);
+    },
+    rerank: () => rerankTask(options, headSetup('rerank', host)),
     embed: () => pooledTask(options, host),
   };
   return tasks[kind]();
 }
 
+/** @throws UsageError for a model without a head that classifies */
+function headSetup(what: string, { source, tokenizer, limits, rowLimit }: TaskHost): HeadSetup {
+  const { classifier, decoder } = source;
+  if (!classifier)
+    throw new UsageError(
+      `${what}: found a model of the family ${decoder.family} without a head that classifies, expected one with such a head (ForSequenceClassification)`,
+    );
+  return { classifier, decoder, tokenizer, limits, rowLimit };
+}
+
 /** @throws UsageError for a model that embeds nothing, a pooling or a number of dimensions that it has not */
-function pooledTask(options: EmbedOptions, host: AnswerSetup & Pick<AnswerHost, 'source'>): AnswerTask<'embed'> {
+function pooledTask(options: EmbedOptions, host: TaskHost): AnswerTask<'embed'> {
   const { decoder, classifier } = host.source;
   const { pooling: said = isEncoder(decoder) ? 'mean' : 'last' } = host.source;
   if (classifier)
     throw new UsageError(
       `embed: found a model that classifies texts (${classifier.labels.slice(0, 3).join(', ')}), expected one that embeds them: rerank and classify use this one`,
     );
+  const prefix = embeddingPrompt(host.source, options.promptName);
   const width = pooledWidth(decoder);
   const { pooling = 'auto', dimensions = width } = options;
   if (dimensions > width)
@@ -136,5 +178,11 @@ function pooledTask(options: EmbedOptions, host: AnswerSetup & Pick<AnswerHost, 
     throw new UsageError(
       `pooling: the model's files say ${pooled.unknown}, expected ${FILE_POOLINGS.join(', ')}: say which to take`,
     );
-  return embedTask({ ...options, dimensions }, decoder, pooled === 'cls' ? 'first' : pooled, host);
+  return embedTask(
+    withPrefix({ ...options, dimensions }, prefix),
+    prefix,
+    decoder,
+    pooled === 'cls' ? 'first' : pooled,
+    host,
+  );
 }

@@ -3,6 +3,8 @@ import type {
   ClassifyResult,
   EmbedOptions,
   EmbedResult,
+  RerankOptions,
+  RerankResult,
   ScoreOptions,
   ScoreResult,
 } from '../../Results.js';
@@ -12,6 +14,7 @@ import type { Composition } from './Generation.js';
 export interface Answers {
   readonly classify: { readonly options: ClassifyOptions & Composition; readonly result: ClassifyResult };
   readonly score: { readonly options: ScoreOptions & Composition; readonly result: ScoreResult };
+  readonly rerank: { readonly options: RerankOptions & Composition; readonly result: RerankResult };
   readonly embed: { readonly options: EmbedOptions & Composition; readonly result: EmbedResult };
 }
 export type AnswerKind = keyof Answers;

@@ -4,6 +4,8 @@ import { GREEDY } from '../execution/greedy.js';
 import { Continuation, type RunRow } from '../execution/RunRow.js';
 import type { HeadOutput } from '../grid/Task.js';
 import type { RowId } from '../grid/Square.js';
+import { bigEndian } from '../grammar/ChoiceTree.js';
+import { ContinuedRow } from './ContinuedRow.js';
 import { notFinite } from './notFinite.js';
 
 /**
@@ -80,7 +82,7 @@ export class CompletedRow<Result> implements RunRow<Result> {
         .splice(0, count)
         .map(
           (index) =>
-            new ContinuedRow(this.prompt, this.completions[index] ?? [], (found) => this.continued(index, found)),
+            new ContinuedRow(this.prompt, this.completions[index] ?? [], 1, (found) => this.continued(index, found)),
         ),
     );
   }
@@ -123,37 +125,6 @@ export class CompletedRow<Result> implements RunRow<Result> {
   }
 }
 
-/** The tokens of one completion behind a prompt that has been computed. */
-class ContinuedRow<Result> implements RunRow<Result> {
-  readonly sequence: DeviceRow;
-  readonly newTokens = 0;
-  readonly sharedTokens: number;
-  readonly countedTokens: number;
-  private readonly found: number[] = [];
-
-  constructor(
-    prompt: readonly number[],
-    private readonly completion: readonly number[],
-    private readonly onFound: (found: readonly number[] | RowError) => Result | Continuation<Result>,
-  ) {
-    const tokens = [...prompt, ...completion];
-    this.sequence = { ...GREEDY, tokens, capacityTokens: tokens.length, promptTokens: prompt.length };
-    // The prompt, and a token that is computed: what others have computed has not been scored for this one.
-    this.sharedTokens = prompt.length + 1;
-    this.countedTokens = prompt.length;
-  }
-
-  accept(head: HeadOutput, row: RowId, firstPosition: number): Result | Continuation<Result> | undefined {
-    for (const logprob of head.scored.get(row) ?? []) this.found.push(logprob);
-    // Nothing comes of its last token.
-    if (firstPosition + this.found.length < this.sequence.tokens.length - 1) return undefined;
-    // Where the prompt was not there any more, its tokens have been scored as well.
-    const own = this.found.slice(1 - this.completion.length);
-    const odd = own.findIndex((logprob) => Number.isNaN(logprob));
-    return this.onFound(odd < 0 ? own : new RowError('numeric', notFinite(this.countedTokens + odd)));
-  }
-}
-
 /** For each completion of more than one token, the longest one that begins with it. */
 function longestOfEach(completions: readonly (readonly number[])[]): readonly (number | undefined)[] {
   const words = completions.map(bigEndian);
@@ -168,11 +139,4 @@ function longestOfEach(completions: readonly (readonly number[])[]): readonly (n
     if ((completions[index]?.length ?? 0) > 1) longest[index] = after;
   }
   return longest;
-}
-
-/** Tokens as bytes that stand in the tokens' order: thousands of long ones are compared in no time. */
-function bigEndian(tokens: readonly number[]): Buffer {
-  const bytes = Buffer.alloc(4 * tokens.length);
-  tokens.forEach((token, at) => bytes.writeUInt32BE(token, 4 * at));
-  return bytes;
 }

@@ -22,7 +22,7 @@ import { StandingRun, type StandingRunSetup } from '../execution/StandingRun.js'
 import type { Ordered } from './ActiveRow.js';
 import { Grammars } from '../grammar/Grammars.js';
 import { withSchema } from '../grammar/zodSchema.js';
-import { layerBounds, type Grid } from '../grid/Square.js';
+import type { Grid } from '../grid/Square.js';
 import type { Movement } from '../memory/movement.js';
 import type { PagePool, RowLimit } from '../memory/PagePool.js';
 import { deviceOf, movementOf, placementOf, poolOf, type Opened } from '../open/Opened.js';
@@ -30,9 +30,9 @@ import { hostAttends } from '../open/gpuMemory.js';
 import { rowLedgerBytes } from '../open/hostMemory.js';
 import { resultIdentityKey, type ResultIdentity } from '../open/resultIdentity.js';
 import { beginOf, acceptBegin, peerFacts } from '../peers/begin.js';
-import { checkLayers, checkPeers } from '../peers/checkPeers.js';
+import { checkEmbeds, checkLayers, checkPeers } from '../peers/checkPeers.js';
 import { connectPeers, type ConnectedPeers } from '../peers/sockets/connectPeers.js';
-import type { EngineFacts } from '../peers/sockets/EngineFacts.js';
+import { engineFacts, type EngineFacts } from '../peers/sockets/EngineFacts.js';
 import { PeerListener, type ListeningEngine } from '../peers/sockets/PeerListener.js';
 import type { ListenOptions, SocketOptions } from '../peers/sockets/SocketOptions.js';
 import { FollowingRun } from '../execution/FollowingRun.js';
@@ -162,7 +162,7 @@ export class EngineRuns {
   /** A run that generates. */
   generation(rows: AsyncIterable<RowInput> | Iterable<RowInput>, given: RunOptions): Generation {
     this.check(rows, given);
-    const { options, refine } = withSchema({ ...given, now: given.now ?? new Date() });
+    const { options, refine } = withSchema({ ...given, now: given.now === undefined ? new Date() : given.now });
     return this.composed(options, (inFlight, recorder) => {
       const answers = SharedAnswers.of<'generate', RowResult>('generate', recorder, options);
       const {
@@ -455,22 +455,7 @@ export class EngineRuns {
 
   private get socketFacts(): EngineFacts {
     const { source, resultIdentity } = this.host;
-    const { hiddenSize, vocabularySize, contextTokens } = source.decoder;
-    const { layers: _ours, ...identity } = resultIdentity;
-    const { layers: count, part, share, slots, rowsPerSlot, tokensPerSquare } = this.opened.grid;
-    return {
-      identity,
-      layers: {
-        first: part?.first ?? 0,
-        count,
-        of: part?.of ?? count,
-        ...(share && { share: share.index, shares: share.of }),
-      },
-      block: { slots, rowsPerSlot, tokensPerSquare },
-      hiddenSize,
-      vocabularySize,
-      contextTokens,
-    };
+    return engineFacts(source.decoder, resultIdentity, this.opened.grid);
   }
 
   private checkOpen(): void {
@@ -486,23 +471,6 @@ function joins({ schedule, pipeline, window, peers, microBatches, onTrace }: Run
 /** Whether other engines have what of the model is not here. */
 function sharesModel({ part, share }: Grid): boolean {
   return part !== undefined || share !== undefined;
-}
-
-/** @throws UsageError unless the engine has the model's first layers, or has not, as is wanted */
-function checkEmbeds(what: string, grid: Grid, wanted: boolean): void {
-  const { embeds } = layerBounds(grid);
-  if (embeds === wanted) return;
-  if (grid.share)
-    throw new UsageError(
-      embeds
-        ? `${what}: found the engine of share 0, expected one of another share; the first one generates`
-        : `${what}: found an engine of share ${grid.share.index}, expected that of share 0; this one can follow`,
-    );
-  throw new UsageError(
-    embeds
-      ? `${what}: found an engine of the first layers, expected one of later layers; the first one generates`
-      : `${what}: found an engine of later layers, expected the one of the first layers; this one can follow`,
-  );
 }
 
 interface StartOptions {

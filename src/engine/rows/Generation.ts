@@ -1,6 +1,6 @@
 import type { Observable } from 'rxjs';
 import type * as z from 'zod';
-import type { GenerateOptions, RowInput, RowResult } from '../../Row.js';
+import type { GenerateOptions, RowDelta, RowInput, RowResult } from '../../Row.js';
 import type { AnswerSchema } from '../../schema/zodJsonSchema.js';
 import type { StageContext } from '../execution/Run.js';
 import type { IssuedSquare } from '../execution/IssuedSquare.js';
@@ -32,8 +32,8 @@ export interface RunOptions extends GenerateOptions {
   /** How far the input is read ahead. */
   readonly lookAhead?: RowLookAhead;
   /**
-   * Rows of a call of a higher priority come in before those of others, and in their places where none is free; of equal
-   * ones each has its share. From -1,000,000 to 1,000,000; default 0.
+   * Rows of a call of a higher priority come in before those of others, and in their places where none is free; of
+   * equal ones each has its share. From -1,000,000 to 1,000,000; default 0.
    */
   readonly priority?: number;
   /** The engines of the model's other layers, for an engine that has the first ones only: see `Engine.follow`. */
@@ -101,4 +101,23 @@ export interface RunResults<Result> extends AsyncGenerator<Result, void, undefin
    * that ends: errors are the iteration's.
    */
   readonly progress$: Observable<Progress>;
+}
+
+/** Something that has come of a row: more of its answer, or its result. */
+export type RowEvent<Result = RowResult> =
+  { readonly type: 'delta'; readonly delta: RowDelta } | { readonly type: 'result'; readonly result: Result };
+
+/** The results of a run that generates, and what its answers grow by before. */
+export interface GeneratedResults<Result> extends RunResults<Result> {
+  /**
+   * What answers grow by, while somebody iterates; to be subscribed to before that. Nobody waits for who subscribes.
+   * Completes with the run, however that ends.
+   */
+  readonly deltas$: Observable<RowDelta>;
+  /**
+   * Results and, before each, the deltas of its row, pulled; in the place of iterating over the results. Deltas of a
+   * row that wait to be taken are put together, so a consumer that is slow holds up its own call, and gets what there
+   * is in fewer pieces.
+   */
+  events(): AsyncGenerator<RowEvent<Result>, void, undefined>;
 }

@@ -168,7 +168,7 @@ interface Form<Answer> {
 const FORMS: { readonly [Task in keyof KeptAnswers]: Form<KeptAnswers[Task]> } = {
   generate: {
     words: 'text, tokens and a finishReason of stop or length',
-    of: ({ text, reasoning, tokens, finishReason, logprobs }) => {
+    of: ({ text, reasoning, tokens, finishReason, logprobs, attempts }) => {
       const texts = typeof text === 'string' && (reasoning === undefined || typeof reasoning === 'string');
       if (!texts || !Array.isArray(tokens) || (finishReason !== 'stop' && finishReason !== 'length')) return undefined;
       const answer = {
@@ -176,6 +176,7 @@ const FORMS: { readonly [Task in keyof KeptAnswers]: Form<KeptAnswers[Task]> } =
         ...(reasoning !== undefined && { reasoning }),
         tokens: tokens as number[],
         finishReason,
+        ...(typeof attempts === 'number' && { attempts }),
       } as const;
       return Array.isArray(logprobs)
         ? { ...answer, logprobs: logprobs as KeptAnswers['generate']['logprobs'] & object }
@@ -192,6 +193,10 @@ const FORMS: { readonly [Task in keyof KeptAnswers]: Form<KeptAnswers[Task]> } =
   score: {
     words: 'scores',
     of: ({ scores }) => (Array.isArray(scores) ? { scores: scores as KeptAnswers['score']['scores'] } : undefined),
+  },
+  rerank: {
+    words: 'scores',
+    of: ({ scores }) => (Array.isArray(scores) ? { scores: scores as KeptAnswers['rerank']['scores'] } : undefined),
   },
   embed: {
     words: 'an embedding',

@@ -127,9 +127,11 @@ export function scoreTask(options: ScoreOptions, setup: AnswerSetup): AnswerTask
 /**
  * Hidden states as embeddings.
  * @param options with the number of dimensions of rows that say none
+ * @param prefix what goes before each text that is a prompt
  */
 export function embedTask(
   options: EmbedOptions & { readonly dimensions: number },
+  prefix: string,
   decoder: DecoderSpec,
   pooling: Pooling,
   setup: AnswerSetup,
@@ -138,7 +140,9 @@ export function embedTask(
   const most = pooledWidth(decoder);
   return {
     kind: 'embed',
-    *prepare(row) {
+    *prepare(given) {
+      const row =
+        prefix === '' || typeof given.prompt !== 'string' ? given : { ...given, prompt: prefix + given.prompt };
       const dimensions = row.dimensions ?? options.dimensions;
       if (!isWithin(dimensions, wholeRange(1, most)))
         throw new RowError(
@@ -198,13 +202,21 @@ function longestOf(completions: readonly (readonly number[])[]): number {
   return Math.max(1, ...completions.map((tokens) => tokens.length));
 }
 
-/** A completion's last token is never computed. @throws RowError */
+/** @throws RowError */
 function checkLengths(
   prompt: readonly number[],
   completions: readonly (readonly number[])[],
-  { limits: { contextTokens }, rowLimit }: AnswerSetup,
+  setup: AnswerSetup,
 ): void {
-  const longest = longestOf(completions);
+  checkBehind(prompt, longestOf(completions), setup);
+}
+
+/** @param longest tokens of what is to stand behind it, of which the last is never computed @throws RowError */
+export function checkBehind(
+  prompt: readonly number[],
+  longest: number,
+  { limits: { contextTokens }, rowLimit }: Pick<AnswerSetup, 'limits' | 'rowLimit'>,
+): void {
   const held = prompt.length + longest - 1;
   const what = `the prompt has ${prompt.length} tokens${longest > 1 ? `, and what is to stand behind it ${longest}` : ''}`;
   if (held > contextTokens) throw new RowError('too-long', `${what}, the model's context holds ${contextTokens}`);

@@ -34,15 +34,7 @@ const {
   peers,
   microBatches,
 } = RUN_CHECKS;
-const COMMON = {
-  escapeSpecialTokens,
-  promptTemplate,
-  system,
-  chat,
-  truncate,
-  tools,
-  templateArgs,
-  now,
+const RUN = {
   order,
   rowTimeout,
   reuse,
@@ -59,6 +51,17 @@ const COMMON = {
   peers,
   microBatches,
 };
+const COMMON = {
+  ...RUN,
+  escapeSpecialTokens,
+  promptTemplate,
+  system,
+  chat,
+  truncate,
+  tools,
+  templateArgs,
+  now,
+};
 
 /** What is in them is looked at when they become tokens. */
 const texts: Check = (name, value) => {
@@ -66,10 +69,17 @@ const texts: Check = (name, value) => {
 };
 
 const CHECKS: { readonly [Kind in AnswerKind]: Checks<Kind> } = {
-  classify: { ...COMMON, labels: texts, labelEnd: checkBoolean, labelPrior: checkPrior },
+  classify: { ...COMMON, hypothesisTemplate: checkText, labels: texts, labelEnd: checkBoolean, labelPrior: checkPrior },
   score: { ...COMMON, completions: texts, completionEnd: checkBoolean, tokenLogprobs: checkBoolean },
+  rerank: {
+    ...RUN,
+    escapeSpecialTokens,
+    truncate,
+    now,
+  },
   embed: {
     ...COMMON,
+    promptName: checkText,
     pooling: oneOf(...POOLINGS),
     dimensions: whole(1),
     normalize: checkBoolean,
@@ -94,6 +104,10 @@ export function checkAnswerOptions(kind: AnswerKind, options: unknown): void {
   if (typeof labelPrior !== 'string' && labelPrior.length !== labels.length) {
     throw new UsageError(`labelPrior: found ${labelPrior.length} numbers, expected ${labels.length}, one a label`);
   }
+}
+
+function checkText(name: string, value: unknown): void {
+  if (typeof value !== 'string') throw new UsageError(`${name}: found ${found(value)}, expected a text`);
 }
 
 function checkPrior(name: string, value: unknown): void {

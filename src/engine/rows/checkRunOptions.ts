@@ -44,6 +44,8 @@ const SAMPLING_CHECKS: Readonly<Record<keyof SamplingOptions, Check>> = {
   seed: sampling,
   stop: sampling,
   samples: sampling,
+  retries: sampling,
+  retryTemperature: sampling,
 };
 
 const FOLLOW_CHECKS: Readonly<Record<keyof FollowOptions, Check>> = {
@@ -89,6 +91,7 @@ export const RUN_CHECKS: Readonly<Record<keyof RunOptions, Check>> = {
   schema: (_name, schema) => {
     zodJsonSchema(schema as AnswerSchema);
   },
+  onDelta: checkFunction,
   order: oneOf('input', 'completion'),
   schedule: checkSchedule,
   sharePrefixes: checkBoolean,
@@ -104,6 +107,7 @@ export const RUN_CHECKS: Readonly<Record<keyof RunOptions, Check>> = {
 };
 
 function checkNow(name: string, value: unknown): void {
+  if (value === null) return;
   if (!(value instanceof Date || typeof value === 'string') || Number.isNaN(new Date(value).getTime()))
     throw new UsageError(`${name}: found ${found(value)}, expected a date, such as 2026-11-29T12:00:00Z`);
 }
@@ -115,7 +119,7 @@ function checkNow(name: string, value: unknown): void {
 export function checkRunOptions(options: unknown, vocabularySize: number): void {
   checkMembers('options', options, RUN_CHECKS);
   const { logprobs, schema, responseFormat, tools, toolChoice } = options as RunOptions;
-  if ((tools ?? toolChoice) !== undefined) checkToolOptions(options as RunOptions);
+  if ((tools ?? toolChoice) !== undefined) checkToolOptions(options);
   if (schema !== undefined && responseFormat !== undefined)
     throw new UsageError('found both schema and responseFormat, expected one of them');
   if (logprobs !== undefined && logprobs > vocabularySize)
@@ -137,7 +141,8 @@ function checkStore(name: string, value: unknown): void {
     );
 }
 
-function checkSchedule(name: string, value: unknown): void {
+/** @throws UsageError for what is no schedule */
+export function checkSchedule(name: string, value: unknown): void {
   const { start, free, next } = membersOf(value);
   if ([start, free, next].every((each) => typeof each === 'function')) return;
   throw new UsageError(

@@ -3,7 +3,7 @@ import { ResponseFormatError, RowError } from '../../errors/RowError.js';
 import type { GeneratedAnswer } from '../../KeptAnswer.js';
 import { StopLists } from '../../model/StopStrings.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
-import type { GenerateOptions, RowInput, RowResult } from '../../Row.js';
+import type { GenerateOptions, RowDelta, RowInput, RowResult } from '../../Row.js';
 import { duplicateId, failedResult } from '../../rows/failedResult.js';
 import { withValue, type AnswerFormat, type ReadAnswer } from '../grammar/AnswerFormat.js';
 import type { HeldFormat } from '../grammar/formatText.js';
@@ -11,13 +11,18 @@ import type { RunRecorder } from '../execution/RunRecorder.js';
 import type { RowLimit } from '../memory/PagePool.js';
 import { acceptedRows } from './acceptedRows.js';
 import { ActiveRow, type RowIdentity } from './ActiveRow.js';
+import { checkBehind } from './answerTasks.js';
+import { ChosenRow } from './ChosenRow.js';
 import type { InFlight } from './InFlight.js';
-import { logprobBytes, tokenBytes } from '../../rows/heldBytes.js';
+import { heldBytes, logprobBytes, tokenBytes } from '../../rows/heldBytes.js';
 import { mostLogprobs } from './logprobLimit.js';
 import { askedTools } from '../../rows/tools.js';
 import { callableTools } from '../tools/callableTools.js';
 import { generatorSeed, heldFormat, prepareRow, type PreparedRow } from './prepareRow.js';
 import type { RowLimits } from './promptTokens.js';
+import { RetriedRow, type Attempts } from './RetriedRow.js';
+import { TOLD_TOKENS } from './retryPrompts.js';
+import { deltaOf } from './RowDeltas.js';
 import { rowKey } from './rowKey.js';
 import { whatHolds } from './whatHolds.js';
 import type { HeldRow, Outcome, SharedAnswers } from './SharedAnswers.js';
@@ -50,7 +55,7 @@ export interface IntakeSetup {
 export async function* intake(
   rows: AsyncIterable<RowInput> | Iterable<RowInput>,
   setup: IntakeSetup,
-): AsyncGenerator<ActiveRow, void, undefined> {
+): AsyncGenerator<ActiveRow | ChosenRow | RetriedRow, void, undefined> {
   const { options, tokenizer, limits, inFlight, recorder, answers } = setup;
   const rules = {
     ignoreEos: options.ignoreEos ?? false,
@@ -66,6 +71,7 @@ export async function* intake(
   if (options.tools !== undefined) await callableTools(askedTools({}, options)?.tools ?? []);
   const parts = { signal: setup.ended, part: <T>(run: () => T): T => recorder.timed(run) };
   const stopLists = new StopLists();
+  const tell = recorder.deltas;
   /** Of the results. */
   let sequence = 0;
   for await (const { input, identity, duplicate, hold } of accepted) {
@@ -73,7 +79,11 @@ export async function* intake(
       if ('error' in input) throw new RowError(input.error.code, input.error.message);
       const work = inTurns(prepareRow(input, options, tokenizer, limits), parts);
       const prepared = work instanceof Promise ? await work : work;
-      const held = prepared.tokens.length + prepared.maxNewTokens - 1;
+      const { retry } = prepared;
+      const held = Math.min(
+        prepared.tokens.length + prepared.maxNewTokens - 1 + (retry ? TOLD_TOKENS : 0),
+        Math.max(limits.contextTokens, prepared.tokens.length),
+      );
       const limit = setup.rowLimit();
       if (held > limit.tokens) {
         throw new RowError(
@@ -85,8 +95,11 @@ export async function* intake(
       const format =
         prepared.responseFormat &&
         refined(await setup.answerFormat(prepared.responseFormat), own ? undefined : setup.refine);
+      const choices = takesLikeliest(prepared) ? await format?.choices?.() : undefined;
+      if (choices) checkBehind(prepared.tokens, choices.longest, setup);
       if (duplicate) throw new RowError('duplicate-id', duplicateId(identity.id).message);
-      inFlight.settle(hold, tokenBytes(prepared.tokens));
+      const kept = retry ? heldBytes(input, inFlight.mostBytes, input.carry) + tokenBytes({ length: TOLD_TOKENS }) : 0;
+      inFlight.settle(hold, tokenBytes(prepared.tokens) + kept);
       const aside = logprobBytes(mostLogprobs(prepared.maxNewTokens, rules.logprobs));
       const { samples, truncated, ...whole } = prepared;
       if (truncated !== undefined) recorder.truncated();
@@ -100,23 +113,35 @@ export async function* intake(
           ...(sample !== undefined && { sample }),
           ...(truncated !== undefined && { truncated }),
         };
-        const one = { ...whole, seed: generatorSeed(whole.seed + (sample ?? 0)) };
-        const key = answers.needsKeys ? recorder.timed(() => rowKey(one, rules, setup.resultIdentity)) : undefined;
-        if (key === undefined) yield new ActiveRow(row, one, tokenizer, rules, recorder, undefined, format, stops);
-        else if (!(await answers.has(key, heldRow(row, one, format)))) {
-          yield new ActiveRow(
-            row,
-            one,
-            tokenizer,
-            rules,
-            recorder,
-            (result) => {
-              answers.answered(key, outcomeOf(result));
-            },
-            format,
-            stops,
-          );
-        }
+        const seed = whole.seed + (sample ?? 0);
+        const one = { ...whole, seed: generatorSeed(seed) };
+        // Which attempt is the last may depend on what a program's schema makes of answers, which has no key.
+        const keyed = answers.needsKeys && !(retry && setup.refine && !own);
+        const key = keyed ? recorder.timed(() => rowKey(one, rules, setup.resultIdentity)) : undefined;
+        if (key !== undefined && (await answers.has(key, heldRow(row, one, format, tell)))) continue;
+        const onAnswer = (result: RowResult): void => {
+          if (key !== undefined) answers.answered(key, outcomeOf(result));
+        };
+        const active: Attempts['row'] = (attempt, counter, answered, over) => {
+          // What attempts say that are not the last is no part of the answer.
+          const grows = retry ? undefined : tell;
+          const sampled = new ActiveRow(row, attempt, tokenizer, rules, counter, answered, format, stops, grows);
+          return choices && takesLikeliest(attempt)
+            ? new ChosenRow(attempt.tokens, choices, sampled, rules.logprobs, over)
+            : sampled;
+        };
+        yield retry
+          ? new RetriedRow({
+              prepared: one,
+              retry,
+              seed,
+              row: active,
+              counter: recorder,
+              onAnswer,
+              onResult: teller(row, tell),
+              made: (work) => inTurns(work, parts),
+            })
+          : active(one, recorder, onAnswer, (ended) => ended);
       }
     } catch (error) {
       const code =
@@ -154,6 +179,11 @@ function begun<T>(values: AsyncGenerator<T, void, undefined>): AsyncGenerator<T,
   })();
 }
 
+/** Whether a row that is held to choices has the likeliest, as the model has it, and none is drawn or changed. */
+function takesLikeliest({ temperature, repetitionPenalty, adjustments }: PreparedRow): boolean {
+  return temperature === 0 && repetitionPenalty === 1 && !adjustments;
+}
+
 function refined(format: AnswerFormat, refine: IntakeSetup['refine']): AnswerFormat {
   return refine === undefined ? format : { ...format, read: (text) => refine(format.read(text)) };
 }
@@ -162,12 +192,14 @@ function heldRow(
   { id, index, sample, truncated, sequence, carry }: RowIdentity,
   { tokens: { length: promptTokens } }: Pick<PreparedRow, 'tokens'>,
   format: AnswerFormat | undefined,
+  tell: ((delta: RowDelta) => void) | undefined,
 ): HeldRow<'generate', RowResult> {
+  const told = teller({ id, index, ...(sample !== undefined && { sample }) }, tell);
   return {
     sequence,
     usage: ({ tokens }) => ({ promptTokens, completionTokens: tokens.length }),
-    result: (outcome) =>
-      withValue(
+    result: (outcome) => {
+      const result = withValue(
         {
           id,
           index,
@@ -177,7 +209,20 @@ function heldRow(
           ...(carry && { carry }),
         },
         format,
-      ),
+      );
+      told(result);
+      return result;
+    },
+  };
+}
+
+/** Tells of an answer as a whole. */
+function teller(
+  identity: Pick<RowIdentity, 'id' | 'index' | 'sample'>,
+  tell: ((delta: RowDelta) => void) | undefined,
+): (result: RowResult) => void {
+  return ({ text, tokens, reasoning }) => {
+    if (text !== '' || tokens.length > 0) tell?.(deltaOf(identity, text, [...tokens], reasoning));
   };
 }
 
@@ -189,7 +234,22 @@ function membersOfResult(outcome: Outcome<'generate'>): Omit<RowResult, 'id' | '
 }
 
 /** Without its value: each row reads its own, which may be whatever a schema makes of it. */
-function outcomeOf({ text, reasoning, tokens, finishReason, logprobs, usage, error }: RowResult): Outcome<'generate'> {
-  const told = { text, ...(reasoning !== undefined && { reasoning }), tokens, ...(logprobs && { logprobs }) };
+function outcomeOf({
+  text,
+  reasoning,
+  tokens,
+  finishReason,
+  logprobs,
+  attempts,
+  usage,
+  error,
+}: RowResult): Outcome<'generate'> {
+  const told = {
+    text,
+    ...(reasoning !== undefined && { reasoning }),
+    tokens,
+    ...(logprobs && { logprobs }),
+    ...(attempts !== undefined && { attempts }),
+  };
   return error ? { error, beside: told, usage } : { answer: { ...told, finishReason } as GeneratedAnswer, usage };
 }

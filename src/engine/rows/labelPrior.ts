@@ -88,7 +88,7 @@ export async function labelPriorOf(
     ...(reuse && { reuse }),
     ...(tools && { tools }),
     ...(templateArgs && { templateArgs }),
-    ...(now && { now }),
+    ...(now !== undefined && { now }),
   };
   for await (const { scores, error } of score([row], asked)) {
     if (scores) return scores.map(({ logprob }) => logprob);

@@ -13,6 +13,7 @@ import { type NUMBERS, promptField, SAMPLES } from '../../rows/rowFields.js';
 import { formedTools, heldTools } from '../tools/heldTools.js';
 import { readable } from '../../rows/readableRow.js';
 import { isConversation, tooManyTokens, type RowLimits } from './promptTokens.js';
+import { retryPrompts, type Retry } from './retryPrompts.js';
 import { fittedPrompt } from './truncate.js';
 
 /** A row that has been checked and turned into tokens, with every parameter settled. */
@@ -36,12 +37,17 @@ export interface PreparedRow {
   readonly adjustments?: LogitAdjustments | undefined;
   /** What the answer is held to; undefined for anything. */
   readonly responseFormat?: HeldFormat | undefined;
+  /** What becomes of it where its answer fails its format; undefined for an error. */
+  readonly retry?: Retry | undefined;
   /** Which samples are wanted; undefined where none were asked for, and of each of them. */
   readonly samples?: readonly number[] | undefined;
 }
 
 /** Kernels have floats: what is above 0 must be so there, too. */
 const LEAST_FLOAT = 2 ** -126;
+
+/** More attempts than find an answer. */
+const MOST_RETRIES = 1000;
 
 type NumericOption = (typeof NUMBERS)[number];
 /** What each may be, wherever it is said: in a row, an option or a flag. */
@@ -58,6 +64,8 @@ export const SAMPLING_RANGES: Readonly<Record<NumericOption, NumberRange & { rea
   minNewTokens: { ...wholeRange(0, 2 ** 31 - 1), fallback: 0 },
   seed: { ...wholeRange(0), fallback: 0 },
   samples: { ...SAMPLES, fallback: 1 },
+  retries: { ...wholeRange(0, MOST_RETRIES), fallback: 0 },
+  retryTemperature: { least: 0, most: 10, fallback: 0.7 },
 };
 
 /** The value of a sampling option, checked; the row's own, else the run's, else the default. @throws RowError */
@@ -77,14 +85,18 @@ export function checkSampling(options: SamplingOptions): void {
   tokenLists(options);
 }
 
-/** The seed of a row's first sample, to which the number of each is added. @throws RowError where that is too much */
+/**
+ * The seed of a row's first sample, to which the number of each is added, and of each attempt. @throws RowError where
+ * that is too much
+ */
 function seedOfSamples(row: SamplingOptions, defaults: SamplingOptions): number {
   const [seed, samples] = [setting('seed', row, defaults), setting('samples', row, defaults)];
-  const most = Number.MAX_SAFE_INTEGER - (samples - 1);
+  const retries = setting('retries', row, defaults);
+  const most = Number.MAX_SAFE_INTEGER - (samples - 1) - retries;
   if (seed <= most) return seed;
   throw new RowError(
     'invalid-parameter',
-    `seed: found ${seed}, to which the numbers of ${samples} samples are added, expected at most ${most}`,
+    `seed: found ${seed}, to which the numbers of ${samples} samples${retries > 0 ? ` and ${retries} retries` : ''} are added, expected at most ${most}`,
   );
 }
 
@@ -146,7 +158,7 @@ export function* prepareRow(
     topK: Math.min(setting('topK', row, options), limits.vocabularySize),
     minP: setting('minP', row, options),
     repetitionPenalty: Math.max(LEAST_FLOAT, setting('repetitionPenalty', row, options)),
-    seed: samples === undefined ? setting('seed', row, options) : seedOfSamples(row, options),
+    seed: seedOfSamples(row, options),
     stop,
     stopTokens,
     adjustments: yield* logitAdjustments(
@@ -167,7 +179,18 @@ export function* prepareRow(
   const room = contextTokens - tokens.length + 1;
   if (room < 1) throw tooManyTokens(tokens.length, contextTokens);
   const responseFormat = tools ? heldTools(tools, tokens, tokenizer, options.reasoning ?? 'keep') : format;
-  return { ...settled, tokens, truncated, responseFormat, maxNewTokens: Math.min(asked, room) };
+  const maxNewTokens = Math.min(asked, room);
+  const retries = setting('retries', row, options);
+  // What is held to nothing cannot fail.
+  const retry =
+    retries > 0 && responseFormat
+      ? {
+          most: retries,
+          temperature: setting('retryTemperature', row, options),
+          ...retryPrompts({ tokens, truncated, maxNewTokens }, row, options, tokenizer, limits),
+        }
+      : undefined;
+  return { ...settled, tokens, truncated, responseFormat, maxNewTokens, retry };
 }
 
 /** Whether a row may call tools that says so. @throws RowError */

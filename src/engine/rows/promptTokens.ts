@@ -4,7 +4,7 @@ import { isObject } from '../../arguments/isObject.js';
 import { RowError } from '../../errors/RowError.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import { unitsOfChat } from '../../model/tokenizer/ChatTemplate.js';
-import type { ChatMessage, Tokenizer } from '../../model/Tokenizer.js';
+import type { ChatMessage, TemplateInput, Tokenizer } from '../../model/Tokenizer.js';
 import type { GenerateOptions, PromptOptions, Row, ToolOptions } from '../../Row.js';
 import { readMessages } from '../../rows/messages.js';
 import { promptField } from '../../rows/rowFields.js';
@@ -37,16 +37,32 @@ export function* promptTokens(
   tokenizer: Tokenizer,
   limits: RowLimits,
 ): Work<readonly number[]> {
-  const parseSpecial = options.escapeSpecialTokens !== true;
   const prompt = promptOf(row, options, tokenizer, limits);
   if ('tokens' in prompt) {
     checkLength(prompt.tokens, limits);
     return checkedTokens(prompt.tokens, limits.vocabularySize);
   }
+  return yield* tokensOfText(prompt, () => toldInput(row, options), options, tokenizer, limits);
+}
+
+/** What a row's chat template is given beside messages: tools where the model is told of them. @throws RowError */
+export function toldInput(row: Row, options: MadeOptions): TemplateInput {
+  const { tools, ...others } = templateInput(row, options);
+  return { ...others, ...(tools && isToldOfTools(row, options) && { tools }) };
+}
+
+/** The tokens of a prompt that is text. @param inputOf what a chat template is given beside messages */
+export function* tokensOfText(
+  prompt: TextPrompt,
+  inputOf: () => TemplateInput,
+  { escapeSpecialTokens }: Pick<PromptOptions, 'escapeSpecialTokens'>,
+  tokenizer: Tokenizer,
+  limits: RowLimits,
+): Work<readonly number[]> {
+  const parseSpecial = escapeSpecialTokens !== true;
   let tokens: number[];
   if ('messages' in prompt) {
-    const { tools, ...others } = templateInput(row, options);
-    const input = { ...others, ...(tools && isToldOfTools(row, options) && { tools }) };
+    const input = inputOf();
     checkUnits(unitsOfChat(prompt.messages, input), limits);
     tokens = yield* tokenizer.encodeChatInParts(prompt.messages, { parseSpecial, ...input });
   } else {
@@ -59,9 +75,11 @@ export function* promptTokens(
   return checkedTokens(tokens, limits.vocabularySize);
 }
 
-type Prompt = { readonly text: string } | { readonly messages: readonly ChatMessage[] } | { readonly tokens: unknown };
+export type TextPrompt = { readonly text: string } | { readonly messages: readonly ChatMessage[] };
+type Prompt = TextPrompt | { readonly tokens: unknown };
 
-function promptOf(row: Row, options: MadeOptions, tokenizer: Tokenizer, limits: RowLimits): Prompt {
+/** What a row's prompt is made of, in a copy. @throws RowError */
+export function promptOf(row: Row, options: MadeOptions, tokenizer: Tokenizer, limits: RowLimits): Prompt {
   const { promptTemplate, system } = options;
   const field = promptTemplate === undefined ? promptField(row) : 'prompt';
   if (field === 'tokens') return { tokens: row.tokens };

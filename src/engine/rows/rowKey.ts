@@ -8,7 +8,7 @@ import type { PreparedRow } from './prepareRow.js';
  * Which answers grammars give: to be raised when a new version of llguidance, or what is told to it, allows other
  * tokens, and when other answers count as whole ones.
  */
-const GRAMMARS_VERSION = 4;
+const GRAMMARS_VERSION = 5;
 /**
  * What is made of log-probabilities and hidden states: to be raised when `answerTasks`, or what it calls, makes other
  * numbers of them.
@@ -35,6 +35,7 @@ export function rowKey(
     stopTokens,
     adjustments,
     responseFormat,
+    retry,
   }: PreparedRow,
   { ignoreEos, logprobs, reasoning = 'keep' }: TextRules,
   scope = '',
@@ -45,6 +46,7 @@ export function rowKey(
   // What came later stands there only where it is said: answers that were kept before stay good.
   const adjusts = adjustments ? [adjustments] : [];
   const ends = stopTokens.size > 0 ? [[...stopTokens].sort((a, b) => a - b)] : [];
+  const retries = retry ? [['retries', retry.most, retry.temperature, seed, retry.source()]] : [];
   return keyOf(
     [
       scope,
@@ -59,6 +61,7 @@ export function rowKey(
       ...format,
       ...adjusts,
       ...ends,
+      ...retries,
     ],
     tokens,
   );

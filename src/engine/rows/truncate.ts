@@ -151,7 +151,7 @@ function* unless(code: RowErrorCode, tokens: Work<readonly number[]>): Work<read
 }
 
 /** What is left of a list: so many, without its beginning, its end or its middle. */
-function keptOf<T>(list: readonly T[], count: number, truncate: End): readonly T[] {
+export function keptOf<T>(list: readonly T[], count: number, truncate: End): readonly T[] {
   if (truncate === 'tail') return list.slice(0, count);
   if (truncate === 'head') return list.slice(list.length - count);
   return [...list.slice(0, Math.ceil(count / 2)), ...list.slice(list.length - Math.floor(count / 2))];

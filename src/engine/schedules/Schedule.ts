@@ -40,8 +40,8 @@ export interface Schedule<State = unknown> {
   readonly name: string;
   /**
    * A promise about every sweep, or every `microBatches` sweeps of the grid: it advances each row that decodes by one
-   * token, and prompts by what is left of their slot's square, those of a higher priority first, then the oldest; what is
-   * left then goes to tokens that are known. Memory is then counted as rows grow
+   * token, and prompts by what is left of their slot's square, those of a higher priority first, then the oldest; what
+   * is left then goes to tokens that are known. Memory is then counted as rows grow
    * and end, so more of them fit; without the promise a row counts in full from the start. `staggered`: rows come in
    * whenever there is a place, and are spread over time where memory is scarce; `blocks`: they come in together.
    */

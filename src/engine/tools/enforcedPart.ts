@@ -2,7 +2,7 @@ import { EnforcedSchema } from '../../schema/EnforcedSchema.js';
 import { UnsupportedSchema } from '../../schema/SchemaDocument.js';
 import type { PartOfSchema } from './declaredTypes.js';
 
-/** A part of a schema by itself; undefined where values cannot be held to it by itself: the whole is looked at anyway. */
+/** A part of a schema by itself; undefined where values cannot be held to it: the whole is looked at anyway. */
 export function enforcedPart({ schema, root }: PartOfSchema): EnforcedSchema | undefined {
   const { $defs, definitions, $schema } = root;
   try {

@@ -27,6 +27,8 @@ export interface ArrowLibrary {
   readonly Float64: Constructor;
   readonly Bool: Constructor;
   readonly List: Constructor;
+  readonly Map_: Constructor;
+  readonly TimestampMillisecond: Constructor;
   makeData(properties: never): unknown;
   makeBuilder(options: never): unknown;
 }
@@ -60,6 +62,8 @@ const CLASSES = [
   'Float64',
   'Bool',
   'List',
+  'Map_',
+  'TimestampMillisecond',
   'makeData',
   'makeBuilder',
 ] as const;
@@ -185,6 +189,21 @@ class BatchMaker {
         return this.#new('Float64');
       case 'boolean':
         return this.#new('Bool');
+      case 'moment':
+        return this.#new('TimestampMillisecond', 'UTC');
+      case 'map':
+        return this.#new(
+          'Map_',
+          this.#new(
+            'Field',
+            'entries',
+            this.#new('Struct', [
+              this.#new('Field', 'key', this.#new('Utf8'), false),
+              this.#new('Field', 'value', this.#new('Float64'), true),
+            ]),
+            false,
+          ),
+        );
       case 'vector':
         return this.#new('List', this.#new('Field', 'item', this.#new('Float32'), true));
     }

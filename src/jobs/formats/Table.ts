@@ -2,9 +2,9 @@ import type { Column } from './parquet/schema.js';
 
 /**
  * What a column of a table holds: text also where values are of several kinds, as JSON writes them; `count` is a whole
- * number of 32 bits, `vector` a list of float32.
+ * number of 32 bits, `vector` a list of float32, `moment` a date with its time, in milliseconds, `map` numbers by name.
  */
-export type ColumnKind = 'text' | 'integer' | 'number' | 'boolean' | 'count' | 'vector';
+export type ColumnKind = 'text' | 'integer' | 'number' | 'boolean' | 'count' | 'vector' | 'moment' | 'map';
 
 /** Adds a row to what is known of its columns. Values that are absent say nothing. */
 export function addKinds(kinds: Map<string, ColumnKind>, row: object): void {
@@ -23,8 +23,14 @@ export function kindsOf(rows: readonly (object | undefined)[]): ReadonlyMap<stri
 
 function kindOf(value: unknown): ColumnKind {
   if (typeof value === 'boolean') return 'boolean';
+  if (isMoment(value)) return 'moment';
   if (typeof value !== 'number') return 'text';
   return Number.isSafeInteger(value) ? 'integer' : 'number';
+}
+
+/** An invalid date is none. */
+export function isMoment(value: unknown): value is Date {
+  return value instanceof Date && !Number.isNaN(value.getTime());
 }
 
 function both(a: ColumnKind, b: ColumnKind): ColumnKind {

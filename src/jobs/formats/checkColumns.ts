@@ -3,14 +3,14 @@ import { checkText } from '../../arguments/checks.js';
 import { found } from '../../arguments/found.js';
 import { membersOf } from '../../arguments/isObject.js';
 import { UsageError } from '../../errors/UsageError.js';
-import { TEXT_LISTS } from '../../rows/rowFields.js';
+import { PAIRS, TEXT_LISTS } from '../../rows/rowFields.js';
 import type { DeclaredProperty } from '../../schema/declaredProperties.js';
 import { resultColumnNames } from './resultColumns.js';
 import { ROW_FIELDS } from './parseRow.js';
 
 /** @throws UsageError unless it says of fields of a row which columns hold them */
 export function checkColumns(name: string, value: unknown): void {
-  checkNames(name, value, [...ROW_FIELDS, ...TEXT_LISTS]);
+  checkNames(name, value, [...ROW_FIELDS, ...TEXT_LISTS, ...PAIRS]);
 }
 
 /**

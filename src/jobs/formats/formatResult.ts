@@ -64,6 +64,7 @@ export function formatResult(result: AnyResult): FormattedResult<string> {
     ...answerOf(result),
     usage: { promptTokens, completionTokens },
     ...(result.truncated === undefined ? {} : { truncated: result.truncated }),
+    ...(result.attempts === undefined ? {} : { attempts: result.attempts }),
     ...(result.logprobs === undefined ? {} : { logprobs: result.logprobs }),
     ...(error === undefined ? {} : { error: { code: error.code, message: error.message } }),
   };

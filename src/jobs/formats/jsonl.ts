@@ -113,7 +113,7 @@ function spelledFields(value: unknown, spelled: unknown, columns: ReadOptions['c
   return { ...value, ...Object.fromEntries(names.map((name) => [name, spelled[name]])) };
 }
 
-const FORMATS = ['responseFormat', 'response_format'] as const;
+const FORMATS = ['responseFormat', 'response_format', 'tools'] as const;
 
 /** The fields that are not ours with numbers that would change as texts, as those of Parquet are. */
 function withExact(value: unknown, exact: unknown, columns: ReadOptions['columns'], data: boolean): unknown {

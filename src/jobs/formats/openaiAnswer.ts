@@ -73,11 +73,12 @@ function bodyOf(carry: FinishedRow['carry'], choices: readonly AnyResult[], name
     object: text ? 'text_completion' : 'chat.completion',
     created: 0,
     model: typeof model === 'string' ? model : '',
-    choices: choices.map(({ sample, text: content, reasoning, toolCalls, finishReason }) => {
-      // OpenAI's answers have no place for it; others' have it so.
+    choices: choices.map(({ sample, text: content, reasoning, toolCalls, finishReason, attempts }) => {
+      // OpenAI's answers have no place for it, nor for `attempts`; others' have it so.
       const reasoned = reasoning === undefined ? {} : { reasoning_content: reasoning };
       const answer = text ? { text: content, ...reasoned } : { message: messageOf(content, toolCalls, reasoned) };
-      return { index: sample ?? 0, ...answer, logprobs: null, finish_reason: finishReason };
+      const tried = attempts === undefined ? {} : { attempts };
+      return { index: sample ?? 0, ...answer, logprobs: null, finish_reason: finishReason, ...tried };
     }),
     usage: { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion },
     ...cut,

@@ -1,5 +1,5 @@
 import { isObject, membersOf } from '../../arguments/isObject.js';
-import { losesChoices } from '../../arguments/jsonNumbers.js';
+import { losesChoices, readWithSpelling } from '../../arguments/jsonNumbers.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { RowInput } from '../../Row.js';
 import type { JobTaskName } from '../../Results.js';
@@ -77,16 +77,32 @@ function kindOf(line: string, last: boolean): 'request' | 'row' | undefined {
   }
 }
 
+/** What answers are held to: numbers in it have to be those that are written. */
+const FORMATS = ['response_format', 'tools'] as const;
+
+/** Fields of a body that go to the chat template, where numbers are as they are written. */
+const SPELLED = ['messages', 'tools', 'chat_template_kwargs'] as const;
+
+function withSpelling(request: unknown, json: string): unknown {
+  if (!isObject(request) || !SPELLED.some((name) => json.includes(`"${name}"`))) return request;
+  const spelled = readWithSpelling(json, request);
+  const { body } = request;
+  if (spelled === request || !isObject(body)) return request;
+  const own = membersOf(membersOf(spelled)['body']);
+  const names = SPELLED.filter((name) => Object.hasOwn(body, name));
+  return { ...request, body: { ...body, ...Object.fromEntries(names.map((name) => [name, own[name]])) } };
+}
+
 function rowOf(
-  { read: request, written }: Exclude<JsonLine, { readonly bad: unknown }>,
+  { read: request, written, json }: Exclude<JsonLine, { readonly bad: unknown }>,
   number: number,
   carryFields: boolean,
   task: JobTaskName,
 ): RowInput {
-  const format = (of: unknown): unknown => membersOf(membersOf(of)['body'])['response_format'];
-  const lost = losesChoices(format(request), format(written));
-  const asked = requestedRow(request, number, task);
-  const row = lost && !('error' in asked) ? lostFormat(asked, 'body.response_format') : asked;
+  const [body, spelled] = [membersOf(membersOf(request)['body']), membersOf(membersOf(written)['body'])];
+  const lost = FORMATS.find((name) => losesChoices(body[name], spelled[name]));
+  const asked = requestedRow(withSpelling(request, json), number, task);
+  const row = lost !== undefined && !('error' in asked) ? lostFormat(asked, `body.${lost}`) : asked;
   if (!carryFields) return row;
   const { custom_id: id, ...carry } = membersOf(request);
   // One that is no id of a row says all the same whose error it is.

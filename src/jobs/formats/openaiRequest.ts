@@ -3,6 +3,7 @@ import { didYouMean } from '../../arguments/nearest.js';
 import { isObject } from '../../arguments/isObject.js';
 import { RowError } from '../../errors/RowError.js';
 import type { RowInput } from '../../Row.js';
+import { isAbsent } from '../../rows/rowFields.js';
 import type { JobTaskName } from '../../Results.js';
 import { lineWithoutRow, parseRow } from './parseRow.js';
 
@@ -17,6 +18,7 @@ const URLS: Readonly<Record<JobTaskName, readonly string[]>> = {
   embed: [EMBEDDINGS],
   classify: [],
   score: [],
+  rerank: [],
 };
 /** Ours by theirs; from `top_k` on what vLLM adds. */
 const PARAMETERS: Readonly<Record<string, string>> = {
@@ -224,6 +226,12 @@ function parametersOf(body: Body): Body {
   const given = Object.entries(PARAMETERS).map(([theirs, ours]) => [ours, body[theirs]] as const);
   // One answer is what there is anyway.
   return Object.fromEntries(
-    given.filter(([ours, value]) => value !== undefined && value !== null && !(ours === 'samples' && value === 1)),
+    given.filter(
+      ([ours, value]) => !isAbsent(value) && !(ours === 'samples' && value === 1) && !isEmptyList(ours, value),
+    ),
   );
+}
+
+function isEmptyList(name: string, value: unknown): boolean {
+  return name === 'tools' && Array.isArray(value) && value.length === 0;
 }

@@ -6,7 +6,16 @@ import type { TemplateInput } from '../../model/Tokenizer.js';
 import type { BadRow, Row, RowInput, RowPrompt } from '../../Row.js';
 import { readMessages } from '../../rows/messages.js';
 import { misspelt } from '../../rows/misspelt.js';
-import { isAbsent, NUMBERS, promptField, PROMPTS, TEXT_LISTS, TOKEN_LISTS, wrongType } from '../../rows/rowFields.js';
+import {
+  isAbsent,
+  NUMBERS,
+  PAIRS,
+  promptField,
+  PROMPTS,
+  TEXT_LISTS,
+  TOKEN_LISTS,
+  wrongType,
+} from '../../rows/rowFields.js';
 import { responseFormatOf } from '../../rows/responseFormat.js';
 import type { ToolChoice } from '../../rows/toolCalls.js';
 
@@ -31,9 +40,9 @@ export const ROW_FIELDS: ReadonlySet<string> = new Set([
  * Fields that say what a row is, and not how it is answered: columns that are called so hold them. Where lines are data
  * (tables, lines of JSON under a `promptTemplate`), all other fields are in the columns that are named for them alone.
  */
-const CONTENTS: ReadonlySet<string> = new Set(['id', ...PROMPTS, ...TEXT_LISTS]);
+const CONTENTS: ReadonlySet<string> = new Set(['id', ...PROMPTS, ...TEXT_LISTS, ...PAIRS]);
 /** The same where the run says what all rows are classified or scored by. */
-const PROMPTS_ALONE: ReadonlySet<string> = new Set(['id', ...PROMPTS]);
+const PROMPTS_ALONE: ReadonlySet<string> = new Set(['id', ...PROMPTS, ...PAIRS]);
 
 function contents(ownTexts: boolean): ReadonlySet<string> {
   return ownTexts ? CONTENTS : PROMPTS_ALONE;
@@ -82,6 +91,7 @@ export function parseRow(
       ...readNumbers(own),
       ...readStop(own['stop']),
       ...readLists(own),
+      ...(fields === false && readPair(own)),
       ...carry,
     };
   } catch (error) {
@@ -133,6 +143,7 @@ function readId(value: unknown): string | number | undefined {
 
 function readPrompt(row: Readonly<Record<string, unknown>>): RowPrompt {
   const { prompt, messages, tokens } = row;
+  if (isPair(row)) return readPair(row) as RowPrompt;
   const field = promptField(row);
   if (field === 'prompt') {
     if (typeof prompt !== 'string') throw wrongType('prompt', prompt, 'a string');
@@ -141,6 +152,18 @@ function readPrompt(row: Readonly<Record<string, unknown>>): RowPrompt {
   if (field === 'messages') return { messages: readMessages(messages) };
   if (!Array.isArray(tokens)) throw wrongType('tokens', tokens, 'an array of token ids');
   return { tokens: tokens.map(readToken) };
+}
+
+/** Whether a row has no prompt, and texts to be ranked instead. */
+function isPair(row: Readonly<Record<string, unknown>>): boolean {
+  return !isAbsent(row['query']) && PROMPTS.every((name) => isAbsent(row[name]));
+}
+
+/** The engine checks what they hold. */
+function readPair(row: Readonly<Record<string, unknown>>): Pick<Row, (typeof PAIRS)[number]> {
+  return isPair(row)
+    ? Object.fromEntries(PAIRS.filter((name) => !isAbsent(row[name])).map((name) => [name, row[name]]))
+    : {};
 }
 
 function readTemplateInput({ tools, templateArgs }: Readonly<Record<string, unknown>>): TemplateInput {
@@ -232,7 +255,7 @@ export function columnOf(field: string, columns: Columns, data: boolean, ownText
 export function mappedFields(value: unknown, columns: Columns, data = false, ownTexts = true): unknown {
   if (!isObject(value)) return value;
   const entries = new Map(Object.entries(value).filter(([name]) => !ROW_FIELDS.has(name)));
-  for (const field of [...ROW_FIELDS, ...TEXT_LISTS]) {
+  for (const field of [...ROW_FIELDS, ...TEXT_LISTS, ...PAIRS]) {
     const column = columnOf(field, columns, data, ownTexts);
     if (column === undefined && data && !ownTexts) entries.delete(field);
     if (column !== undefined && Object.hasOwn(value, column)) entries.set(field, value[column]);

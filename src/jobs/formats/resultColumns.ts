@@ -11,7 +11,9 @@ import type { WriteOptions } from './RowFormat.js';
 export interface ResultColumn {
   readonly name: string;
   readonly type: ColumnKind;
-  readonly value: (result: AnyResult) => PropertyCell | readonly number[] | undefined;
+  readonly value: (
+    result: AnyResult,
+  ) => PropertyCell | readonly number[] | Readonly<Record<string, number>> | undefined;
 }
 
 type KnownColumn = ResultColumn & {
@@ -31,28 +33,29 @@ const COLUMNS: readonly KnownColumn[] = [
     value: ({ text, error }) => (error === undefined || text !== '' ? text : undefined),
   },
   {
-    name: 'tool_calls',
-    part: 'toolCalls',
-    type: 'text',
-    value: ({ toolCalls }) => toolCalls && JSON.stringify(toolCalls),
-  },
-  {
     name: 'value',
     part: 'value',
     type: 'text',
     value: ({ value }) => (value === undefined ? undefined : JSON.stringify(value)),
   },
   { name: 'reasoning', part: 'reasoning', type: 'text', value: ({ reasoning }) => reasoning },
+  {
+    name: 'tool_calls',
+    part: 'toolCalls',
+    type: 'text',
+    value: ({ toolCalls }) => toolCalls && JSON.stringify(toolCalls),
+  },
   { name: 'finish_reason', task: 'generate', type: 'text', value: ({ finishReason }) => finishReason },
   { name: 'label', task: 'classify', type: 'text', value: ({ label }) => label },
   { name: 'probability', task: 'classify', type: 'number', value: ({ probability }) => probability },
   {
     name: 'probabilities',
     task: 'classify',
-    type: 'text',
-    value: ({ probabilities }) => probabilities && JSON.stringify(probabilities),
+    type: 'map',
+    value: ({ probabilities }) => probabilities,
   },
   { name: 'scores', task: 'score', type: 'text', value: ({ scores }) => scores && JSON.stringify(scores) },
+  { name: 'scores', task: 'rerank', type: 'text', value: ({ scores }) => scores && JSON.stringify(scores) },
   {
     name: 'embedding',
     part: 'vector',
@@ -72,6 +75,7 @@ const COLUMNS: readonly KnownColumn[] = [
   { name: 'prompt_tokens', type: 'count', value: ({ usage }) => usage.promptTokens },
   { name: 'completion_tokens', type: 'count', value: ({ usage }) => usage.completionTokens },
   { name: 'truncated', part: 'truncated', type: 'count', value: ({ truncated }) => truncated },
+  { name: 'attempts', part: 'attempts', type: 'count', value: ({ attempts }) => attempts },
   { name: 'logprobs', part: 'logprobs', type: 'text', value: ({ logprobs }) => logprobs && JSON.stringify(logprobs) },
 ];
 

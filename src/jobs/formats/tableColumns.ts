@@ -1,6 +1,7 @@
 import { namesOf } from './carriedRecord.js';
 import { cell } from './columnText.js';
-import { kindsOf, type ColumnKind } from './Table.js';
+import { isObject } from '../../arguments/isObject.js';
+import { isMoment, kindsOf, type ColumnKind } from './Table.js';
 import { resultColumns } from './resultColumns.js';
 import type { FinishedRow, WriteOptions } from './RowFormat.js';
 import { checkColumns } from './tableRow.js';
@@ -48,11 +49,14 @@ export function answerColumns(carried: readonly string[], options: WriteOptions)
   }));
 }
 
-/** A value as its column holds it; null for none. Integers are bigints. @throws Error for a value of another kind */
+/**
+ * A value as its column holds it; null for none. Integers and moments are bigints. @throws Error for a value of another
+ * kind
+ */
 export function storedValue(
   value: unknown,
   kind: ColumnKind,
-): string | number | bigint | boolean | readonly number[] | null {
+): string | number | bigint | boolean | readonly number[] | ReadonlyMap<string, number> | null {
   if (value === undefined || value === null) return null;
   if (kind === 'text') return cell(value) ?? null;
   if (kind === 'boolean' && typeof value === 'boolean') return value;
@@ -60,6 +64,8 @@ export function storedValue(
   if (kind === 'count' && Number.isSafeInteger(value)) return value as number;
   if (kind === 'integer' && Number.isSafeInteger(value)) return BigInt(value as number);
   if (kind === 'integer' && typeof value === 'bigint' && BigInt.asIntN(64, value) === value) return value;
+  if (kind === 'moment' && isMoment(value)) return BigInt(value.getTime());
+  if (kind === 'map' && isObject(value)) return new Map(Object.entries(value as Readonly<Record<string, number>>));
   if (kind === 'vector' && Array.isArray(value)) return value as readonly number[];
   throw new Error(`found ${cell(value) ?? ''}, expected values as in the rows before`);
 }

@@ -5,7 +5,7 @@ import { JobFileError } from '../../errors/JobFileError.js';
 import { RowError } from '../../errors/RowError.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { RowInput } from '../../Row.js';
-import { PROMPTS, TEXT_LISTS } from '../../rows/rowFields.js';
+import { PAIRS, PROMPTS, TEXT_LISTS } from '../../rows/rowFields.js';
 import { isShortJson, longJson, TOO_MANY_VALUES, type ReadJson } from './longJson.js';
 import { columnOf, likeParameters, parseRow, ROW_FIELDS } from './parseRow.js';
 import type { TakenColumns } from './RowFormat.js';
@@ -13,7 +13,7 @@ import type { TakenColumns } from './RowFormat.js';
 type Columns = Readonly<Record<string, string>>;
 
 const BEGINS_JSON = /^\s*[[{]/;
-const WORDS: ReadonlySet<string> = new Set(['id', 'prompt']);
+const WORDS: ReadonlySet<string> = new Set(['id', 'prompt', 'query', 'document']);
 const LISTS: ReadonlySet<string> = new Set([
   'messages',
   'tokens',
@@ -23,6 +23,7 @@ const LISTS: ReadonlySet<string> = new Set([
   'responseFormat',
   'response_format',
   ...TEXT_LISTS,
+  'documents',
 ]);
 
 /**
@@ -48,7 +49,7 @@ export function fieldsOfTable(
       name,
       `found no column ${found(missing)}, which \`columns\` names, expected one of ${listed(header)}`,
     );
-  return [...ROW_FIELDS, ...TEXT_LISTS].flatMap((field) => {
+  return [...ROW_FIELDS, ...TEXT_LISTS, ...PAIRS].flatMap((field) => {
     const column = columnOf(field, columns, true, ownTexts);
     return column !== undefined && there.has(column) ? [[field, column] as const] : [];
   });
@@ -73,7 +74,10 @@ export function takenColumns(
 /** @throws JobFileError where no column holds prompts */
 export function checkPromptColumn(name: string, header: readonly string[], columns: Columns | undefined): void {
   const prompts: readonly string[] = PROMPTS;
-  if (fieldsOfTable(name, header, columns).some(([field]) => prompts.includes(field))) return;
+  const fields = fieldsOfTable(name, header, columns).map(([field]) => field);
+  if (fields.some((field) => prompts.includes(field))) return;
+  // What is ranked.
+  if (fields.includes('query') && (fields.includes('document') || fields.includes('documents'))) return;
   throw new JobFileError(
     name,
     `found the columns ${listed(header)}, expected one called prompt, messages or tokens; \`columns prompt=COLUMN\` says which one it is`,

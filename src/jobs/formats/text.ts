@@ -29,7 +29,7 @@ export const text: RowFormat = {
 
 function lineOf({ text: answer = '', label = answer, scores, embedding }: AnyResult): string {
   const line = scores
-    ? JSON.stringify(scores.map(({ logprob }) => logprob))
+    ? JSON.stringify(scores.map((each) => ('logprob' in each ? each.logprob : each.score)))
     : typeof embedding === 'object'
       ? JSON.stringify(embedding)
       : (embedding ?? label);

@@ -33,6 +33,7 @@ export const ENCODE_CHECKS: Readonly<Record<keyof EncodeResultsOptions, Check>> 
   reasoning: checkBoolean,
   toolCalls: checkBoolean,
   truncated: checkBoolean,
+  attempts: checkBoolean,
   logprobs: checkBoolean,
   name: text(),
 };

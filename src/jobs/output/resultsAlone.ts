@@ -37,6 +37,8 @@ export interface ResultTableOptions extends FormatOptions {
   readonly toolCalls?: boolean;
   /** Whether tables have a column for the tokens that were cut of prompts (`truncate`). Default false. */
   readonly truncated?: boolean;
+  /** Whether tables have a column for the attempts that answers took (`retries`). Default false. */
+  readonly attempts?: boolean;
   /** Whether tables have a column for log-probabilities. Default false. */
   readonly logprobs?: boolean;
   /** What errors call the output. Default `output`. */
@@ -60,6 +62,7 @@ export function resultsAlone(
     reasoning = false,
     toolCalls = false,
     truncated = false,
+    attempts = false,
     logprobs = false,
     name = 'output',
     resultColumns = {},
@@ -67,7 +70,7 @@ export function resultsAlone(
     delimiter,
   } = options;
   return writeOptions(
-    { id: true, sample: samples, value: values, reasoning, toolCalls, truncated, logprobs },
+    { id: true, sample: samples, value: values, reasoning, toolCalls, truncated, attempts, logprobs },
     options,
     {
       task,
@@ -124,6 +127,6 @@ async function* finishedRows(
 function taskOf({ finishReason, label, scores, embedding }: AnyResult): JobTaskName | undefined {
   if (finishReason !== undefined) return 'generate';
   if (label !== undefined) return 'classify';
-  if (scores !== undefined) return 'score';
+  if (scores !== undefined) return scores[0] && 'logit' in scores[0] ? 'rerank' : 'score';
   return embedding === undefined ? undefined : 'embed';
 }

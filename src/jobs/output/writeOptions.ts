@@ -35,13 +35,22 @@ export function answerProperties(options: FormatOptions): readonly DeclaredPrope
 
 /** What results may have beside the usual, and whether these do. */
 export type ResultParts = Readonly<
-  Record<'id' | 'sample' | 'value' | 'reasoning' | 'toolCalls' | 'truncated' | 'logprobs', boolean>
+  Record<'id' | 'sample' | 'value' | 'reasoning' | 'toolCalls' | 'truncated' | 'attempts' | 'logprobs', boolean>
 >;
 
 /** What results of a run have that is told so. @param id whether their ids stand in a column of their own */
 export function partsOf(
   task: JobTaskName,
-  { samples, reasoning, tools, toolChoice, truncate = 'off', logprobs, ...format }: FormatOptions & RunParts,
+  {
+    samples,
+    reasoning,
+    tools,
+    toolChoice,
+    truncate = 'off',
+    retries = 0,
+    logprobs,
+    ...format
+  }: FormatOptions & RunParts,
   id: boolean,
 ): ResultParts {
   return {
@@ -51,11 +60,15 @@ export function partsOf(
     reasoning: reasoning === 'separate',
     toolCalls: task === 'generate' && (tools ?? toolChoice) !== undefined,
     truncated: truncate !== 'off',
+    attempts: retries > 0,
     logprobs: logprobs !== undefined,
   };
 }
 
-type RunParts = Pick<GenerateOptions, 'samples' | 'reasoning' | 'tools' | 'toolChoice' | 'truncate' | 'logprobs'>;
+type RunParts = Pick<
+  GenerateOptions,
+  'samples' | 'reasoning' | 'tools' | 'toolChoice' | 'truncate' | 'retries' | 'logprobs'
+>;
 
 /**
  * How results are written.

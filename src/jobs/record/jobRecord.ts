@@ -68,7 +68,14 @@ export interface CompletePart {
   readonly table?: Pick<Table, 'columns' | 'dialect'>;
 }
 
-const ADJUSTING = ['presencePenalty', 'frequencyPenalty', 'minNewTokens', ...TOKEN_LISTS] as const;
+const ADJUSTING = [
+  'presencePenalty',
+  'frequencyPenalty',
+  'minNewTokens',
+  ...TOKEN_LISTS,
+  'retries',
+  'retryTemperature',
+] as const;
 
 /**
  * The options that decide a row's result, with their defaults, so that a default given explicitly makes no difference.
@@ -120,10 +127,12 @@ export function promptOptions({
     ...(toolChoice !== undefined && { toolChoice }),
     ...(!parallelToolCalls && { parallelToolCalls }),
     ...(templateArgs && { templateArgs }),
-    ...(now !== undefined && { now: new Date(now).toISOString() }),
+    ...(now !== undefined && now !== null && { now: new Date(now).toISOString() }),
     ...(truncate !== 'off' && { truncate }),
     ...(reasoning !== 'keep' && { reasoning }),
     ...(responseFormat && { responseFormat: responseFormatOf(responseFormat) }),
+    // Earlier builds took them token by token.
+    ...(responseFormat?.type === 'choices' && { choices: 'whole' }),
     ...(schemaInPrompt === true && { schemaInPrompt }),
   };
 }

@@ -33,6 +33,7 @@ export type QueuedOptions = Pick<
   | 'generate'
   | 'classify'
   | 'score'
+  | 'rerank'
   | 'embed'
 > & {
   /** By its name. */
@@ -48,12 +49,13 @@ export interface MetJob {
 
 /** The task of a job, which ends when the signal fires. */
 export function stoppable(
-  { classify, score, embed, generate }: QueuedOptions,
+  { classify, score, rerank, embed, generate }: QueuedOptions,
   signal: AbortSignal | undefined,
-): Pick<JobOptions, 'classify' | 'score' | 'embed' | 'generate'> {
+): Pick<JobOptions, 'classify' | 'score' | 'rerank' | 'embed' | 'generate'> {
   const stops = signal && { signal };
   if (classify) return { classify: { ...classify, ...stops } };
   if (score) return { score: { ...score, ...stops } };
+  if (rerank) return { rerank: { ...rerank, ...stops } };
   if (embed) return { embed: { ...embed, ...stops } };
   return { generate: { ...generate, ...stops } };
 }
@@ -99,6 +101,7 @@ const OPTION_CHECKS: Readonly<Record<keyof QueuedOptions, Check>> = {
   generate: object,
   classify: object,
   score: object,
+  rerank: object,
   embed: object,
 };
 

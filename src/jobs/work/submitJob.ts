@@ -75,10 +75,11 @@ const CHECKS: Readonly<Record<keyof SubmitJobOptions, Check>> = {
   generate: object,
   classify: object,
   score: object,
+  rerank: object,
   embed: object,
 };
 
-const TASKS: ReadonlySet<string> = new Set(['generate', 'classify', 'score', 'embed']);
+const TASKS: ReadonlySet<string> = new Set(['generate', 'classify', 'score', 'rerank', 'embed']);
 /** What is a process's own, of what a task is told. */
 const NOT_QUEUED: ReadonlySet<string> = new Set(['signal', 'onProgress', 'onStats', 'onTrace', 'schema']);
 
@@ -161,13 +162,13 @@ function queuedOptions({ generate, ...options }: QueuedOptions): QueuedOptions {
   const responseFormat = generate && runFormat(generate);
   // All workers tell chat templates the same time.
   const now = new Date().toISOString();
-  const { classify, score, embed } = options;
+  const { classify, score, rerank, embed } = options;
   const all = {
     ...options,
     ...(classify && { classify: { ...classify, now: classify.now ?? now } }),
     ...(score && { score: { ...score, now: score.now ?? now } }),
     ...(embed && { embed: { ...embed, now: embed.now ?? now } }),
-    ...(!(classify ?? score ?? embed) && {
+    ...(!(classify ?? score ?? rerank ?? embed) && {
       generate: { ...generate, ...(responseFormat && { responseFormat }), now: generate?.now ?? now },
     }),
   };

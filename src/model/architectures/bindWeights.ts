@@ -105,7 +105,8 @@ function bindShape(
   if (!fits) {
     refuse(`shape [${tensor.shape.slice(0, 8).join(', ')}]`, `[${stored.join(', ')}] for ${source.role}`);
   }
-  const { scales, blockScales } = tensor;
+  const { scales, blockScales, packed } = tensor;
+  if (packed && (vector || slice || turned)) refuse('packed integers', 'floats');
   if (tensor.type === 'F8_E4M3' && (scales === undefined || vector))
     return refuse('type F8_E4M3', vector ? 'F32, F16 or BF16 for a vector' : 'scales beside it');
   const type = tensor.type === 'F8_E4M3' ? 'F16' : tensor.type;
@@ -116,12 +117,14 @@ function bindShape(
     refuse(`rows of ${columns} elements`, `a multiple of ${block.elements} for type ${tensor.type}`);
   const rowBytes = (columns / block.elements) * block.bytes;
   const bytes = (slice?.count ?? 1) * fusedRows * rowBytes;
-  if (tensor.bytes !== bytes) refuse(`${tensor.bytes} bytes`, `${bytes} for ${tensor.type} of that shape`);
+  if (tensor.bytes !== bytes && !packed) refuse(`${tensor.bytes} bytes`, `${bytes} for ${tensor.type} of that shape`);
 
-  const start = tensor.offset + (slice === undefined ? 0 : slice.index * fusedRows * rowBytes);
+  // Rows of packed integers are counted.
+  const pitch = packed ? 1 : turned ? block.bytes : rowBytes;
+  const start = packed ? 0 : tensor.offset + (slice === undefined ? 0 : slice.index * fusedRows * rowBytes);
   const segments = rowRanges(part, rows).map((range): TensorSegment => ({
     file: tensor.file,
-    offset: start + range.first * (turned ? block.bytes : rowBytes),
+    offset: start + range.first * pitch,
     rows: range.rows,
     ...(range.step !== undefined && { step: range.step }),
   }));
@@ -137,6 +140,7 @@ function bindShape(
       float8: { ...scales, tensorOffset: tensor.offset, tensorRows: (slice?.count ?? 1) * fusedRows },
     }),
     ...(blockScales && { blockScales: { ...blockScales, tensorOffset: tensor.offset } }),
+    ...(packed && { packed }),
     ...(turned && { inputRow: fusedRows }),
     ...(source.add !== undefined && { add: source.add }),
   };

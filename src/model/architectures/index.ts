@@ -54,6 +54,7 @@ import { foundInFile } from '../../arguments/found.js';
 import { Fields } from './Fields.js';
 import { refuseQuantised } from './refuseQuantised.js';
 import { checkDecoder } from './specs.js';
+import { inside, seeingModelTypes, textPart } from './textParts.js';
 import { TensorIndex } from './TensorIndex.js';
 
 const FAMILIES: readonly Family[] = [
@@ -117,7 +118,10 @@ const FAMILIES: readonly Family[] = [
 ];
 
 /** `model_type` values of config.json that are known. */
-export const knownModelTypes: readonly string[] = FAMILIES.flatMap((family) => family.modelTypes);
+export const knownModelTypes: readonly string[] = [
+  ...FAMILIES.flatMap((family) => family.modelTypes),
+  ...seeingModelTypes,
+];
 /** `general.architecture` values of GGUF that are known. */
 export const knownGgufArchitectures: readonly string[] = FAMILIES.flatMap((family) =>
   family.gguf === undefined ? [] : [family.gguf.architecture],
@@ -184,15 +188,18 @@ function withModules(description: Description, modules: readonly PooledModule[],
 }
 
 function describeConfig(value: unknown, path: string, tensors?: TensorIndex): Description {
-  const config = Fields.ofObject(path, value);
+  const whole = Fields.ofObject(path, value);
+  const text = textPart(whole);
+  const config = text ?? whole;
   const type = config.raw('model_type');
   const family = FAMILIES.find(({ modelTypes }) => typeof type === 'string' && modelTypes.includes(type));
   if (family === undefined) return config.refuse('model_type', `one of ${knownModelTypes.join(', ')}`);
-  refuseQuantised(config);
+  refuseQuantised(whole);
   // Embedding models are made of decoders that way.
   for (const each of [config, config.child('text_config')])
     if (each?.boolean('is_causal', true) === false) each.refuse('is_causal', 'true: only causal models are computed');
-  return family.fromConfig(config, tensors);
+  const description = family.fromConfig(config, tensors);
+  return text === undefined ? description : inside(description, tensors);
 }
 
 function describeGguf(header: ModelHeader & { format: 'gguf' }, tensors: TensorIndex): Description {

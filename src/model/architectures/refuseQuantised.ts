@@ -1,4 +1,5 @@
 import type { Fields } from './Fields.js';
+import { packedScheme, type PackedScheme } from './packedScheme.js';
 
 /** Methods whose weights are 8-bit floats with scales, and the values of the field that says so, where there is one. */
 const FLOAT8: Readonly<Record<string, readonly [key: string, usual: string, ...others: string[]] | undefined>> = {
@@ -15,8 +16,8 @@ const MXFP4_MODELS: readonly unknown[] = ['gpt_oss'];
 const TRANSFORMS = ['transform_config', 'sparsity_config'] as const;
 
 /**
- * Safetensors whose weights were quantised otherwise than to 8-bit floats, or to MXFP4 as gpt-oss has it, are refused
- * by the name of the method (awq, gptq, bitsandbytes, …), before a tensor is looked at.
+ * Safetensors whose weights were quantised otherwise than to 8-bit floats, to integers that `packedScheme` knows, or to
+ * MXFP4 as gpt-oss has it, are refused by the name of the method (bitsandbytes, …), before a tensor is looked at.
  * @param config config.json, also of a model whose language part stands in `text_config`
  * @throws ModelFileError
  */
@@ -28,6 +29,15 @@ export function refuseQuantised(config: Fields): void {
 /** Whether the configuration says that some of its weights are MXFP4, as blocks and scales. */
 export function hasMxfp4(config: Fields): boolean {
   return [...quantisations(config)].some(isMxfp4);
+}
+
+/** How integers are packed, where the configuration says that some of the weights are. @throws ModelFileError */
+export function packedSchemeOf(config: Fields): PackedScheme | undefined {
+  for (const quantisation of quantisations(config)) {
+    const scheme = packedScheme(quantisation);
+    if (scheme !== undefined) return scheme;
+  }
+  return undefined;
 }
 
 const isMxfp4 = (quantisation: Fields): boolean => quantisation.raw('quant_method') === 'mxfp4';
@@ -59,6 +69,11 @@ function* quantisations(config: Fields): Generator<Fields> {
 const has = (fields: Fields, key: string): boolean => (fields.raw(key) ?? null) !== null;
 
 function refuseIn(quantisation: Fields): void {
+  const integers = packedScheme(quantisation) !== undefined;
+  if (integers) {
+    refuseTransforms(quantisation);
+    return;
+  }
   const method = quantisation.raw('quant_method');
   const float8 = typeof method === 'string' && Object.hasOwn(FLOAT8, method) ? FLOAT8[method] : undefined;
   if (float8 !== undefined) {
@@ -68,16 +83,23 @@ function refuseIn(quantisation: Fields): void {
         ? ![usual, ...others].includes(String(quantisation.raw(key)))
         : method === 'compressed-tensors'
     )
-      quantisation.refuse(key, `${usual}: of what this method makes, only 8-bit floats are read`);
-    for (const transform of TRANSFORMS)
-      if (has(quantisation, transform) && Object.keys(quantisation.raw(transform) as object).length > 0)
-        quantisation.refuse(transform, 'none: weights are read as 8-bit floats with scales');
+      quantisation.refuse(
+        key,
+        `${usual}: of what this method makes, only 8-bit floats${method === 'compressed-tensors' ? ', pack-quantized and int-quantized integers' : ''} are read`,
+      );
+    refuseTransforms(quantisation);
     return;
   }
   const gguf = method === 'mxfp4' ? 'its GGUF file, which has the same MXFP4' : 'a GGUF file of it';
   quantisation.refuse(
     'quant_method',
-    'no quantization_config, or one of fp8, since safetensors are read as F32, F16, BF16 or 8-bit floats: ' +
+    'no quantization_config, or one of fp8, gptq, awq or compressed-tensors, since safetensors are read as floats, 8-bit floats or packed integers: ' +
       `use the model that was quantised (compressWeights makes 8 or 4 bits of its weights), or ${gguf}`,
   );
+}
+
+function refuseTransforms(quantisation: Fields): void {
+  for (const transform of TRANSFORMS)
+    if (has(quantisation, transform) && Object.keys(quantisation.raw(transform) as object).length > 0)
+      quantisation.refuse(transform, 'none: weights are read as numbers with scales');
 }

@@ -56,6 +56,8 @@ const QUANT_WORD =
 const OTHER_SETTINGS = new Set(['vocab.json', 'merges.txt', 'tokenizer.model', 'model.safetensors.index.json']);
 /** What sentence-transformers' modules do: how embeddings are pooled, and whether anything follows. */
 const MODULE_SETTINGS = /^\d+_\w+\/config\.json$/;
+/** And the weights of those that have some. */
+const MODULE_WEIGHTS = /^\d+_\w+\/model\.safetensors$/;
 const SHARD = /^model-(\d{5})-of-(\d{5})\.safetensors$/;
 const MOST_NAMES = 12;
 
@@ -164,7 +166,8 @@ function safetensors<File extends ListedFile>(files: readonly File[]): ChosenFil
       expected: 'a GGUF file, or config.json and model.safetensors',
     };
   }
-  return { files: [...settings, ...weights], entry: undefined };
+  const modules = files.filter(({ path }) => MODULE_WEIGHTS.test(path));
+  return { files: [...settings, ...modules, ...weights], entry: undefined };
 }
 
 function listed(names: readonly string[]): string {

@@ -20,7 +20,7 @@ export function joinBlocks(config: Fields, files: readonly string[], tensors: re
   if (!hasMxfp4(config)) return [];
   const byName = new Map(tensors.map((tensor) => [tensor.name, tensor]));
   return tensors
-    .filter(({ name }) => name.endsWith(BLOCKS))
+    .filter(({ name, dtype }) => dtype === undefined && name.endsWith(BLOCKS))
     .map(({ name, shape, file, offset, bytes }): TensorInfo => {
       const refuse = (tensor: string, found: string, expected: string): never => {
         throw new ModelFileError(files[file] ?? '', `tensor ${printable(tensor)}`, found, expected);

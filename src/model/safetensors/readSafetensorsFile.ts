@@ -19,7 +19,10 @@ export interface SafetensorsFile {
   readonly names: ReadonlySet<string>;
 }
 
-export type ByteTensor = Omit<TensorInfo, 'type' | 'scales' | 'blockScales'>;
+export type ByteTensor = Omit<TensorInfo, 'type' | 'scales' | 'blockScales' | 'packed'> & {
+  /** Default: U8. */
+  readonly dtype?: 'I8' | 'I32';
+};
 
 interface Entry {
   readonly name: string;
@@ -37,9 +40,10 @@ const ENTRY_COST = 500;
  * Reads and checks the header of a safetensors file: its length, its grammar, and that the tensors' bytes fit their
  * types and shapes and cover the data without holes and overlaps, as the format asks for.
  * @param fileIndex index that the tensors give as their file
+ * @param packed weights may be integers, which others will be joined with (`joinPacked`)
  * @throws ModelFileError, also for a weight of a type other than F32, F16, BF16 and F8_E4M3
  */
-export function readSafetensorsFile(path: string, fileIndex = 0): Promise<SafetensorsFile> {
+export function readSafetensorsFile(path: string, fileIndex = 0, packed = false): Promise<SafetensorsFile> {
   return ModelFile.use(path, async (file) => {
     const header = await readHeader(file);
     const dataOffset = 8 + header.length;
@@ -49,10 +53,17 @@ export function readSafetensorsFile(path: string, fileIndex = 0): Promise<Safete
     checkCoverage(file, entries, dataOffset);
     return {
       path,
-      tensors: toTensors(path, entries, fileIndex),
+      tensors: toTensors(path, entries, fileIndex, packed),
       bytes: entries
-        .filter(({ dtype }) => dtype === 'U8')
-        .map(({ name, shape, offset, bytes }) => ({ name, shape, file: fileIndex, offset, bytes })),
+        .filter(({ dtype }) => dtype === 'U8' || isInteger(dtype))
+        .map(({ name, dtype, shape, offset, bytes }) => ({
+          name,
+          shape,
+          file: fileIndex,
+          offset,
+          bytes,
+          ...(isInteger(dtype) && { dtype }),
+        })),
       names: new Set(entries.map((entry) => entry.name)),
     };
   });
@@ -212,12 +223,14 @@ function checkCoverage(file: ModelFile, entries: readonly Entry[], dataOffset: n
     throw new ModelFileError(file.path, 'file', `${file.bytes} bytes`, `${end}, where the last tensor ends`);
 }
 
-function toTensors(path: string, entries: readonly Entry[], file: number): TensorInfo[] {
+const isInteger = (dtype: string): dtype is 'I8' | 'I32' => dtype === 'I8' || dtype === 'I32';
+
+function toTensors(path: string, entries: readonly Entry[], file: number, packed: boolean): TensorInfo[] {
   const tensors: TensorInfo[] = [];
   for (const { name, dtype, shape, offset, bytes } of entries) {
     const type = weightTypeOfDtype(dtype);
     if (type !== undefined) tensors.push({ name, type, shape, file, offset, bytes });
-    else if (!isBuffer(name, dtype)) {
+    else if (!(packed && isInteger(dtype)) && !isBuffer(name, dtype)) {
       throw new ModelFileError(path, `tensor ${printable(name)}`, `dtype ${dtype}`, `one of ${SUPPORTED_DTYPES}`);
     }
   }

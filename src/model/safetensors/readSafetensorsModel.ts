@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ModelFileError } from '../../errors/ModelFileError.js';
 import { Fields } from '../architectures/Fields.js';
-import { refuseQuantised } from '../architectures/refuseQuantised.js';
+import { packedSchemeOf, refuseQuantised } from '../architectures/refuseQuantised.js';
 import { HEADER_LIMITS } from '../files/limits.js';
 import { orModelFileError } from '../files/ModelFile.js';
 import { listMissing, printable } from '../files/printable.js';
@@ -11,6 +11,7 @@ import { readJsonObject } from '../files/readJson.js';
 import type { ModelHeader, ModelSource, TokenizerSource } from '../ModelSource.js';
 import { findScales } from './findScales.js';
 import { joinBlocks } from './joinBlocks.js';
+import { joinPacked } from './joinPacked.js';
 import { readModules } from './readModules.js';
 import { readSafetensorsFile } from './readSafetensorsFile.js';
 import { readShards, type Shards } from './readShards.js';
@@ -39,8 +40,13 @@ export async function readSafetensorsModel(folder: string): Promise<SafetensorsM
   const config = await readJsonObject(join(folder, 'config.json'), HEADER_LIMITS.configJsonBytes);
   const fields = Fields.ofObject(join(folder, 'config.json'), config);
   refuseQuantised(fields);
-  const { files, tensors: unscaled, bytes } = await readWeights(folder, present);
-  const tensors = [...findScales(fields, files, unscaled), ...joinBlocks(fields, files, bytes)];
+  const scheme = packedSchemeOf(fields);
+  const { files, tensors: unscaled, bytes } = await readWeights(folder, present, scheme !== undefined);
+  const tensors = [
+    ...findScales(fields, files, unscaled),
+    ...joinBlocks(fields, files, bytes),
+    ...(scheme ? joinPacked(scheme, files, unscaled, bytes) : []),
+  ];
   const tokenizer = await readTokenizerFiles(folder, present, config);
   const { modules, files: others, pooling, prompts } = await readModules(folder, present, files.length);
   return {
@@ -52,10 +58,10 @@ export async function readSafetensorsModel(folder: string): Promise<SafetensorsM
   };
 }
 
-async function readWeights(folder: string, present: ReadonlySet<string>): Promise<Shards> {
+async function readWeights(folder: string, present: ReadonlySet<string>, packed: boolean): Promise<Shards> {
   // As transformers does, the single file goes first where a folder has both.
-  if (!present.has(SINGLE)) return readShards(folder, INDEX, present);
-  const { path, tensors, bytes } = await readSafetensorsFile(join(folder, SINGLE));
+  if (!present.has(SINGLE)) return readShards(folder, INDEX, present, packed);
+  const { path, tensors, bytes } = await readSafetensorsFile(join(folder, SINGLE), 0, packed);
   return { files: [path], tensors, bytes };
 }
 

@@ -19,9 +19,15 @@ export interface Shards {
 /**
  * Reads the files that `model.safetensors.index.json` lists.
  * @param present names of the files in the folder
+ * @param packed as `readSafetensorsFile` has it
  * @throws ModelFileError where files are missing (they are named), or index and files disagree
  */
-export async function readShards(folder: string, indexName: string, present: ReadonlySet<string>): Promise<Shards> {
+export async function readShards(
+  folder: string,
+  indexName: string,
+  present: ReadonlySet<string>,
+  packed = false,
+): Promise<Shards> {
   const indexPath = join(folder, indexName);
   const weightMap = await readWeightMap(indexPath);
   const shardNames = [...new Set(weightMap.values())].sort();
@@ -32,7 +38,7 @@ export async function readShards(folder: string, indexName: string, present: Rea
   const bytes: ByteTensor[] = [];
   const homes = new Map<string, string>();
   for (const [index, shardName] of shardNames.entries()) {
-    const shard = await readSafetensorsFile(join(folder, shardName), index);
+    const shard = await readSafetensorsFile(join(folder, shardName), index, packed);
     files.push(shard.path);
     tensors.push(...shard.tensors);
     bytes.push(...shard.bytes);

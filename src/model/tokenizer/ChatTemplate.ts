@@ -77,7 +77,7 @@ export class ChatTemplate {
       const own = { messages: messages.map(prepared), add_generation_prompt: true, tools: tools ?? null };
       return this.#template(tools === undefined ? [DEFAULT] : [TOOL_USE, DEFAULT]).render({
         variables: { ...this.#variables, documents: null, ...templateArgs, ...own },
-        now: new Date(now),
+        now: now === null ? undefined : new Date(now),
         messages: messages.length,
         size: unitsOfChat(messages, input),
       });

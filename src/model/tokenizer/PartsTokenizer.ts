@@ -11,6 +11,7 @@ import type { Normalizer } from './Normalizer.js';
 import { PART_UNITS } from './parts.js';
 import type { Place, PreTokenizer } from './PreTokenizer.js';
 import { sectionsOfChat } from './sectionsOfChat.js';
+import type { PairSurroundings } from './postProcessor.js';
 import type { Part } from './TokenBytes.js';
 import type { TokenModel } from './TokenModel.js';
 
@@ -28,6 +29,8 @@ export interface TokenizerParts {
   /** Ids put before and behind every prompt. */
   readonly prefix: readonly number[];
   readonly suffix: readonly number[];
+  /** And round a pair of texts, where it is said. */
+  readonly pair?: PairSurroundings | undefined;
   readonly beginToken: number | undefined;
   readonly endTokens: readonly number[];
   readonly chatTemplate: ChatTemplate | undefined;
@@ -246,6 +249,16 @@ export class PartsTokenizer implements Tokenizer {
       if (text === undefined || added?.special === true) return new Uint8Array();
       return guard.row(text.length, () => bytes({ text, verbatim: added !== undefined }, first));
     };
+  }
+
+  get joinPair(): Tokenizer['joinPair'] {
+    const { pair } = this.#parts;
+    if (!pair) return undefined;
+    const { prefix, middle, suffix, firstOfMiddle } = pair;
+    return (first, second) => ({
+      tokens: [...prefix, ...first, ...middle, ...second, ...suffix],
+      ...(firstOfMiddle !== undefined && { secondText: prefix.length + first.length + firstOfMiddle }),
+    });
   }
 
   text(token: number): string {

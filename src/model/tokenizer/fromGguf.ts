@@ -16,6 +16,7 @@ import { createPreTokenizer } from './PreTokenizer.js';
 import { SentencePieceModel } from './SentencePieceModel.js';
 import type { TokenizerParts } from './PartsTokenizer.js';
 import { readMerges } from './vocabulary.js';
+import { WordPieceModel } from './WordPieceModel.js';
 
 /** `tokenizer.ggml.token_type`. Normal tokens are 1. */
 const UNKNOWN = 2;
@@ -40,6 +41,13 @@ const ENDS: ReadonlySet<string> = new Set([
   '_<EOT>',
 ]);
 
+/**
+ * Tokens that end a turn of models whose messages have channels (gpt-oss): where both are there `<|end|>` ends a
+ * message alone, behind which the answer goes on, as in llama.cpp.
+ */
+const CHANNEL_ENDS = ['<|return|>', '<|call|>'] as const;
+const MESSAGE_END = '<|end|>';
+
 interface Vocabulary {
   readonly guard: Guard;
   readonly fields: Fields;
@@ -59,7 +67,8 @@ export function fromGguf(source: Extract<TokenizerSource, { kind: 'gguf' }>): To
   const model = get('model');
   if (model === 'gpt2') return fromByteLevel(vocabulary);
   if (model === 'llama') return fromSentencePiece(vocabulary);
-  return fields.refuse('tokenizer.ggml.model', foundInFile(model), 'gpt2 or llama');
+  if (model === 'bert') return fromWordPiece(vocabulary);
+  return fields.refuse('tokenizer.ggml.model', foundInFile(model), 'gpt2, llama or bert');
 }
 
 function readTokens(metadata: ReadonlyMap<string, unknown>): Vocabulary {
@@ -119,6 +128,57 @@ function fromByteLevel(vocabulary: Vocabulary): TokenizerParts {
     model: withAlphabet(model, preTokenizer),
     decoder: createDecoder(guard, { type: 'ByteLevel' }),
     ...common(vocabulary, known.addBegin),
+  };
+}
+
+/** Characters of a word from which on it is unknown, as llama.cpp's files do not say. */
+const LONGEST_WORD = 100;
+
+/** BERT's: pieces that begin a word have SentencePiece's blank before them, those that go on have nothing. */
+function fromWordPiece(vocabulary: Vocabulary): TokenizerParts {
+  const { guard, fields, ids, types } = vocabulary;
+  const isSpecial = (token: string, id: number): boolean => isControl(types?.[id]) || /^\[.+\]$/u.test(token);
+  const written = (token: string, id: number): string =>
+    isSpecial(token, id) ? token : token.startsWith('▁') ? token.slice(1) : `##${token}`;
+  const pieces = new Map<string, number>();
+  for (const [token, id] of ids) {
+    const piece = written(token, id);
+    if (piece !== '' && !pieces.has(piece)) pieces.set(piece, id);
+  }
+  const idOf = (key: string, token: string): number =>
+    optionalId(vocabulary, key) ??
+    ids.get(token) ??
+    fields.refuse(`tokenizer.ggml.${key}`, 'nothing', `the id of ${token}`);
+  const [begin, end] = [idOf('cls_token_id', '[CLS]'), idOf('seperator_token_id', '[SEP]')];
+  const model = new WordPieceModel({
+    vocabulary: pieces,
+    unknownToken: optionalId(vocabulary, 'unknown_token_id') ?? ids.get('[UNK]'),
+    continuingPrefix: '##',
+    mostCharacters: LONGEST_WORD,
+    guard,
+  });
+  return {
+    guard,
+    tokens: vocabulary.tokens.map(written),
+    addedTokens: checkAddedTokens(
+      fields,
+      [...ids]
+        .filter(([token, id]) => token !== '' && isSpecial(token, id))
+        .map(([content, id]): AddedToken => {
+          const plain = { normalized: false, singleWord: false, stripLeft: false, stripRight: false };
+          return { id, content, special: true, ...plain };
+        }),
+    ),
+    normalizer: createNormalizer(guard, { type: 'BertNormalizer', lowercase: true }),
+    preTokenizer: createPreTokenizer(guard, { type: 'BertPreTokenizer' }),
+    model: new CachedModel(model),
+    decoder: createDecoder(guard, { type: 'WordPiece' }),
+    prefix: [begin],
+    suffix: [end],
+    pair: { prefix: [begin], middle: [end], suffix: [end], firstOfMiddle: 1 },
+    beginToken: begin,
+    endTokens: [],
+    chatTemplate: undefined,
   };
 }
 
@@ -221,10 +281,14 @@ function common(
     fields.flag('tokenizer.ggml.add_bos_token', get('add_bos_token'), addBeginByDefault) && begin !== undefined;
   const addEnd = fields.flag('tokenizer.ggml.add_eos_token', get('add_eos_token'), false) && end !== undefined;
   const ends = new Set<number>();
+  const isControl = (id: number): boolean => types?.[id] === CONTROL || types?.[id] === USER_DEFINED;
+  const channelEnds = CHANNEL_ENDS.map((text) => tokens.findIndex((token, id) => token === text && isControl(id)));
+  const hasChannels = channelEnds.every((id) => id >= 0);
+  if (hasChannels) for (const id of channelEnds) ends.add(id);
   for (const id of [end, optionalId(vocabulary, 'eot_token_id'), optionalId(vocabulary, 'eom_token_id')])
     if (id !== undefined) ends.add(id);
   tokens.forEach((token, id) => {
-    if ((types?.[id] === CONTROL || types?.[id] === USER_DEFINED) && ENDS.has(token)) ends.add(id);
+    if (isControl(id) && ENDS.has(token) && !(hasChannels && token === MESSAGE_END)) ends.add(id);
   });
   const variables: Record<string, string> = {};
   for (const [name, id] of [

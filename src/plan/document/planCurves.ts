@@ -1,4 +1,5 @@
 import { paretoFrontier } from '../paretoFrontier.js';
+import { predict } from '../predict.js';
 import { choosePolicy } from '../search/choosePolicy.js';
 import type { PlanRequest } from '../PlanRequest.js';
 import { usableBytes } from '../PlanRequest.js';
@@ -10,6 +11,9 @@ import { sizesOf } from '../model/sizes.js';
 export interface Curve {
   readonly x: readonly number[];
   readonly y: readonly (number | undefined)[];
+  /** The index of the plan itself, and its value. */
+  readonly chosen: number;
+  readonly own: number;
 }
 
 /** What the page of `plan --html` draws. */
@@ -32,7 +36,7 @@ export interface PlanCurves {
 }
 
 /** Curves around a plan: each point is a search of its own, of the plan's kind of block. Pure. */
-export function planCurves(request: PlanRequest, policy: Policy): PlanCurves {
+export function planCurves(request: PlanRequest, policy: Policy, predicted = predict(request, policy)): PlanCurves {
   const { hardware, shape, caps = {} } = request;
   const kind = {
     ...request.allow,
@@ -41,7 +45,7 @@ export function planCurves(request: PlanRequest, policy: Policy): PlanCurves {
     compressWeights: [policy.compressWeights],
     compressCache: [policy.compressCache],
   };
-  const plan = (changed: Partial<PlanRequest>): { tokensPerSecond: number; seconds: number } | undefined => {
+  const plan = (changed: Partial<PlanRequest>): Point | undefined => {
     try {
       // Also what is beyond a bound on latency is to be seen.
       const { predicted } = choosePolicy({ ...request, maxLatencySeconds: undefined, allow: kind, ...changed });
@@ -50,14 +54,22 @@ export function planCurves(request: PlanRequest, policy: Policy): PlanCurves {
       return undefined;
     }
   };
-  const sizes = [1, 2, 4, 8, 16, 32, 64, 128, 256].filter((size) => size <= (request.workload.rows ?? Infinity));
-  const points = sizes.map((batchSize) => plan({ allow: { ...kind, batchSize } }));
+  // The plan is a point of each curve: what a search that varies one thing comes to there is no better.
+  const own = { tokensPerSecond: predicted.tokensPerSecond, seconds: predicted.wallSeconds };
+  const sizes = [...new Set([1, 2, 4, 8, 16, 32, 64, 128, 256, policy.batchSize])]
+    .filter((size) => size <= Math.max(policy.batchSize, request.workload.rows ?? Infinity))
+    .sort((a, b) => a - b);
+  const points = sizes.map((batchSize) =>
+    batchSize === policy.batchSize ? own : plan({ allow: { ...kind, batchSize } }),
+  );
   const tier = hardware.memory.gpuBytes > 0 && caps.gpu !== 0 ? 'gpu' : 'cpu';
   const most = usableBytes(hardware)[tier];
   const bytes = [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1].map(
     (part) => part * Math.min(most, caps[tier] ?? most),
   );
-  const memory = bytes.map((cap) => plan({ caps: { ...caps, [tier]: cap } })?.tokensPerSecond);
+  const memory = bytes.map((cap, at) =>
+    at === bytes.length - 1 ? own.tokensPerSecond : plan({ caps: { ...caps, [tier]: cap } })?.tokensPerSecond,
+  );
   // How long one block takes: a job of so many rows would be over soonest in the plan that is fastest. Blocks of one
   // batch are soonest done, those of several make most of the weights that they read.
   const workload = { ...request.workload, rows: undefined };
@@ -66,10 +78,17 @@ export function planCurves(request: PlanRequest, policy: Policy): PlanCurves {
       ? points
       : sizes.map((batchSize) => plan({ allow: { ...kind, batchSize, ...(batches && { batches }) }, workload })),
   );
-  const frontier = paretoFrontier(
+  const alone = blockOf(request, policy);
+  const better = paretoFrontier(
     blocks.filter((point) => point !== undefined),
     ({ seconds }) => seconds,
     ({ tokensPerSecond }) => -tokensPerSecond,
+  );
+  const others = better.filter((point) => !isDominated(point, alone));
+  // By itself another block may be better in both: the plan stands below the curve then.
+  const isBelow = others.some((point) => isDominated(alone, point));
+  const frontier = [...others.filter(({ seconds }) => seconds !== alone.seconds), alone].sort(
+    (a, b) => a.seconds - b.seconds,
   );
 
   const on = hardware.memory.gpuBytes > 0 && hardware.gpu ? hardware.gpu : hardware.cpu;
@@ -80,11 +99,24 @@ export function planCurves(request: PlanRequest, policy: Policy): PlanCurves {
   const { layerWeightBytes } = sizesOf({ shape, workload: request.workload, block: policy });
   const tokenFlops = layerFlopsPerToken(shape);
   return {
-    byBlock: { x: sizes, y: points.map((point) => point?.tokensPerSecond) },
-    byMemory: { tier, x: bytes.map((each) => each / 2 ** 30), y: memory },
+    byBlock: {
+      x: sizes,
+      y: points.map((point) => point?.tokensPerSecond),
+      chosen: sizes.indexOf(policy.batchSize),
+      own: own.tokensPerSecond,
+    },
+    byMemory: {
+      tier,
+      x: bytes.map((each) => each / 2 ** 30),
+      y: memory,
+      chosen: bytes.length - 1,
+      own: own.tokensPerSecond,
+    },
     frontier: {
       x: frontier.map(({ seconds }) => seconds),
-      y: frontier.map(({ tokensPerSecond }) => tokensPerSecond),
+      y: frontier.map((point) => (isBelow && point === alone ? undefined : point.tokensPerSecond)),
+      chosen: frontier.indexOf(alone),
+      own: alone.tokensPerSecond,
     },
     roofline: {
       tokens,
@@ -92,4 +124,22 @@ export function planCurves(request: PlanRequest, policy: Policy): PlanCurves {
       link: tokens.map((count) => (link === undefined ? undefined : (count * tokenFlops * link) / layerWeightBytes)),
     },
   };
+}
+
+interface Point {
+  readonly tokensPerSecond: number;
+  readonly seconds: number;
+}
+
+function isDominated(point: Point, by: Point): boolean {
+  return by.seconds <= point.seconds && by.tokensPerSecond >= point.tokensPerSecond;
+}
+
+/** A block of the plan by itself. */
+function blockOf(request: PlanRequest, policy: Policy): Point {
+  const { tokensPerSecond, wallSeconds } = predict(
+    { ...request, workload: { ...request.workload, rows: undefined } },
+    policy,
+  );
+  return { tokensPerSecond, seconds: wallSeconds };
 }

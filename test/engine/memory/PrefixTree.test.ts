@@ -201,6 +201,13 @@ describe('PrefixTree', () => {
     expect(tree.worth(first, { tokens: 1, coming: 5 }).saved).toBe(4);
   });
 
+  test('what is worth computing for others is enough for them to take it', () => {
+    const tree = new PrefixTree(16, () => undefined);
+    // All have four tokens, a quarter of a page: of these they could take three, for the last is always computed.
+    const paths = Array.from({ length: 60 }, () => tree.enter([1, 2, 3, 4], IN_MEMORY));
+    for (const path of paths) expect(tree.worth(path, { tokens: 0, coming: 0 })).toEqual({ tokens: 0, saved: 0 });
+  });
+
   test('rows that begin alike stand together, in the order in which the first of them came; those of whose prompts most is there come first', () => {
     const { tree, enter, compute } = treeOf();
     const prompts = [

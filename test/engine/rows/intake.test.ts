@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { AnswerStore, KeptAnswer } from '../../../src/KeptAnswer.js';
 import { RunRecorder } from '../../../src/engine/execution/RunRecorder.js';
-import type { OrderedResult } from '../../../src/engine/rows/ActiveRow.js';
+import { ActiveRow, type OrderedResult } from '../../../src/engine/rows/ActiveRow.js';
 import { ByteLedger } from '../../../src/collections/ByteLedger.js';
 import { InFlight } from '../../../src/engine/rows/InFlight.js';
 import { SharedAnswers } from '../../../src/engine/rows/SharedAnswers.js';
@@ -242,6 +242,7 @@ describe('intake', () => {
       answerFormat: () => Promise.reject(new Error('no row asks for one')),
     };
     for await (const row of intake(rows, setup)) {
+      if (!(row instanceof ActiveRow)) throw new Error('no row asks for retries');
       const { sequence, result } =
         row.accept({ sampled: new Map([[1, { token: 3, logprob: 0, top: [] }]]), scored: new Map() }, 1) ?? {};
       seen.push([sequence, result?.id, result?.sample, row.sequence.seed]);
@@ -323,8 +324,8 @@ describe('intake', () => {
       { prompt: 'ab', id: 'waits', index: 7, samples: 1, carry: { own: 2 } },
       { prompt: 'c', id: 'kept', carry: { own: 3 } },
     ];
-    const active = [];
-    for await (const row of intake(rows, setup)) active.push(row);
+    const active: ActiveRow[] = [];
+    for await (const row of intake(rows, setup)) if (row instanceof ActiveRow) active.push(row);
     expect(active).toHaveLength(1);
     const first = active[0]?.accept(
       { sampled: new Map([[1, { token: 3, logprob: -0.5, top: [{ token: 4, logprob: -2 }] }]]), scored: new Map() },

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Engine } from '../../../src/Engine.js';
-import type { GenerateOptions, Row, RowResult } from '../../../src/Row.js';
+import type { GenerateOptions, RowResult } from '../../../src/Row.js';
 import { describeGrammars } from '../../support/grammars.js';
 import { tinyChatModel } from '../../support/tinyChatModel.js';
 import { TEMPLATES } from './templates.js';
@@ -23,7 +23,7 @@ describeGrammars('tools that mean no good', () => {
 
   async function answers(rows: readonly object[], options: GenerateOptions = {}): Promise<RowResult[]> {
     const results: RowResult[] = [];
-    const whole = rows.map((row) => ({ messages: MESSAGES, maxNewTokens: 400, ...row }) as Row);
+    const whole = rows.map((row) => ({ messages: MESSAGES, maxNewTokens: 400, ...row }));
     for await (const result of engine.generate(whole, options)) results.push(result);
     return results;
   }

@@ -13,7 +13,8 @@ import { isOpenaiBatch } from '../../../src/jobs/formats/openaiBatch.js';
 import { readRows } from '../../../src/jobs/input/readRows.js';
 import { runJob } from '../../../src/jobs/runJob.js';
 import type { RowGenerator } from '../../../src/jobs/JobOptions.js';
-import type { RowResult } from '../../../src/Row.js';
+import type { SpelledNumber } from '../../../src/arguments/jsonNumbers.js';
+import type { Row, RowResult } from '../../../src/Row.js';
 import { collect, writeLines } from '../support/files.js';
 import { StubEngine } from '../support/stubEngine.js';
 import { jobsOnFiles } from './support.js';
@@ -441,5 +442,27 @@ test('a request whose custom_id is no string has an error with it; what has none
     const lines = readFileSync(output, 'utf8').trim().split('\n');
     const ids = lines.map((line) => (JSON.parse(line) as { custom_id: unknown }).custom_id);
     expect(ids).toEqual(['a', 7, ['x'], null]);
+  }
+});
+
+test('numbers that go to the chat template keep their spelling, also where a line carries its fields', async () => {
+  const file = path('spelled.jsonl');
+  const calls =
+    '[{"type":"function","function":{"name":"f","arguments":{"x":1.0,"y":1e-05,"z":12345678901234567890}}}]';
+  const line = `{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{"model":"m","temperature":1.0,"messages":[{"role":"assistant","content":null,"tool_calls":${calls}}],"chat_template_kwargs":{"limit":2.0}}}\n`;
+  writeFileSync(file, line);
+  for (const carryFields of [false, true]) {
+    const [row] = (await collect(readRows(file, { carryFields }))) as Row[];
+    const [message] = row?.messages ?? [];
+    const [call] = (message?.tool_calls ?? []) as { function: { arguments: Record<string, unknown> } }[];
+    const { x, y, z } = call?.function.arguments ?? {};
+    // What is no whole number a template writes as Python does anyway.
+    expect(y).toBe(1e-5);
+    expect([x, z, row?.templateArgs?.['limit']].map((each) => (each as SpelledNumber).spelling)).toEqual([
+      '1.0',
+      '12345678901234567890',
+      '2.0',
+    ]);
+    expect(row?.temperature).toBe(1);
   }
 });

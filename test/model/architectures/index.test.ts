@@ -19,10 +19,12 @@ describe('families', () => {
   test('the known ones', () => {
     expect([...knownModelTypes].sort()).toEqual([
       'arcee',
+      'aya_vision',
       'bert',
       'camembert',
       'cohere',
       'cohere2',
+      'cohere2_vision',
       'cwm',
       'distilbert',
       'dots1',
@@ -53,10 +55,13 @@ describe('families', () => {
       'iquestcoder',
       'lfm2',
       'llama',
+      'llava',
+      'llava_next',
       'mellum',
       'minimax_m2',
       'ministral',
       'mistral',
+      'mistral3',
       'mixtral',
       'modernbert',
       'mpnet',
@@ -70,11 +75,14 @@ describe('families', () => {
       'phi',
       'phi3',
       'qwen2',
+      'qwen2_5_vl',
       'qwen2_moe',
+      'qwen2_vl',
       'qwen3',
       'qwen3_5',
       'qwen3_5_text',
       'qwen3_moe',
+      'qwen3_vl',
       'roberta',
       'seed_oss',
       'smollm3',
@@ -156,8 +164,8 @@ describe('families', () => {
 
   test('checkpoints quantised by other means are refused', () => {
     expect(() =>
-      describeDecoder({ model_type: 'llama', quantization_config: { quant_method: 'gptq' } }, 'config.json'),
-    ).toThrow('quantization_config.quant_method: found "gptq"');
+      describeDecoder({ model_type: 'llama', quantization_config: { quant_method: 'bitsandbytes' } }, 'config.json'),
+    ).toThrow('quantization_config.quant_method: found "bitsandbytes"');
     expect(describeDecoder({ model_type: 'llama', quantization_config: null }, 'config.json').family).toBe('llama');
   });
 });

@@ -6,7 +6,7 @@ import { ModelFileError } from '../../../src/errors/ModelFileError.js';
 const refuse = (config: object) => (): void => refuseQuantised(Fields.ofObject('config.json', config));
 
 describe('quantization_config', () => {
-  test.each([['awq'], ['gptq'], ['bitsandbytes'], ['mxfp4'], ['constructor'], ['one of tomorrow']])(
+  test.each([['quanto'], ['bitsandbytes'], ['mxfp4'], ['constructor'], ['one of tomorrow']])(
     '%s is refused by name, with what to do instead',
     (method) => {
       const refusal = refuse({ quantization_config: { quant_method: method } });
@@ -30,7 +30,7 @@ describe('quantization_config', () => {
 
   test.each([
     [{ quant_method: 'fp8', fmt: 'e5m2' }, 'quantization_config.fmt: found "e5m2", expected e4m3: of what'],
-    [{ quant_method: 'compressed-tensors', format: 'pack-quantized' }, 'format: found "pack-quantized"'],
+    [{ quant_method: 'compressed-tensors', format: 'marlin-24' }, 'format: found "marlin-24"'],
     [{ quant_method: 'compressed-tensors' }, 'format: found nothing, expected float-quantized'],
     [{ quant_method: 'modelopt', quant_algo: 'NVFP4' }, 'quant_algo: found "NVFP4", expected FP8'],
     [
@@ -52,8 +52,8 @@ describe('quantization_config', () => {
   });
 
   test('of the language model inside a multimodal one', () => {
-    expect(refuse({ text_config: { quantization_config: { quant_method: 'awq' } } })).toThrow(
-      'text_config.quantization_config.quant_method: found "awq"',
+    expect(refuse({ text_config: { quantization_config: { quant_method: 'hqq' } } })).toThrow(
+      'text_config.quantization_config.quant_method: found "hqq"',
     );
   });
 

@@ -134,8 +134,9 @@ describe('of safetensors', () => {
       entry: undefined,
     });
     const modules = ['1_Pooling/config.json', '2_Dense/config.json'];
-    expect(choice([...modules, 'onnx/config.json', 'model.safetensors', ...SETTINGS])).toEqual({
-      files: [...modules, ...SETTINGS, 'model.safetensors'],
+    const dense = '2_Dense/model.safetensors';
+    expect(choice([...modules, dense, 'onnx/config.json', 'model.safetensors', ...SETTINGS])).toEqual({
+      files: [...modules, ...SETTINGS, dense, 'model.safetensors'],
       entry: undefined,
     });
     const shards = [1, 2].map((number) => `model-0000${number}-of-00002.safetensors`);

@@ -36,10 +36,13 @@ describe('weights', () => {
   });
 
   test('that were quantised are refused by the name of the method, not by a tensor', async () => {
-    const config = JSON.stringify({ ...TINY_LLAMA_CONFIG, quantization_config: { quant_method: 'gptq', bits: 4 } });
+    const config = JSON.stringify({
+      ...TINY_LLAMA_CONFIG,
+      quantization_config: { quant_method: 'bitsandbytes', load_in_4bit: true },
+    });
     const packed = writeSafetensors([{ name: 'model.layers.0.self_attn.q_proj.qweight', dtype: 'I32', shape: [2, 2] }]);
     await expect(read({ 'config.json': config, 'model.safetensors': packed })).rejects.toThrow(
-      /config.json: quantization_config.quant_method: found "gptq"/,
+      /config.json: quantization_config.quant_method: found "bitsandbytes"/,
     );
   });
 

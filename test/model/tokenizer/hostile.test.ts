@@ -254,6 +254,17 @@ describe('GGUF metadata', () => {
     ]).toEqual([3, 5, 6, 4]);
     expect([...createTokenizer(ggufSource(more), 9).endTokens]).toEqual([3, 4]);
   });
+
+  test('where messages have channels the end of one is not that of the answer', () => {
+    const types = [1, 1, 1, 3, 3, 3, 3];
+    const ends = (...last: readonly string[]): number[] => {
+      const tokens = ['a', 'b', 'ab', '<|return|>', ...last];
+      const more = { ...GGUF, 'tokenizer.ggml.tokens': tokens, 'tokenizer.ggml.token_type': types };
+      return [...createTokenizer(ggufSource(more), 9).endTokens].toSorted((a, b) => a - b);
+    };
+    expect(ends('<|end|>', '<|call|>', 'e')).toEqual([3, 5]);
+    expect(ends('<|end|>', 'c', 'e')).toEqual([3, 4]);
+  });
 });
 
 /** Replaces one member somewhere inside a value. */

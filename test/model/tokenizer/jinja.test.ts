@@ -51,6 +51,25 @@ describe('Python’s values', () => {
   });
 
   test.each([
+    ['[1]|map("int")', undefined],
+    ['{"a": 1}.items()', undefined],
+    ['namespace(a=1)', undefined],
+    ['range', undefined],
+    ['cycler(1)', undefined],
+    ['("y"|tojson)', undefined],
+    ['range(3)', 'x'],
+    ['missing', 'x'],
+    ['[1]', 'x'],
+    ['{"a": 1}', 'x'],
+  ])('what is written into a text without fields may be what has members alone: %s', (value, text) => {
+    for (const format of ['"x"', '"x"|safe']) {
+      const source = `{{ (${format}) % (${value}) }}`;
+      if (text === undefined) expect(() => render(source)).toThrow('not all arguments converted');
+      else expect(render(source)).toBe(text);
+    }
+  });
+
+  test.each([
     ['{{ missing.member }}', /'missing' is undefined/],
     ["{{ 'a' + 1 }}", /TypeError/],
     ['{{ none[1:] }}', /not subscriptable/],

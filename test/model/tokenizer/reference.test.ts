@@ -37,6 +37,8 @@ const JSON_FAMILIES = [
   'falcon',
   'added-tokens',
   'unigram',
+  'wordpiece',
+  'wordpiece-cased',
   'llama2',
   'mistral',
   'gemma',

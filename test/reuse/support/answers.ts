@@ -6,6 +6,7 @@ import type {
   GeneratedAnswer,
   KeptAnswer,
   KeptAnswers,
+  RankedAnswer,
   ScoredAnswer,
 } from '../../../src/KeptAnswer.js';
 
@@ -73,6 +74,16 @@ const scored: fc.Arbitrary<ScoredAnswer> = fc.record(
   { scores: fc.array(completionScore, { maxLength: 6 }) },
   { noNullPrototype: true },
 );
+const finite = fc.double({ noNaN: true, noDefaultInfinity: true });
+const ranked: fc.Arbitrary<RankedAnswer> = fc.record(
+  {
+    scores: fc.array(fc.record({ score: finite, logit: finite }, { noNullPrototype: true }), {
+      minLength: 1,
+      maxLength: 6,
+    }),
+  },
+  { noNullPrototype: true },
+);
 /** As an engine makes them, and such that are none of float32's. */
 const float32 = fc.float({ noNaN: true, noDefaultInfinity: true }).map((value) => Number(value.toPrecision(9)));
 const embedded: fc.Arbitrary<EmbeddedAnswer> = fc.record(
@@ -85,6 +96,7 @@ export const answersOf: { readonly [Task in keyof KeptAnswers]: fc.Arbitrary<Kep
   generate: generated,
   classify: classified,
   score: scored,
+  rerank: ranked,
   embed: embedded,
 };
-export const answers: fc.Arbitrary<KeptAnswer> = fc.oneof(generated, classified, scored, embedded);
+export const answers: fc.Arbitrary<KeptAnswer> = fc.oneof(generated, classified, scored, ranked, embedded);

@@ -4,6 +4,7 @@ import type { ModelSource } from '../../../src/model/ModelSource.js';
 import { WEIGHT_TYPES } from '../../../src/model/weightTypes.js';
 import { type TensorBinding } from '../../../src/model/TensorBinding.js';
 import { dequantise } from './dequantise.js';
+import { readPacked } from './readPacked.js';
 
 type Vector = Float64Array;
 
@@ -346,6 +347,7 @@ function toHalf(value: number): number {
 }
 
 function readWeight(binding: TensorBinding, files: readonly Buffer[]): Vector {
+  if (binding.packed) return readPacked(binding, binding.packed, files);
   if (binding.float8) return readFloat8(binding, binding.float8, files);
   const parts = binding.segments.flatMap(({ rows, step = 1, ...segment }) =>
     Array.from({ length: rows }, (_, row) => readRow(binding, segment, row * step, files)),

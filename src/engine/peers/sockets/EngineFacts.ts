@@ -1,3 +1,5 @@
+import type { DecoderSpec } from '../../../model/DecoderSpec.js';
+import type { Grid } from '../../grid/Square.js';
 import type { ResultIdentity } from '../../open/resultIdentity.js';
 import type { BlockShape } from '../PeerMessage.js';
 import type { LayerPlace } from './layerPlace.js';
@@ -12,4 +14,25 @@ export interface EngineFacts {
   readonly hiddenSize: number;
   readonly vocabularySize: number;
   readonly contextTokens: number;
+}
+
+/** The same of an engine. Pure. */
+export function engineFacts(
+  { hiddenSize, vocabularySize, contextTokens }: DecoderSpec,
+  { layers: _ours, ...identity }: ResultIdentity,
+  { layers: count, part, share, slots, rowsPerSlot, tokensPerSquare }: Grid,
+): EngineFacts {
+  return {
+    identity,
+    layers: {
+      first: part?.first ?? 0,
+      count,
+      of: part?.of ?? count,
+      ...(share && { share: share.index, shares: share.of }),
+    },
+    block: { slots, rowsPerSlot, tokensPerSquare },
+    hiddenSize,
+    vocabularySize,
+    contextTokens,
+  };
 }

@@ -10,7 +10,7 @@ const MARKERS = [
 ] as const;
 const [CALLS, CALL, SEPARATOR, CALL_END, CALLS_END] = MARKERS;
 
-/** DeepSeek V3 and R1, and what is distilled of it: names behind the word `function`, arguments in a fence of Markdown. */
+/** DeepSeek V3, R1 and its distillates: names stand after the word `function`, arguments in a fence of Markdown. */
 export const deepseekV3 = sectionForm({
   name: 'deepseek-v3',
   isIn: (template) => template.includes(CALL) && template.includes('```json'),

@@ -16,7 +16,7 @@ const COMMENTARY = `${CHANNEL}commentary${MESSAGE}`;
 const FINAL = `${CHANNEL}final${MESSAGE}`;
 const TO = 'to=functions.';
 
-/** gpt-oss: messages on channels, of which one of the channel `commentary` to `functions.NAME` is a call, and the last. */
+/** gpt-oss: messages on channels; one on the channel `commentary` to `functions.NAME` is a call, and the last one. */
 export const harmony: ToolForm = {
   name: 'gpt-oss',
   isIn: (template) => template.includes(CHANNEL) && template.includes('functions.'),

@@ -1,7 +1,7 @@
 import { jsonArguments } from '../jsonArguments.js';
 import { sectionForm } from '../sectionForm.js';
 
-/** Hermes 2 and 3, Qwen 2.5 and 3, QwQ, Granite 4 and many others: `<tool_call>{"name": …, "arguments": …}</tool_call>`. */
+/** Hermes, Qwen 2.5 and 3, Granite 4 and many others: `<tool_call>{"name": …, "arguments": …}</tool_call>`. */
 export const hermes = sectionForm({
   name: 'hermes',
   isIn: (template) =>

@@ -2,7 +2,7 @@ import { jsonArguments } from '../jsonArguments.js';
 import { ANY } from '../Rules.js';
 import { sectionForm } from '../sectionForm.js';
 
-/** LLaMA 3.1 to 3.3: an answer that is `{"name": …, "parameters": …}`, perhaps behind `<|python_tag|>`. One call an answer. */
+/** LLaMA 3.1 to 3.3: one call is the answer, `{"name": …, "parameters": …}`, perhaps after `<|python_tag|>`. */
 export const llama3 = sectionForm({
   name: 'llama3',
   isIn: (template) =>

@@ -1,7 +1,7 @@
 import { sectionForm } from '../sectionForm.js';
 import { taggedArguments } from '../taggedArguments.js';
 
-/** MiniMax M2: `<minimax:tool_call><invoke name="…"><parameter name="…">VALUE</parameter></invoke></minimax:tool_call>`. */
+/** MiniMax M2: `<minimax:tool_call>`, with `<invoke name="…"><parameter name="…">VALUE</parameter></invoke>` in it. */
 export const minimax = sectionForm({
   name: 'minimax-m2',
   isIn: (template) => template.includes('<minimax:tool_call>') && template.includes('<invoke name='),

@@ -1,7 +1,7 @@
 import { sectionForm } from '../sectionForm.js';
 import { taggedArguments } from '../taggedArguments.js';
 
-/** Qwen3-Coder, Qwen 3.5, Nemotron 3, Step 3.5: `<tool_call><function=NAME><parameter=NAME>VALUE</parameter></function></tool_call>`. */
+/** Qwen3-Coder, Qwen 3.5, Nemotron: `<function=NAME><parameter=NAME>VALUE</parameter></function>` in `<tool_call>`. */
 export const qwenXml = sectionForm({
   name: 'qwen3-coder',
   isIn: (template) =>

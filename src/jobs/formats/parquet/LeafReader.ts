@@ -60,7 +60,7 @@ interface Window {
   readonly definition: number[];
   readonly repetition: number[];
   readonly values: unknown[];
-  /** Where each row ends. */
+  /** Where each row ends; empty where it has one value. */
   readonly ends: number[];
   /** What each row takes; Infinity for one that has no room. */
   readonly bytes: number[];
@@ -114,8 +114,14 @@ export class LeafReader {
 
   /** The first rows of those that have been read. */
   take(rows: number): Slots {
-    const { definition, repetition, values, ends, bytes } = this.#window;
-    const end = rows === 0 ? 0 : (ends[rows - 1] ?? 0);
+    const window = this.#window;
+    const { definition, repetition, values, ends, bytes } = window;
+    // All of them, most often.
+    if (rows === bytes.length) {
+      this.#window = empty();
+      return window;
+    }
+    const end = this.leaf.repetition === 0 ? rows : rows === 0 ? 0 : (ends[rows - 1] ?? 0);
     this.#window = {
       definition: definition.slice(end),
       repetition: repetition.slice(end),
@@ -136,13 +142,12 @@ export class LeafReader {
 
   /** The row of a leaf with one value a row. @returns what it takes */
   #value(before: number): number {
-    const { definition, values, ends, bytes } = this.#window;
+    const { definition, values, bytes } = this.#window;
     const room = PARQUET_LIMITS.rowBytes - before - VALUE_BYTES;
     const [level, value] = this.#slot(room);
     const kept = value !== TOO_LARGE && room >= 0;
     if (this.leaf.definition > 0) definition.push(kept ? level : 0);
     values.push(kept ? value : null);
-    ends.push(values.length);
     const own = VALUE_BYTES + (value instanceof Uint8Array ? value.length : 0);
     bytes.push(kept ? own : Infinity);
     return own;

@@ -31,7 +31,7 @@ export interface OutputLeaf {
 }
 
 const ROOT = 'schema';
-/** Of vectors: the parts of them. */
+/** Of vectors and maps: the parts of them. */
 const STORED: Readonly<Record<ColumnKind, Omit<SchemaElement, 'name'>>> = {
   text: { type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } },
   integer: { type: 'INT64' },
@@ -39,6 +39,12 @@ const STORED: Readonly<Record<ColumnKind, Omit<SchemaElement, 'name'>>> = {
   boolean: { type: 'BOOLEAN' },
   count: { type: 'INT32' },
   vector: { type: 'FLOAT' },
+  moment: {
+    type: 'INT64',
+    converted_type: 'TIMESTAMP_MILLIS',
+    logical_type: { type: 'TIMESTAMP', isAdjustedToUTC: true, unit: 'MILLIS' },
+  },
+  map: { type: 'DOUBLE' },
 };
 
 /**
@@ -52,16 +58,16 @@ export function outputLeaves(
   options: WriteOptions,
 ): { leaves: readonly OutputLeaf[]; schema: SchemaElement[] } {
   const names = carriedNames(first, options);
-  const results = answerColumns(names, options).map(leafOf);
+  const results = answerColumns(names, options).map(leavesOf);
   const typed = options.table()?.typed;
   const carried =
-    typed === undefined ? carriedColumns(names, first, options).map(leafOf) : typedLeaves(typed, options.name);
+    typed === undefined ? carriedColumns(names, first, options).map(leavesOf) : [typedLeaves(typed, options.name)];
   const schema = [
     { name: ROOT, num_children: names.length + results.length },
     ...(typed === undefined ? carried.flatMap(ownElements) : typed.flatMap(({ tree }) => elementsOf(tree))),
     ...results.flatMap(ownElements),
   ];
-  return { leaves: [...carried, ...results], schema };
+  return { leaves: [...carried, ...results].flat(), schema };
 }
 
 /** About how many bytes a row takes until it is written. */
@@ -88,9 +94,9 @@ function answerBytes({ probabilities, scores, embedding }: FinishedRow['result']
   );
 }
 
-/** Those of a column that has no other leaf. */
-function ownElements({ path }: OutputLeaf): SchemaElement[] {
-  return path.slice(1);
+/** Those of a column: what its leaves have in common once. */
+function ownElements(leaves: readonly OutputLeaf[]): SchemaElement[] {
+  return [...new Set(leaves.flatMap(({ path }) => path.slice(1)))];
 }
 
 function elementsOf({ element, children }: SchemaTree): SchemaElement[] {
@@ -182,15 +188,16 @@ function isOrdered({ element }: Leaf): boolean {
   );
 }
 
-function leafOf(column: TableColumn): OutputLeaf {
-  return column.kind === 'vector' ? vectorLeaf(column) : flatLeaf(column);
+function leavesOf(column: TableColumn): readonly OutputLeaf[] {
+  if (column.kind === 'map') return mapLeaves(column);
+  return [column.kind === 'vector' ? vectorLeaf(column) : flatLeaf(column)];
 }
 
 function flatLeaf({ name, kind, value }: TableColumn): OutputLeaf {
   const element: SchemaElement = { name, ...STORED[kind], repetition_type: 'OPTIONAL' };
   return {
     name,
-    stored: element,
+    stored: kind === 'moment' ? { name, type: 'INT64', repetition_type: 'OPTIONAL' } : element,
     path: [{ name: ROOT }, element],
     ordered: true,
     values: (rows) => {
@@ -207,34 +214,63 @@ function flatLeaf({ name, kind, value }: TableColumn): OutputLeaf {
 
 /** A list, as the format's own rules say: optional, of a group that repeats, of an element. */
 function vectorLeaf({ name, kind, value }: TableColumn): OutputLeaf {
+  const list = groupOf(name, 'LIST');
   const element: SchemaElement = { name: 'element', ...STORED[kind], repetition_type: 'OPTIONAL' };
-  const list: SchemaElement = {
-    name,
-    num_children: 1,
-    repetition_type: 'OPTIONAL',
-    converted_type: 'LIST',
-    logical_type: { type: 'LIST' },
-  };
   return {
     name,
     stored: element,
     path: [{ name: ROOT }, list, { name: 'list', num_children: 1, repetition_type: 'REPEATED' }, element],
     ordered: false,
-    values: (rows) => {
-      const values: unknown[] = [];
-      const definitionLevels: number[] = [];
-      const repetitionLevels: number[] = [];
-      const add = (part: unknown, definition: number, repetition: number): void => {
-        values.push(part);
-        definitionLevels.push(definition);
-        repetitionLevels.push(repetition);
-      };
-      for (const row of rows) {
-        const vector = storedValue(value(row), kind) as readonly number[] | null;
-        if (vector === null || vector.length === 0) add(null, vector === null ? 0 : 1, 0);
-        else for (const [at, part] of vector.entries()) add(part, 3, at === 0 ? 0 : 1);
-      }
-      return { values, definitionLevels, repetitionLevels, maxDefinitionLevel: 3 };
-    },
+    values: (rows) => repeated(rows, (row) => storedValue(value(row), kind) as readonly number[] | null, 3),
   };
+}
+
+/** A map, as the format's own rules say: optional, of a group that repeats, of a key that is there and a value. */
+function mapLeaves({ name, kind, value }: TableColumn): readonly OutputLeaf[] {
+  const map = groupOf(name, 'MAP');
+  const pairs: SchemaElement = { name: 'key_value', num_children: 2, repetition_type: 'REPEATED' };
+  const key: SchemaElement = { name: 'key', ...STORED.text, repetition_type: 'REQUIRED' };
+  const number: SchemaElement = { name: 'value', ...STORED[kind], repetition_type: 'OPTIONAL' };
+  const leaf = (stored: SchemaElement, of: 'keys' | 'values', definition: number): OutputLeaf => ({
+    name: `${name}.${stored.name}`,
+    stored,
+    path: [{ name: ROOT }, map, pairs, stored],
+    ordered: false,
+    values: (rows) =>
+      repeated(
+        rows,
+        (row) => {
+          const stands = storedValue(value(row), kind) as ReadonlyMap<string, number> | null;
+          return stands && [...stands[of]()];
+        },
+        definition,
+      ),
+  });
+  return [leaf(key, 'keys', 2), leaf(number, 'values', 3)];
+}
+
+function groupOf(name: string, type: 'LIST' | 'MAP'): SchemaElement {
+  return { name, num_children: 1, repetition_type: 'OPTIONAL', converted_type: type, logical_type: { type } };
+}
+
+/** Values of a group that repeats. @param definition of a value that is there */
+function repeated(
+  rows: readonly FinishedRow[],
+  partsOf: (row: FinishedRow) => readonly unknown[] | null,
+  definition: number,
+): PageValues {
+  const values: unknown[] = [];
+  const definitionLevels: number[] = [];
+  const repetitionLevels: number[] = [];
+  const add = (part: unknown, level: number, repetition: number): void => {
+    values.push(part);
+    definitionLevels.push(level);
+    repetitionLevels.push(repetition);
+  };
+  for (const row of rows) {
+    const parts = partsOf(row);
+    if (parts === null || parts.length === 0) add(null, parts === null ? 0 : 1, 0);
+    else for (const [at, part] of parts.entries()) add(part, definition, at === 0 ? 0 : 1);
+  }
+  return { values, definitionLevels, repetitionLevels, maxDefinitionLevel: definition };
 }

@@ -153,7 +153,7 @@ function rowsOfBatch(
       : undefined;
   const old = leaves.flatMap((leaf, place) => (leaf.element.type === 'INT96' ? [{ leaf, place }] : []));
   return Array.from({ length: count }, (_, at): RowInput => {
-    const values = Object.fromEntries(readable.map(([name, column]) => [name, column[at]]));
+    const values = recordOf(readable, at);
     const { carry: _carry, ...read } = tableRow(values, fields, before + at + 1, templated);
     const number = before + at + 1;
     const far = old.find((leaf) => batch && hasFarMoment(batch, at, leaf.place));
@@ -176,12 +176,27 @@ function rowsOfBatch(
     if (!carryFields) return row;
     return {
       ...row,
-      carry:
-        exact && batch
-          ? withCells(batch, at)
-          : Object.fromEntries(carried.map(([name, column]) => [name, column[at] ?? null])),
+      carry: exact && batch ? withCells(batch, at) : recordOf(carried, at),
     };
   });
+}
+
+/**
+ * A row's values by the names of their columns, put in one after the other: so V8 keeps the names of all rows once,
+ * which of entries it would make a table a row.
+ */
+function recordOf(
+  columns: readonly (readonly [name: string, values: ArrayLike<unknown>])[],
+  row: number,
+): Record<string, unknown> {
+  const record: Record<string, unknown> = {};
+  for (const [name, values] of columns) {
+    const value = values[row] ?? null;
+    if (name === '__proto__')
+      Object.defineProperty(record, name, { value, writable: true, enumerable: true, configurable: true });
+    else record[name] = value;
+  }
+  return record;
 }
 
 /** A row of which not all values are there, or can be written. @param number of the row, from 1 */

@@ -38,14 +38,16 @@ function assembled(leaf: Leaf, slots: Slots | undefined, asText: boolean): Decod
   if (slots === undefined) return [];
   const { definition, repetition, values } = slots;
   const there = Array.from(values).filter((_, at) => leaf.definition === 0 || definition[at] === leaf.definition);
-  return assembleLists([], [...definition], [...repetition], mapped(leaf, there, asText), leaf.path);
+  return assembleLists([], [...definition], [...repetition], Array.from(mapped(leaf, there, asText)), leaf.path);
 }
 
-function mapped({ element }: Leaf, values: ArrayLike<unknown>, asText: boolean): unknown[] {
+function mapped({ element }: Leaf, values: ArrayLike<unknown>, asText: boolean): ArrayLike<unknown> {
   const convert = converterOf(element, asText) as ((value: unknown) => unknown) | undefined;
-  return convert === undefined
-    ? Array.from(values)
-    : Array.from(values, (value) => (value === null || value === undefined ? null : convert(value)));
+  if (convert === undefined) return values;
+  const made = new Array<unknown>(values.length);
+  for (let at = 0; at < made.length; at++)
+    made[at] = values[at] === null || values[at] === undefined ? null : convert(values[at]);
+  return made;
 }
 
 function converterOf(element: SchemaElement, asText: boolean): Convert | undefined {

@@ -7,8 +7,8 @@ import { fromJson, type Value } from './values.js';
 /** What a rendering is given, and may take. */
 export interface Given {
   readonly variables: Readonly<Record<string, unknown>>;
-  /** The time that `strftime_now` tells. */
-  readonly now: Date;
+  /** The time that `strftime_now` tells; where there is none, it refuses. */
+  readonly now: Date | undefined;
   /** Messages among the variables, and units of all text in these. */
   readonly messages: number;
   readonly size: number;

@@ -1,5 +1,5 @@
 import { bound } from './arguments.js';
-import { PythonError, typeError, unsupported, valueError } from './errors.js';
+import { PythonError, Refused, typeError, unsupported, valueError } from './errors.js';
 import { iterate, listOf } from './iterate.js';
 import { made, make } from './meter.js';
 import { index } from './numbers.js';
@@ -173,13 +173,17 @@ const GLOBALS: ReadonlyMap<string, Value> = new Map<string, Value>([
 
 /**
  * What templates find without being given it: jinja2's functions and transformers'.
- * @param now the time that they are told, whenever they ask
+ * @param now the time that they are told, whenever they ask; undefined where none is to be told
  */
-export function globalsAt(now: Date): (name: string) => Value | undefined {
+export function globalsAt(now: Date | undefined): (name: string) => Value | undefined {
   const strftimeNow = new Callable('strftime_now', (args, named) => {
     const [format = null] = bound('strftime_now', ['format'], args, named);
     const text = textOf(format);
     if (text === undefined) throw typeError(`strftime() argument 1 must be str, not ${typeName(format)}`);
+    if (now === undefined)
+      throw new Refused(
+        'strftime_now: the template asks for the time, which is not the same for all shards of a job: say which with --now (now)',
+      );
     return made(strftime(text, now));
   });
   return (name) => (name === 'strftime_now' ? strftimeNow : GLOBALS.get(name));

@@ -3,9 +3,11 @@ import { magnitudeText, wholeOf } from './decimals.js';
 import { PythonError, typeError, unsupported, valueError } from './errors.js';
 import { make, made } from './meter.js';
 import { intText, repr, str } from './text.js';
-import { Dict, Float, Markup, Namespace, Tuple, textOf, typeName, Undefined, type Value } from './values.js';
+import { Dict, Float, Range, Tuple, textOf, typeName, Undefined, type Value } from './values.js';
 
 const FIELD = /%(?:\(((?:[^()]|\([^()]*\))*)\))?([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+)?)?[hlL]?([^])/gu;
+/** What may have members by name, or seem to: then nobody asks whether all of it has been written. */
+const SUBSCRIPTABLE = [Array, Dict, Range, Undefined] as const;
 /** Of a number: more than any, so that no width is a text of its own. */
 const MOST_WIDTH = 100_000;
 
@@ -15,13 +17,7 @@ const MOST_WIDTH = 100_000;
  */
 export function percentFormat(format: string, values: Value, convert?: (value: Value) => Value): string {
   const args = values instanceof Tuple ? values.items : [values];
-  const mapping =
-    !(values instanceof Tuple) &&
-    values !== null &&
-    typeof values === 'object' &&
-    !(values instanceof Float) &&
-    !(values instanceof Markup) &&
-    !(values instanceof Namespace);
+  const mapping = SUBSCRIPTABLE.some((kind) => values instanceof kind);
   let next = 0;
   const take = (): Value => {
     const value = args[next++];

@@ -1,0 +1,115 @@
+import { RowError } from '../../errors/RowError.js';
+import { GREEDY } from '../execution/greedy.js';
+import { Continuation, type RunRow } from '../execution/RunRow.js';
+import type { DeviceRow, Pooling } from '../grid/Device.js';
+import type { RowId } from '../grid/Square.js';
+import type { HeadOutput } from '../grid/Task.js';
+
+/** A sequence whose pooled states go through the model's own layers. */
+export interface HeadInput {
+  readonly tokens: readonly number[];
+  /** Of a pair: where the second text begins. */
+  readonly secondText?: number | undefined;
+}
+
+/** What becomes of a row that a model's own head looks at. */
+export interface HeadedRowEnd<Result> {
+  /** @param outputs of the head, one for each input */
+  found(outputs: readonly Float32Array[]): Result;
+  failed(error: RowError): Result;
+}
+
+/** Inputs of one row that are computed at once: each holds its tokens while it waits. */
+const AT_ONCE = 64;
+
+/**
+ * A row that a model's own head looks at: one input, or several, as a query has many documents. The first one is the
+ * row itself; the others go on behind it, in rows of their own.
+ */
+export class HeadedRow<Result> implements RunRow<Result> {
+  readonly sequence: DeviceRow;
+  readonly newTokens = 1;
+  readonly sharedTokens = 0;
+  private readonly outputs: (Float32Array | undefined)[];
+  private readonly toCome: number[];
+  private left: number;
+  private ended = false;
+
+  /** @param inputs at least one, of at least one token each */
+  constructor(
+    private readonly inputs: readonly HeadInput[],
+    private readonly pooling: Pooling,
+    private readonly end: HeadedRowEnd<Result>,
+  ) {
+    this.sequence = sequenceOf(inputs[0] ?? { tokens: [] }, pooling);
+    this.outputs = inputs.map(() => undefined);
+    this.toCome = [...inputs.keys()].slice(1);
+    this.left = inputs.length;
+  }
+
+  accept(head: HeadOutput, row: RowId): Result | Continuation<Result> | undefined {
+    const output = head.sampled.get(row)?.embedding;
+    return output && this.found(0, output, AT_ONCE);
+  }
+
+  /** @param more inputs that go on now */
+  private found(index: number, output: Float32Array, more: number): Result | Continuation<Result> {
+    if (this.ended) return new Continuation();
+    if (!output.every((value) => Number.isFinite(value))) {
+      this.ended = true;
+      return this.end.failed(
+        new RowError(
+          'numeric',
+          "what the model's head finds is not finite: its weights hold such numbers, or it overflows",
+        ),
+      );
+    }
+    this.outputs[index] = output;
+    this.left--;
+    if (this.left > 0)
+      return new Continuation(
+        this.toCome
+          .splice(0, more)
+          .map(
+            (next) =>
+              new OtherInput(this.inputs[next] ?? { tokens: [] }, this.pooling, (own) => this.found(next, own, 1)),
+          ),
+      );
+    this.ended = true;
+    try {
+      return this.end.found(this.outputs.map((each) => each ?? new Float32Array()));
+    } catch (error) {
+      if (error instanceof RowError) return this.end.failed(error);
+      throw error;
+    }
+  }
+}
+
+class OtherInput<Result> implements RunRow<Result> {
+  readonly sequence: DeviceRow;
+  readonly newTokens = 1;
+  readonly sharedTokens = 0;
+
+  constructor(
+    input: HeadInput,
+    pooling: Pooling,
+    private readonly onFound: (output: Float32Array) => Result | Continuation<Result>,
+  ) {
+    this.sequence = sequenceOf(input, pooling);
+  }
+
+  accept(head: HeadOutput, row: RowId): Result | Continuation<Result> | undefined {
+    const output = head.sampled.get(row)?.embedding;
+    return output && this.onFound(output);
+  }
+}
+
+function sequenceOf({ tokens, secondText }: HeadInput, pooling: Pooling): DeviceRow {
+  return {
+    ...GREEDY,
+    tokens,
+    capacityTokens: tokens.length + 1,
+    pooling,
+    ...(secondText !== undefined && { secondText }),
+  };
+}

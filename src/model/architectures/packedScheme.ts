@@ -1,0 +1,103 @@
+import type { Fields } from './Fields.js';
+
+/** How a checkpoint's quantiser packed integers, as its configuration says. */
+export interface PackedScheme {
+  readonly method: 'gptq' | 'awq' | 'compressed-tensors';
+  readonly bits: 4 | 8;
+  /** Inputs that share a scale; undefined: all of them. */
+  readonly group: number | undefined;
+  /** No zero points but the middle. */
+  readonly symmetric: boolean;
+  /** Groups are of inputs in an order of their own, which a tensor tells. */
+  readonly reordered: boolean;
+  /** What is added to each stored zero point: 1 in GPTQ's first format. */
+  readonly zeroAdd: 0 | 1;
+}
+
+const GROUP = { min: 1, max: 2 ** 20 };
+
+/**
+ * The scheme of one quantization_config; undefined for methods that pack no integers.
+ * @throws ModelFileError for what those methods can say and is not read
+ */
+export function packedScheme(quantisation: Fields): PackedScheme | undefined {
+  switch (quantisation.raw('quant_method')) {
+    case 'gptq':
+      return gptq(quantisation);
+    case 'awq':
+      return awq(quantisation);
+    case 'compressed-tensors':
+      return compressedTensors(quantisation);
+    default:
+      return undefined;
+  }
+}
+
+function gptq(fields: Fields): PackedScheme {
+  const format = fields.raw('checkpoint_format') ?? 'gptq';
+  if (format !== 'gptq' && format !== 'gptq_v2')
+    fields.refuse(
+      'checkpoint_format',
+      'gptq or gptq_v2: Marlin and others keep integers in the order of their kernels',
+    );
+  const dynamic = fields.child('dynamic');
+  if (dynamic !== undefined) fields.refuse('dynamic', 'null: modules that are quantised in ways of their own');
+  return {
+    method: 'gptq',
+    bits: bitsOf(fields, 'bits'),
+    group: groupOf(fields, 'group_size'),
+    symmetric: fields.boolean('sym', false),
+    reordered: fields.boolean('desc_act', false),
+    zeroAdd: format === 'gptq' ? 1 : 0,
+  };
+}
+
+function awq(fields: Fields): PackedScheme {
+  const version = fields.raw('version') ?? 'gemm';
+  if (typeof version !== 'string' || version.toLowerCase() !== 'gemm')
+    fields.refuse('version', 'gemm: other versions keep integers in the order of their kernels');
+  const bits = bitsOf(fields, fields.has('w_bit') ? 'w_bit' : 'bits');
+  if (bits !== 4) fields.refuse('bits', '4, as all of AWQ has');
+  return {
+    method: 'awq',
+    bits,
+    group: groupOf(fields, fields.has('q_group_size') ? 'q_group_size' : 'group_size'),
+    symmetric: !fields.boolean('zero_point', true),
+    reordered: false,
+    zeroAdd: 0,
+  };
+}
+
+const INTEGER_FORMATS: readonly unknown[] = ['pack-quantized', 'int-quantized', 'naive-quantized'];
+
+function compressedTensors(fields: Fields): PackedScheme | undefined {
+  if (!INTEGER_FORMATS.includes(fields.raw('format'))) return undefined;
+  const groups = fields.child('config_groups');
+  const first = groups?.child('group_0')?.child('weights');
+  if (groups?.raw('group_1') !== undefined)
+    groups.refuse('group_1', 'one group of weights: those quantised in several ways are not read');
+  if (first === undefined) return fields.refuse('config_groups', 'a group_0 with weights');
+  if (first.raw('type') !== 'int') {
+    if (fields.raw('format') === 'naive-quantized') return undefined;
+    first.refuse('type', 'int');
+  }
+  return {
+    method: 'compressed-tensors',
+    bits: bitsOf(first, 'num_bits'),
+    group: groupOf(first, 'group_size'),
+    symmetric: first.boolean('symmetric', true),
+    reordered: first.raw('actorder') === 'group',
+    zeroAdd: 0,
+  };
+}
+
+function bitsOf(fields: Fields, key: string): 4 | 8 {
+  const bits = fields.raw(key);
+  return bits === 4 || bits === 8 ? bits : fields.refuse(key, '4 or 8 bits');
+}
+
+/** -1, or nothing, means all inputs. */
+function groupOf(fields: Fields, key: string): number | undefined {
+  const size = fields.raw(key) ?? -1;
+  return size === -1 ? undefined : fields.integer(key, GROUP);
+}

@@ -1,0 +1,147 @@
+import { ModelFileError } from '../../errors/ModelFileError.js';
+import type { PackedScheme } from '../architectures/packedScheme.js';
+import { printable } from '../files/printable.js';
+import type { TensorInfo } from '../ModelSource.js';
+import type { FilePlace, PackedIntegers } from '../TensorBinding.js';
+import type { ByteTensor } from './readSafetensorsFile.js';
+
+/** What the tensors of a matrix are called, behind its module's name. */
+interface Names {
+  readonly values: string;
+  readonly scales: string;
+  readonly zeros: string;
+  readonly index: string;
+}
+
+const MODULES: Names = { values: '.qweight', scales: '.scales', zeros: '.qzeros', index: '.g_idx' };
+const WORDS: Names = {
+  values: '.weight_packed',
+  scales: '.weight_scale',
+  zeros: '.weight_zero_point',
+  index: '.weight_g_idx',
+};
+const BYTES: Names = { ...WORDS, values: '.weight' };
+
+/**
+ * Tensors of integers with their scales, zero points and groups become `X.weight` [outputs, inputs] of the type that
+ * holds the same values in the fewest bits: Q4_0 where the zero point is the middle, Q5_0 (which has room for numbers
+ * less their zero points) or Q8_0; F32 where scales are not halves, or groups are no whole blocks. Pure; nothing of it
+ * is trusted.
+ * @param files the tensors' files, for messages
+ * @throws ModelFileError for integers without scales, or tensors whose shapes do not fit
+ */
+export function joinPacked(
+  scheme: PackedScheme,
+  files: readonly string[],
+  tensors: readonly TensorInfo[],
+  integers: readonly ByteTensor[],
+): TensorInfo[] {
+  const join = new Join(scheme, files, tensors, integers);
+  return integers.flatMap((tensor) => {
+    for (const names of scheme.method === 'compressed-tensors' ? [WORDS, BYTES] : [MODULES])
+      if (tensor.name.endsWith(names.values) && tensor.dtype === (names === BYTES ? 'I8' : 'I32'))
+        return [join.of(tensor, names)];
+    return [];
+  });
+}
+
+class Join {
+  private readonly floats: ReadonlyMap<string, TensorInfo>;
+  private readonly integers: ReadonlyMap<string, ByteTensor>;
+
+  constructor(
+    private readonly scheme: PackedScheme,
+    private readonly files: readonly string[],
+    tensors: readonly TensorInfo[],
+    integers: readonly ByteTensor[],
+  ) {
+    this.floats = new Map(tensors.map((tensor) => [tensor.name, tensor]));
+    this.integers = new Map(integers.map((tensor) => [tensor.name, tensor]));
+  }
+
+  of(values: ByteTensor, names: Names): TensorInfo {
+    const { scheme } = this;
+    const module = values.name.slice(0, -names.values.length);
+    const asBytes = names === BYTES;
+    const bits = asBytes ? 8 : scheme.bits;
+    const per = 32 / bits;
+    const [first = 0, second = 0] = values.shape;
+    if (values.shape.length !== 2 || first === 0 || second === 0)
+      this.refuse(values, shapeText(values), 'a matrix of integers');
+    const order =
+      asBytes || scheme.method === 'compressed-tensors' ? 'rows' : scheme.method === 'awq' ? 'outputs' : 'inputs';
+    const rows = order === 'rows' ? first : order === 'inputs' ? second : second * per;
+    const columns = order === 'rows' ? second * (asBytes ? 1 : per) : order === 'inputs' ? first * per : first;
+    const group = Math.min(scheme.group ?? columns, columns);
+    const groups = Math.ceil(columns / group);
+    const groupsFirst = order !== 'rows';
+    const grid = (count: number): readonly number[] => (groupsFirst ? [groups, count] : [count, groups]);
+
+    const scales = this.floats.get(module + names.scales);
+    if (scales === undefined)
+      return this.refuse(values, 'integers without scales', `a tensor ${printable(module + names.scales)}`);
+    const { type: scaleType } = scales;
+    if (scaleType !== 'F32' && scaleType !== 'F16' && scaleType !== 'BF16')
+      return this.refuse(scales, `scales of type ${scaleType}`, 'F32, F16 or BF16');
+    this.checkShape(scales, grid(rows), 'scales');
+    const zeros = this.integers.get(module + names.zeros);
+    if (zeros !== undefined && asBytes) this.refuse(zeros, 'zero points of bytes', 'none: those of W8A8 are symmetric');
+    if (zeros !== undefined) this.checkWords(zeros, grid(rows / per), 'zero points');
+    if (zeros === undefined && !scheme.symmetric)
+      this.refuse(values, 'integers without zero points', `a tensor ${printable(module + names.zeros)}`);
+    const index = scheme.reordered ? this.integers.get(module + names.index) : undefined;
+    if (scheme.reordered && index === undefined)
+      this.refuse(values, 'integers whose groups are reordered', `a tensor ${printable(module + names.index)}`);
+    if (index !== undefined) this.checkWords(index, [columns], 'groups');
+
+    const packed: PackedIntegers = {
+      order,
+      bits,
+      signed: asBytes,
+      group,
+      tensorRows: rows,
+      zero: zeros === undefined ? 2 ** (bits - 1) : scheme.zeroAdd,
+      values: place(values),
+      scales: place(scales),
+      scaleType,
+      groupsFirst,
+      ...(zeros && { zeros: place(zeros) }),
+      ...(index && { groupIndex: place(index) }),
+    };
+    const blocks =
+      scaleType !== 'F32' && index === undefined && columns % 32 === 0 && (group % 32 === 0 || groups === 1);
+    return {
+      name: `${module}.weight`,
+      type: blocks ? blockType(bits, scheme.symmetric || asBytes) : 'F32',
+      shape: [rows, columns],
+      file: values.file,
+      offset: values.offset,
+      bytes: values.bytes,
+      packed,
+    };
+  }
+
+  private checkWords(tensor: ByteTensor, shape: readonly number[], what: string): void {
+    if (tensor.dtype !== 'I32') this.refuse(tensor, `${what} of ${tensor.dtype ?? 'U8'}`, 'I32');
+    this.checkShape(tensor, shape, what);
+  }
+
+  private checkShape(tensor: ByteTensor | TensorInfo, shape: readonly number[], what: string): void {
+    if (tensor.shape.length !== shape.length || tensor.shape.some((size, i) => size !== shape[i]))
+      this.refuse(tensor, shapeText(tensor), `[${shape.join(', ')}] for ${what}`);
+  }
+
+  private refuse({ name, file }: Pick<ByteTensor, 'name' | 'file'>, found: string, expected: string): never {
+    throw new ModelFileError(this.files[file] ?? '', `tensor ${printable(name)}`, found, expected);
+  }
+}
+
+/** Integers less their zero points: 4 bits about the middle, 5 about any other, 8 about the middle. */
+function blockType(bits: 4 | 8, symmetric: boolean): 'Q4_0' | 'Q5_0' | 'Q8_0' | 'F32' {
+  if (bits === 4) return symmetric ? 'Q4_0' : 'Q5_0';
+  return symmetric ? 'Q8_0' : 'F32';
+}
+
+const place = ({ file, offset }: FilePlace): FilePlace => ({ file, offset });
+const shapeText = ({ shape }: { readonly shape: readonly number[] }): string =>
+  `shape [${shape.slice(0, 8).join(', ')}]`;
