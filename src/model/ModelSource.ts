@@ -1,4 +1,3 @@
-import type { SequenceClassifier } from './architectures/Family.js';
 import type { DecoderSpec, PooledLayer } from './DecoderSpec.js';
 import type { WeightType } from './weightTypes.js';
 import type { BlockScales, Float8Scales, PackedIntegers, TensorBinding } from './TensorBinding.js';
@@ -19,6 +18,16 @@ export interface TensorInfo {
   readonly blockScales?: BlockScales;
   /** Of a matrix in safetensors that is made of packed integers: `type` is what it becomes, `bytes` are theirs. */
   readonly packed?: PackedIntegers;
+}
+
+/** What a model that classifies rows makes of them: `DecoderSpec.pooled` ends in a logit a label. */
+export interface SequenceClassifier {
+  /** In the order of the outputs. */
+  readonly labels: readonly string[];
+  /** Which hidden states its layers take. */
+  readonly pooling: 'cls' | 'mean' | 'last';
+  /** Each label is judged by itself (a sigmoid), not beside the others (a softmax). */
+  readonly independent: boolean;
 }
 
 /**

@@ -11,12 +11,12 @@ import type { Grid } from '../grid/Square.js';
 import { groupRules, groupsOf, type CacheGroups } from '../memory/cacheGroups.js';
 import type { PagePlacement } from '../memory/PagePlacement.js';
 import { longestRow, mostComing, pagesOfRows, placePages, type CacheRules } from '../memory/placePages.js';
-import { UsageError } from '../../errors/UsageError.js';
 import { OPTION_TABLE } from './engineOptions.js';
 import type { EnginePlan } from './EnginePlan.js';
 import {
   attendedShare,
   CACHE_BUFFERS,
+  checkOnGpu,
   fetches,
   gpuTier,
   hostAttends,
@@ -270,11 +270,7 @@ class BlockMemory {
     this.source = { ...model, bindings: compressBindings(model.bindings, numerics.compressWeights) };
     const { decoder } = this.source;
     this.rowTokens = rowsToCome.rowTokens ?? OPTION_TABLE.rowTokens.default;
-    const { recurrent, attention } = decoder;
-    if (memory.gpu && (recurrent || attention.gate === true))
-      throw new UsageError(
-        `gpuMemory: found some for a model of the family ${decoder.family}, expected none: its layers remember a state or gate attention, which the processor computes`,
-      );
+    if (memory.gpu) checkOnGpu(decoder);
     this.groups = groupsOf(decoder, memory.gpu !== undefined, longestRowToCome(rowsToCome));
     this.spill = planSpill({
       slots,

@@ -2,7 +2,7 @@ import { found } from '../../arguments/found.js';
 import { RowError } from '../../errors/RowError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { ClassifiedAnswer } from '../../KeptAnswer.js';
-import type { SequenceClassifier } from '../../model/architectures/Family.js';
+import type { SequenceClassifier } from '../../model/ModelSource.js';
 import type { DecoderSpec } from '../../model/DecoderSpec.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { ClassifyOptions, RerankOptions } from '../../Results.js';

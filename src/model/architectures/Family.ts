@@ -1,4 +1,5 @@
 import type { DecoderSpec, Mixer } from '../DecoderSpec.js';
+import type { SequenceClassifier } from '../ModelSource.js';
 import type { GlobalRole, LayerRole } from '../TensorBinding.js';
 import type { Fields } from './Fields.js';
 import type { TensorIndex } from './TensorIndex.js';
@@ -41,16 +42,6 @@ export interface Description {
   readonly eightBits?: boolean;
   /** What the outputs of its pooled layers are, where these classify. */
   readonly classifier?: SequenceClassifier;
-}
-
-/** What a model that classifies rows makes of them: `DecoderSpec.pooled` ends in a logit a label. */
-export interface SequenceClassifier {
-  /** In the order of the outputs. */
-  readonly labels: readonly string[];
-  /** Which hidden states its layers take. */
-  readonly pooling: 'cls' | 'mean' | 'last';
-  /** Each label is judged by itself (a sigmoid), not beside the others (a softmax). */
-  readonly independent: boolean;
 }
 
 /** Which tensor holds the weight of one role. */

@@ -1,5 +1,6 @@
 import type { DecoderSpec, PooledLayer } from '../DecoderSpec.js';
-import type { SequenceClassifier, WeightSource } from './Family.js';
+import type { SequenceClassifier } from '../ModelSource.js';
+import type { WeightSource } from './Family.js';
 import { LIMITS, type Fields } from './Fields.js';
 import { dividedHeadDim, sameLayers } from './specs.js';
 import { weights } from './weights.js';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { ModelFileError } from '../../errors/ModelFileError.js';
 import type { DecoderSpec } from '../DecoderSpec.js';
-import type { ModelHeader, PooledModule } from '../ModelSource.js';
+import type { ModelHeader, PooledModule, SequenceClassifier } from '../ModelSource.js';
 import type { TensorBinding } from '../TensorBinding.js';
 import { bindWeights } from './bindWeights.js';
 import { bert } from './families/bert.js';
@@ -49,7 +49,7 @@ import { qwen3 } from './families/qwen3.js';
 import { qwen3Moe } from './families/qwen3Moe.js';
 import { qwen35 } from './families/qwen35.js';
 import { roberta } from './families/roberta.js';
-import type { Description, Family, SequenceClassifier, WeightSource } from './Family.js';
+import type { Description, Family, WeightSource } from './Family.js';
 import { foundInFile } from '../../arguments/found.js';
 import { Fields } from './Fields.js';
 import { refuseQuantised } from './refuseQuantised.js';
