@@ -20,6 +20,16 @@ export interface TensorInfo {
   readonly packed?: PackedIntegers;
 }
 
+/** What a model that classifies rows makes of them: `DecoderSpec.pooled` ends in a logit a label. */
+export interface SequenceClassifier {
+  /** In the order of the outputs. */
+  readonly labels: readonly string[];
+  /** Which hidden states its layers take. */
+  readonly pooling: 'cls' | 'mean' | 'last';
+  /** Each label is judged by itself (a sigmoid), not beside the others (a softmax). */
+  readonly independent: boolean;
+}
+
 /**
  * What a format reader hands to `describeModel`: nothing of it is trusted yet but the tensors' byte ranges and shapes.
  * GGUF metadata: numbers and safe 64-bit integers as number, larger ones as bigint, numeric arrays as typed arrays,

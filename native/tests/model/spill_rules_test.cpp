@@ -51,7 +51,7 @@ TEST_F(SpillRules, PageTablesAreChecked) {
     expectRefused([&] { batch(a, 20, 5, pages, tail); }, words);
   };
   refuse({-1, -9}, 3, "pages[1]: found -9, expected a page under 64, or one on disk, from -1 to -8");
-  refuse({-1, INT32_MIN}, 3, "pages[1]: found -2147483648");
+  refuse({-1, INT32_MIN}, 3, "rows[0] pages: found -2147483648, expected a page for position 16");
   refuse({0, 64}, 3, "pages[1]: found 64");
   refuse({-1, -2}, -1, "rows[0] tail: found -1, expected a page of the pool");
   refuse({0, -2}, -1, "rows[0] tail: found -1");

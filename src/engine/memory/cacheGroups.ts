@@ -1,4 +1,4 @@
-import type { LayerSpec } from '../../model/DecoderSpec.js';
+import { isEncoder, type DecoderSpec, type LayerSpec } from '../../model/DecoderSpec.js';
 import { ALL_POSITIONS, lastPositions, type CacheLaw } from './CacheLaw.js';
 
 /**
@@ -63,6 +63,20 @@ export function cacheGroups(windows: readonly number[], positions: number): Cach
     });
   }
   return { laws, groupOf, width };
+}
+
+/**
+ * The groups of a model's layers. Pure.
+ * @param longest positions of the longest row that is to come
+ */
+export function groupsOf(decoder: DecoderSpec, gpu: boolean, longest: number): CacheGroups {
+  const { layers, part, share, layerSpecs, contextTokens } = decoder;
+  const windows = layerSpecs.map(windowOf);
+  // Engines that hold the same rows, and a GPU beside its host, name pages to each other: those of all layers. An
+  // encoder's layers have the same ones in turn.
+  return gpu || part || share || isEncoder(decoder)
+    ? oneGroup(layers, windows.filter((window) => window === KEEPS_NONE).length)
+    : cacheGroups(windows, Math.min(longest, contextTokens));
 }
 
 /**

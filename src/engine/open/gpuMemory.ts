@@ -2,6 +2,8 @@ import type { RuntimeBytes } from '../../bindings/Addon.js';
 import type { GpuRuntimeOptions } from '../../bindings/Gpu.js';
 import { highest } from '../../collections/highest.js';
 import { MemoryBudgetError } from '../../errors/MemoryBudgetError.js';
+import { UsageError } from '../../errors/UsageError.js';
+import type { DecoderSpec } from '../../model/DecoderSpec.js';
 import { PINNED_BYTES } from '../../plan/reserves.js';
 import type { GpuSettings } from './settings.js';
 
@@ -22,6 +24,14 @@ export interface GpuTier {
   readonly capBytes: number;
   readonly fixedBytes: number;
   readonly pageBytes: number;
+}
+
+/** @throws UsageError for a model that the processor alone computes */
+export function checkOnGpu({ family, recurrent, attention }: DecoderSpec): void {
+  if (recurrent || attention.gate === true)
+    throw new UsageError(
+      `gpuMemory: found some for a model of the family ${family}, expected none: its layers remember a state or gate attention, which the processor computes`,
+    );
 }
 
 /** Whether what of the cache is not on the GPU comes to it for attention, or the first of it. */

@@ -8,16 +8,16 @@ import { PAGE_TOKENS, SUM_COPIES } from '../../plan/reserves.js';
 import { SMALLER_SQUARES } from '../../plan/search/choosePolicy.js';
 import { heapBytes } from '../execution/HeapLimit.js';
 import type { Grid } from '../grid/Square.js';
-import { cacheGroups, groupRules, KEEPS_NONE, oneGroup, windowOf, type CacheGroups } from '../memory/cacheGroups.js';
+import { groupRules, groupsOf, type CacheGroups } from '../memory/cacheGroups.js';
 import type { PagePlacement } from '../memory/PagePlacement.js';
 import { longestRow, mostComing, pagesOfRows, placePages, type CacheRules } from '../memory/placePages.js';
-import { UsageError } from '../../errors/UsageError.js';
 import { OPTION_TABLE } from './engineOptions.js';
 import { encoderSquares, squareForEncoder, USUAL_SQUARE } from './encoderOptions.js';
 import type { EnginePlan } from './EnginePlan.js';
 import {
   attendedShare,
   CACHE_BUFFERS,
+  checkOnGpu,
   fetches,
   gpuTier,
   hostAttends,
@@ -250,18 +250,8 @@ class BlockMemory {
     this.source = { ...model, bindings: compressBindings(model.bindings, numerics.compressWeights) };
     const { decoder } = this.source;
     this.rowTokens = rowsToCome.rowTokens ?? OPTION_TABLE.rowTokens.default;
-    const { layers, part, share, layerSpecs, recurrent, attention } = decoder;
-    if (memory.gpu && (recurrent || attention.gate === true))
-      throw new UsageError(
-        `gpuMemory: found some for a model of the family ${decoder.family}, expected none: its layers remember a state or gate attention, which the processor computes`,
-      );
-    const windows = layerSpecs.map(windowOf);
-    // Engines that hold the same rows, and a GPU beside its host, name pages to each other: those of all layers. An
-    // encoder's layers have the same ones in turn.
-    this.groups =
-      memory.gpu || part || share || isEncoder(decoder)
-        ? oneGroup(layers, windows.filter((window) => window === KEEPS_NONE).length)
-        : cacheGroups(windows, Math.min(longestRowToCome(rowsToCome), decoder.contextTokens));
+    if (memory.gpu) checkOnGpu(decoder);
+    this.groups = groupsOf(decoder, memory.gpu !== undefined, longestRowToCome(rowsToCome));
     this.spill = planSpill({
       slots,
       rowsPerSlot,

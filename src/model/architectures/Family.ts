@@ -1,5 +1,5 @@
-import type { SequenceClassifier } from '../ModelSource.js';
 import type { DecoderSpec, Mixer } from '../DecoderSpec.js';
+import type { SequenceClassifier } from '../ModelSource.js';
 import type { GlobalRole, LayerRole } from '../TensorBinding.js';
 import type { Fields } from './Fields.js';
 import type { TensorIndex } from './TensorIndex.js';

@@ -93,6 +93,7 @@ describe('families', () => {
     ]);
     expect([...knownGgufArchitectures].sort()).toEqual([
       'arcee',
+      'bert',
       'chatglm',
       'cohere2',
       'command-r',
@@ -116,7 +117,9 @@ describe('families', () => {
       'internlm2',
       'llama',
       'minimax-m2',
+      'modern-bert',
       'nemotron',
+      'nomic-bert',
       'olmo2',
       'olmoe',
       'phi2',
