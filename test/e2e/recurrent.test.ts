@@ -65,6 +65,12 @@ describe.each(['qwen3-5', 'lfm2'])('%s, whose layers remember a state', (name) =
     expect(await collect(engine.generate(rows, { logprobs: 2 }))).toEqual(reference);
   });
 
+  test('answers calls of several priorities that are under way together', async () => {
+    await using engine = await Engine.open({ ...OPENED, disk, model: model(name) });
+    const calls = [0, 2, 0].map((priority) => collect(engine.generate(rows, { logprobs: 2, priority })));
+    for (const results of await Promise.all(calls)) expect(results).toEqual(reference);
+  });
+
   test('is refused by name where its layers would have to be shared', async () => {
     const shared = Engine.open({ ...OPENED, model: model(name), tensorParallel: { index: 0, of: 2 } });
     await expect(shared).rejects.toThrow(UsageError);
