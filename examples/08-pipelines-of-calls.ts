@@ -1,6 +1,6 @@
 // Pipelines of calls: the answer to a first question becomes part of a second one about the same row; all calls of an
-// engine join one run, so that rows of both questions are computed together. Answers are shown as they grow, and a short
-// call goes before the others.
+// engine join one run, so that rows of both questions are computed together. Answers are shown as they grow, and a
+// short call goes before the others.
 // Usage: node scripts/run-example.mjs 08-pipelines-of-calls [MODEL]
 import { from, lastValueFrom, map, mergeMap, of, toArray } from 'rxjs';
 import { classify, Engine, offloadGenerate, type ClassifyResult, type RowResult } from 'spillway';
