@@ -138,3 +138,18 @@ test('rows of an Observable share what those before them have computed', async (
   expect(results).toHaveLength(5);
   expect(stats?.sharing.promptTokensSaved).toBe(4 * 90);
 });
+
+test('rows with equal short prompts, whose answers are drawn and of many lengths, all end, with the bits of rows alone', async () => {
+  await using engine = await Engine.open({ model: model('llama-Q4_1.gguf'), batchSize: 16 });
+  const rows = Array.from({ length: 300 }, (_, id) => ({
+    id,
+    tokens: [5, 9, 200, 31, 7, 88, 12, 3],
+    maxNewTokens: 1 + ((id * 7) % 40),
+    temperature: 1,
+    seed: id,
+  }));
+  const shared = await generate(engine, rows, {});
+  expect(shared.results.map(({ tokens }) => tokens)).toEqual(
+    (await generate(engine, rows, { sharePrefixes: false })).results.map(({ tokens }) => tokens),
+  );
+});
