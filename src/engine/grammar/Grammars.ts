@@ -26,7 +26,7 @@ export class Grammars {
 
   constructor(
     private readonly addon: GrammarAddon,
-    private readonly tokenizer: Tokenizer,
+    private readonly tokenizer: Pick<Tokenizer, 'answerBytes' | 'endTokens'>,
     private readonly vocabularySize: number,
     /** Whether other engines have layers of the model. */
     private readonly shared = false,

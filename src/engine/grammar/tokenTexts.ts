@@ -7,7 +7,10 @@ import type { Tokenizer } from '../../model/Tokenizer.js';
  * @param vocabularySize tokens that the model has logits for
  * @throws ResponseFormatError where its decoder makes text of several tokens together
  */
-export function tokenTexts({ answerBytes, endTokens }: Tokenizer, vocabularySize: number): TokenTexts {
+export function tokenTexts(
+  { answerBytes, endTokens }: Pick<Tokenizer, 'answerBytes' | 'endTokens'>,
+  vocabularySize: number,
+): TokenTexts {
   if (!answerBytes) {
     throw new ResponseFormatError(
       "responseFormat: found a tokenizer whose tokens are no text by themselves, expected one of bytes or pieces: this model's answers cannot be held to a format",
