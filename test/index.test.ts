@@ -34,7 +34,7 @@ test.each<[keyof typeof ENTRIES, string]>([
   ],
   [
     'jobs',
-    `EnforcedSchema JOB_OPTIONS Job bundledSchema checkJobFiles checkJobInput checkJobOptions checkUnmatched collectJob dryRun encodeResults estimateRows formatResult
+    `EnforcedSchema JOB_OPTIONS Job bundledSchema checkJobFiles checkJobInput checkJobOptions checkResponseFormat checkUnmatched collectJob dryRun encodeResults estimateRows formatResult
      jobFormats jobOutputFiles jobStatus memoryWork openLines openWorkSource
      parseManifest parseRow peekRows readRecordBatches readRows readSql recordBatches runJob runWork shardOfEnvironment shardPath submitJob
      writeRows`,

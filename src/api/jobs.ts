@@ -2,6 +2,7 @@
 import '../requireNode.js';
 
 export { bundledSchema } from '../schema/bundledSchema.js';
+export { checkResponseFormat } from '../engine/grammar/checkResponseFormat.js';
 export { EnforcedSchema } from '../schema/EnforcedSchema.js';
 export { runJob, type RunJobOptions } from '../jobs/runJob.js';
 export { Job } from '../jobs/Job.js';

@@ -16,6 +16,7 @@ import {
   checkJobFiles,
   checkJobInput,
   checkJobOptions,
+  checkResponseFormat,
   type ConnectedPeers,
   dryRun,
   Engine,
@@ -122,6 +123,7 @@ export async function runRowJob(
   await checkPaths(flags, asked, inputs, known ? undefined : flags.model);
   const prompts = { ...(await promptOptions(flags, context.signal)), ...(await asked.read?.(context.signal)) };
   // Once it is known what answers are held to.
+  if (prompts.responseFormat) await checkResponseFormat(prompts.responseFormat);
   if (flags.resultColumns) checkJobOptions({ resultColumns: flags.resultColumns, generate: prompts });
   await checkJobFiles({
     ...files,

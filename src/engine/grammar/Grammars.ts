@@ -22,6 +22,12 @@ import { tokenTexts } from './tokenTexts.js';
  */
 export const GRAMMARS_KEPT = { count: 256, bytes: 2 * 2 ** 20 } as const;
 
+/** What of a tokenizer grammars need. */
+export type GrammarTokenizer = Pick<
+  Tokenizer,
+  'answerBytes' | 'endTokens' | 'controlToken' | 'reasoningMarks' | 'encodeInParts'
+>;
+
 /** A model's grammars: each format is compiled once, beside JavaScript, and kept while it is among the last ones. */
 export class Grammars {
   private vocabulary: Promise<NativeVocabulary> | undefined;
@@ -33,7 +39,7 @@ export class Grammars {
 
   constructor(
     private readonly addon: GrammarAddon,
-    private readonly tokenizer: Tokenizer,
+    private readonly tokenizer: GrammarTokenizer,
     private readonly vocabularySize: number,
     /** Whether other engines have layers of the model. */
     private readonly shared = false,
@@ -191,7 +197,7 @@ function asText(answer: string): ReadAnswer {
   return { value: answer };
 }
 
-function choicesFormat(grammar: NativeGrammar, choices: readonly string[], tokenizer: Tokenizer): AnswerFormat {
+function choicesFormat(grammar: NativeGrammar, choices: readonly string[], tokenizer: GrammarTokenizer): AnswerFormat {
   const all = new Set(choices);
   let tree: Promise<ChoiceTree | undefined> | undefined;
   return {

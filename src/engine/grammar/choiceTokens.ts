@@ -6,7 +6,10 @@ import { ChoiceTree, type ChoiceTokens } from './ChoiceTree.js';
  * Choices by their tokens, as labels have them: those of each text by itself. Text of a control token is text. None
  * where one of them is no token at all.
  */
-export function* choiceTree(choices: readonly string[], tokenizer: Tokenizer): Work<ChoiceTree | undefined> {
+export function* choiceTree(
+  choices: readonly string[],
+  tokenizer: Pick<Tokenizer, 'encodeInParts' | 'endTokens'>,
+): Work<ChoiceTree | undefined> {
   const [end] = tokenizer.endTokens;
   const all: ChoiceTokens[] = [];
   for (const text of choices) {

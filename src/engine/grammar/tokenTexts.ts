@@ -15,7 +15,7 @@ export interface ControlTokens {
  * @throws ResponseFormatError where its decoder makes text of several tokens together
  */
 export function tokenTexts(
-  tokenizer: Tokenizer,
+  tokenizer: Pick<Tokenizer, 'answerBytes' | 'endTokens' | 'controlToken'>,
   vocabularySize: number,
   { markers, stops }: ControlTokens = { markers: [], stops: [] },
 ): TokenTexts {
