@@ -287,8 +287,12 @@ TEST(RowKernels, ActivationsOfExtremeValues) {
       return in.vector();
     });
     for (size_t i = 0; i < x.size(); i++) {
-      ASSERT_TRUE(std::isfinite(y[i])) << x[i];
-      ASSERT_NEAR(y[i], x[i] > 0 ? x[i] : 0.0f, std::fabs(x[i]) < 1 ? 1e-40 : 1e-30)
+      const float positive = x[i] > 0 ? x[i] : 0.0f;
+      // Of squares alone some are beyond the largest float.
+      const float expected = activation == Activation::ReluSquared ? positive * positive : positive;
+      ASSERT_EQ(std::isfinite(y[i]), std::isfinite(expected)) << x[i];
+      if (!std::isfinite(expected)) continue;
+      ASSERT_NEAR(y[i], expected, std::fabs(x[i]) < 1 ? 1e-40 : 1e-30)
           << "activation " << static_cast<int>(activation);
     }
     const std::vector<float> limits = onAllSets("activate", 3, [&](const RowKernels& kernels) {
