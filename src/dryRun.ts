@@ -33,35 +33,46 @@ export interface DryRunReport {
   /** Rows that would be answered or refused, and answers: of a row that is asked for samples there are several. */
   readonly rows: number;
   readonly answers: number;
-  /** Of rows that would be errors. What only their answers show is not among it. */
-  readonly failed: {
-    readonly rows: number;
-    readonly byCode: readonly {
-      readonly code: RowErrorCode;
-      readonly rows: number;
-      /** The first ones. */
-      readonly examples: readonly { readonly id: string | number; readonly index: number; readonly message: string }[];
-    }[];
-  };
+  /** Rows that would be errors, by what is wrong; what only their answers show is not among it. */
+  readonly failed: Readonly<Partial<Record<RowErrorCode, number>>>;
+  /** The first 10,000 of them. */
+  readonly bad: readonly BadRowReport[];
   /** There, and true, if more rows fail than may: the run would end early. */
   readonly stopped?: true;
-  /** Tokens of prompts, each counted for every answer to it, and the most that answers may have. */
-  readonly tokens: { readonly prompt: number; readonly newTokens: number };
-  /** Of the prompts, as tokens; undefined where there is none. */
-  readonly prompts?: {
+  /** Of prompts, each counted for every answer to it. `estimated`: not all rows were read. */
+  readonly promptTokens: {
+    readonly total: number;
     readonly median: number;
-    readonly longest: { readonly id: string | number; readonly index: number; readonly tokens: number };
-    /** The first ones, as the model sees them: special tokens, too. */
-    readonly first: readonly { readonly id: string | number; readonly index: number; readonly text: string }[];
+    readonly max: number;
+    readonly estimated: boolean;
   };
+  /** Most tokens that all answers may have. */
+  readonly newTokens: number;
+  /** The row with the longest prompt; undefined where there is none. */
+  readonly longest?: RowPlace;
+  /** The first prompts, as the model sees them: special tokens, too. */
+  readonly prompts: readonly (RowPlace & { readonly text: string })[];
   /** By which plan the engine would be opened. */
   readonly plan: EnginePlan;
   /** What that plan is expected to do with these rows; undefined where nothing was planned (`plan.why`). */
   readonly predicted?: Prediction;
 }
 
-/** Prompts that are shown, and rows with an error of a kind. */
-const EXAMPLES = 3;
+/** Which row of the input. */
+export interface RowPlace {
+  readonly id: string | number;
+  readonly index: number;
+}
+
+export interface BadRowReport extends RowPlace {
+  readonly code: RowErrorCode;
+  readonly message: string;
+}
+
+/** Prompts that are shown. */
+const PROMPTS = 3;
+/** Rows with an error that are named. */
+const BAD_ROWS = 10_000;
 /** Rows between two calls of `onRows`. */
 const TOLD_ROWS = 256;
 
@@ -100,7 +111,7 @@ export async function dryRun({ engine, onRows, ...told }: DryRunOptions): Promis
   for await (const row of taken) count.add(row);
   const { policy } = requested.options;
   const predicted = predictedOf(layout.plan, typeof policy === 'object' ? policy : undefined, count);
-  const stopped = new ErrorLimit(job.maxErrors, count.rows).exceeded(count.failed, count.answers + count.failed);
+  const stopped = new ErrorLimit(job.maxErrors, count.rows).exceeded(count.badRows, count.answers + count.badRows);
   return { ...count.report(), ...(stopped && { stopped }), plan: layout.plan.report, ...(predicted && { predicted }) };
 }
 
@@ -129,19 +140,19 @@ async function* chosen(
 function predictedOf(
   { request, report }: Plan,
   given: Policy | undefined,
-  { answers, tokens }: DryCount,
+  { answers, promptTokens: prompts, newTokens: most }: DryCount,
 ): Prediction | undefined {
   const { policy = given } = report;
   if (request === undefined || policy === undefined || answers === 0) return undefined;
   const mean = (sum: number): number => Math.max(1, Math.round(sum / answers));
-  const promptTokens = mean(tokens.prompt);
+  const promptTokens = mean(prompts);
   const { sharedPrefixTokens = 0 } = request.workload;
   return predict(
     {
       ...request,
       workload: {
         promptTokens,
-        newTokens: mean(tokens.newTokens),
+        newTokens: mean(most),
         sharedPrefixTokens: Math.min(sharedPrefixTokens, promptTokens - 1),
         rows: answers,
       },
@@ -150,20 +161,21 @@ function predictedOf(
   );
 }
 
-type RowId = Pick<DryRow, 'id' | 'index'>;
-
 /** Counts rows as they are taken in. */
 class DryCount {
-  answers = 0;
-  readonly tokens = { prompt: 0, newTokens: 0 };
   rows = 0;
+  answers = 0;
+  badRows = 0;
+  promptTokens = 0;
+  newTokens = 0;
   private lastIndex = -1;
-  failed = 0;
-  private readonly byCode = new Map<RowErrorCode, { rows: number; examples: (RowId & { message: string })[] }>();
+  private readonly failed: Partial<Record<RowErrorCode, number>> = {};
+  private readonly bad: BadRowReport[] = [];
   /** How many answers have a prompt of so many tokens. */
   private readonly lengths = new Map<number, number>();
-  private longest: (RowId & { tokens: number }) | undefined;
-  private readonly first: (RowId & { text: string })[] = [];
+  private max = 0;
+  private longest: RowPlace | undefined;
+  private readonly prompts: (RowPlace & { text: string })[] = [];
 
   constructor(private readonly decode: (tokens: readonly number[]) => string) {}
 
@@ -174,31 +186,32 @@ class DryCount {
     this.lastIndex = index;
     if ('error' in row) {
       const { code, message } = row.error;
-      const kind = this.byCode.get(code) ?? { rows: 0, examples: [] };
-      this.byCode.set(code, kind);
-      this.failed += 1;
-      kind.rows += 1;
-      if (kind.examples.length < EXAMPLES) kind.examples.push({ id, index, message });
+      this.badRows += 1;
+      this.failed[code] = (this.failed[code] ?? 0) + 1;
+      if (this.bad.length < BAD_ROWS) this.bad.push({ id, index, code, message });
       return;
     }
     const { prompt, newTokens } = row;
+    const { length } = prompt;
     this.answers += 1;
-    this.tokens.prompt += prompt.length;
-    this.tokens.newTokens += newTokens;
-    this.lengths.set(prompt.length, (this.lengths.get(prompt.length) ?? 0) + 1);
-    if (prompt.length > (this.longest?.tokens ?? -1)) this.longest = { id, index, tokens: prompt.length };
-    if (isNew && this.first.length < EXAMPLES) this.first.push({ id, index, text: this.decode(prompt) });
+    this.promptTokens += length;
+    this.newTokens += newTokens;
+    this.lengths.set(length, (this.lengths.get(length) ?? 0) + 1);
+    if (this.longest === undefined || length > this.max) [this.max, this.longest] = [length, { id, index }];
+    if (isNew && this.prompts.length < PROMPTS) this.prompts.push({ id, index, text: this.decode(prompt) });
   }
 
   report(): Omit<DryRunReport, 'plan' | 'predicted'> {
-    const { rows, answers, failed, tokens, longest, first } = this;
-    const byCode = Array.from(this.byCode, ([code, kind]) => ({ code, ...kind })).sort((a, b) => b.rows - a.rows);
+    const { rows, answers, failed, bad, promptTokens: total, median, max, newTokens, longest, prompts } = this;
     return {
       rows,
       answers,
-      failed: { rows: failed, byCode },
-      tokens,
-      ...(longest && { prompts: { median: this.median, longest, first } }),
+      failed,
+      bad,
+      promptTokens: { total, median, max, estimated: false },
+      newTokens,
+      ...(longest && { longest }),
+      prompts,
     };
   }
 

@@ -49,8 +49,10 @@ function failuresOf(results: readonly RowResult[]): Record<string, number> {
   return codes;
 }
 
-const codesOf = ({ failed }: DryRunReport): Record<string, number> =>
-  Object.fromEntries(failed.byCode.map(({ code, rows }) => [code, rows]));
+/** The lower one of the two in the middle. */
+function median(values: readonly number[]): number | undefined {
+  return [...values].sort((a, b) => a - b)[Math.ceil(values.length / 2) - 1];
+}
 
 describe('a dry run', () => {
   const schema = { type: 'object', properties: { a: { $ref: '#/nowhere' } } };
@@ -68,11 +70,10 @@ describe('a dry run', () => {
 
   test('calls those rows bad that the run does, with the same words', async () => {
     const { report, results } = await both(ROWS, { generate: { maxNewTokens: 4, temperature: 0.5 } });
-    expect(codesOf(report)).toEqual(failuresOf(results));
-    expect(report.failed.rows).toBeGreaterThanOrEqual(6);
-    for (const { examples } of report.failed.byCode)
-      for (const { index, message } of examples)
-        expect(results.find((result) => result.index === index)?.error?.message).toBe(message);
+    expect(report.failed).toEqual(failuresOf(results));
+    expect(report.bad.length).toBeGreaterThanOrEqual(6);
+    for (const { index, code, message } of report.bad)
+      expect(results.find((result) => result.index === index)?.error).toEqual({ code, message });
   });
 
   test('counts rows, answers and tokens as the run does, and shows prompts as the model sees them', async () => {
@@ -81,12 +82,15 @@ describe('a dry run', () => {
     expect(report.rows).toBe(ROWS.length);
     expect(report.answers).toBe(answered.length);
     const sum = (of: (result: RowResult) => number): number => answered.reduce((total, each) => total + of(each), 0);
-    expect(report.tokens).toEqual({
-      prompt: sum(({ usage }) => usage.promptTokens),
-      newTokens: sum(({ usage }) => usage.completionTokens),
+    expect(report.newTokens).toBe(sum(({ usage }) => usage.completionTokens));
+    expect(report.promptTokens).toEqual({
+      total: sum(({ usage }) => usage.promptTokens),
+      median: median(answered.map(({ usage }) => usage.promptTokens)),
+      max: results[1]?.usage.promptTokens,
+      estimated: false,
     });
-    expect(report.prompts?.longest).toEqual({ id: 'b', index: 1, tokens: results[1]?.usage.promptTokens });
-    expect(report.prompts?.first.map(({ id, text }) => [id, text.includes(id === 'a' ? 'one' : '')])).toEqual([
+    expect(report.longest).toEqual({ id: 'b', index: 1 });
+    expect(report.prompts.map(({ id, text }) => [id, text.includes(id === 'a' ? 'one' : '')])).toEqual([
       ['a', true],
       ['b', true],
       ['g', true],
@@ -99,9 +103,9 @@ describe('a dry run', () => {
     ['embed', { embed: {} }],
   ])('of rows to %s counts likewise', async (_name, job) => {
     const { report, results } = await both(ROWS.slice(0, 6), job);
-    expect(codesOf(report)).toEqual(failuresOf(results));
+    expect(report.failed).toEqual(failuresOf(results));
     const answered = results.filter(({ error }) => !error);
-    expect(report.tokens.prompt).toBe(answered.reduce((total, { usage }) => total + usage.promptTokens, 0));
+    expect(report.promptTokens.total).toBe(answered.reduce((total, { usage }) => total + usage.promptTokens, 0));
   });
 
   test('is of the rows that a limit or a sample leaves', async () => {
@@ -109,8 +113,8 @@ describe('a dry run', () => {
     expect((await both(rows, { limit: 3 })).report.rows).toBe(3);
     const { report, results } = await both(rows, { sample: 5, sampleSeed: 2 });
     expect([report.rows, results.length]).toEqual([5, 5]);
-    expect(results.map(({ index }) => index)).toContain(report.prompts?.longest.index);
-    expect(report.prompts?.longest.tokens).toBe(Math.max(...results.map(({ usage }) => usage.promptTokens)));
+    expect(results.map(({ index }) => index)).toContain(report.longest?.index);
+    expect(report.promptTokens.max).toBe(Math.max(...results.map(({ usage }) => usage.promptTokens)));
   });
 
   test('says that too many rows would fail', async () => {

@@ -9,7 +9,7 @@ export { Job } from '../jobs/Job.js';
 export { checkJobOptions, JOB_OPTIONS } from '../jobs/checkJobOptions.js';
 export { type FileFormat, type InputFile, type JobFormats, jobFormats } from '../jobs/jobFormats.js';
 export { type JobOutputPaths, jobOutputFiles } from '../jobs/output/sidecarFiles.js';
-export { dryRun, type DryRunOptions, type DryRunReport } from '../dryRun.js';
+export { type BadRowReport, dryRun, type DryRunOptions, type DryRunReport, type RowPlace } from '../dryRun.js';
 export { estimateRows, type EstimateRowsOptions } from '../estimateRows.js';
 export type { NamedFile } from '../files/realPath.js';
 export { checkJobFiles, type JobFileOptions, type JobFileState } from '../jobs/jobFiles.js';

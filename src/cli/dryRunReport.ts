@@ -4,28 +4,34 @@ import { formatTable } from './table.js';
 
 /** Characters of a prompt that are shown. */
 const SHOWN = 2000;
+/** Rows with an error of a kind that are shown. */
+const EXAMPLES = 3;
 
 /** What a job would do, in words. */
 export function describeDryRun(report: DryRunReport): string {
-  const { rows, answers, failed, tokens, prompts } = report;
+  const { rows, answers, failed, bad, promptTokens, newTokens, longest, prompts } = report;
+  const badRows = Object.values(failed).reduce((sum, many) => sum + many, 0);
   const facts = [
-    ['rows', `${count(rows)}${failed.rows > 0 ? `, ${count(failed.rows)} of them errors` : ''}`],
-    ...(answers === rows - failed.rows ? [] : [['answers', count(answers)]]),
-    ...(prompts
+    ['rows', `${count(rows)}${badRows > 0 ? `, ${count(badRows)} of them errors` : ''}`],
+    ...(answers === rows - badRows ? [] : [['answers', count(answers)]]),
+    ...(longest
       ? [
           [
             'prompts',
-            `${count(tokens.prompt)} tokens, median ${count(prompts.median)}, longest ${count(prompts.longest.tokens)} (row ${prompts.longest.index}, id ${JSON.stringify(prompts.longest.id)})`,
+            `${count(promptTokens.total)} tokens, median ${count(promptTokens.median)}, longest ${count(promptTokens.max)} (row ${longest.index}, id ${JSON.stringify(longest.id)})`,
           ],
         ]
       : []),
-    ...(tokens.newTokens > 0 ? [['answers have', `at most ${count(tokens.newTokens)} tokens`]] : []),
+    ...(newTokens > 0 ? [['answers have', `at most ${count(newTokens)} tokens`]] : []),
     ...forecast(report),
   ];
-  const errors = failed.byCode.flatMap(({ code, rows: many, examples }) =>
-    examples.map(({ index, message }, at) => [at === 0 ? `${code}: ${count(many)}` : '', `row ${index}: ${message}`]),
+  const errors = Object.entries(failed).flatMap(([code, many]) =>
+    bad
+      .filter((row) => row.code === code)
+      .slice(0, EXAMPLES)
+      .map(({ index, message }, at) => [at === 0 ? `${code}: ${count(many)}` : '', `row ${index}: ${message}`]),
   );
-  const first = prompts?.first.map(({ id, index, text }) => {
+  const first = prompts.map(({ id, index, text }) => {
     const more = text.length > SHOWN ? ` … (${count(text.length - SHOWN)} characters more)` : '';
     return `\n--- row ${index} (id ${JSON.stringify(id)}) ---\n${text.slice(0, SHOWN)}${more}\n`;
   });
@@ -33,7 +39,7 @@ export function describeDryRun(report: DryRunReport): string {
     'dry run: nothing was computed, nothing was written\n\n',
     formatTable(facts),
     ...(errors.length > 0 ? ['\nerrors\n', formatTable(errors)] : []),
-    ...(first ? ['\nfirst prompts, as the model sees them\n', ...first] : []),
+    ...(first.length > 0 ? ['\nfirst prompts, as the model sees them\n', ...first] : []),
   ].join('');
 }
 

@@ -99,6 +99,8 @@ export async function runRowJob(
   context: CommandContext,
   asked: RowTask,
 ): Promise<void> {
+  if (asGiven.json && !asGiven.dryRun)
+    throw new UsageError('--json goes with --dry-run, whose report it prints; results are in --output');
   requireFlags(asGiven, 'model', 'input', ...(asGiven.dryRun ? [] : (['output'] as const)));
   // Of what a dry run would write only the format is of interest.
   const given = asGiven.dryRun ? withoutOutput(asGiven) : asGiven;
@@ -207,9 +209,9 @@ export async function runRowJob(
         onRows: (done) => meter.show('rows', { done, total: undefined, words: 'read' }),
       });
       meter.stop();
-      await context.print(describeDryRun(report));
+      await context.print(flags.json ? `${JSON.stringify(report)}\n` : describeDryRun(report));
       if (flags.stats !== undefined) await writeStats(flags.stats, report);
-      context.exitCode = report.stopped === true ? EXIT.stopped : report.failed.rows > 0 ? EXIT.rowErrors : EXIT.fine;
+      context.exitCode = report.stopped === true ? EXIT.stopped : report.bad.length > 0 ? EXIT.rowErrors : EXIT.fine;
       return;
     }
     const { hash } = await identifyModel(modelFiles, { signal: context.signal, onProgress: showIdentifying(meter) });

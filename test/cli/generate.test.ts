@@ -91,7 +91,21 @@ describe('generate', () => {
       report,
     ]);
     expect(stopped.code).toBe(5);
-    expect(JSON.parse(readFileSync(report, 'utf8'))).toMatchObject({ rows: 4, failed: { rows: 1 }, stopped: true });
+    expect(JSON.parse(readFileSync(report, 'utf8'))).toMatchObject({
+      rows: 4,
+      failed: { 'token-out-of-range': 1 },
+      stopped: true,
+    });
+    const json = JSON.parse((await runCli([...dry, '--json'])).stdout) as object;
+    expect(json).toMatchObject({
+      rows: 4,
+      bad: [{ id: 'bad', index: 3, code: 'token-out-of-range' }],
+      promptTokens: { total: 9, median: 3, max: 3, estimated: false },
+      plan: { origin: 'default' },
+    });
+    expect((await runCli([...args, '--json'])).stderr).toBe(
+      'error: --json goes with --dry-run, whose report it prints; results are in --output\n',
+    );
     expect(await runCli([...dry, '--shard', '0/2'])).toMatchObject({
       code: 1,
       stderr: 'error: --shard: found 0/2 beside --dry-run, which says what all rows would take\n',

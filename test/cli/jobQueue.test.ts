@@ -244,7 +244,7 @@ describe('wrong usage', () => {
       `error: --reasoning: found it beside --task ${task}, expected --task generate`,
     ]),
     [submit(...files, '--task', 'classify', '--labels', 'a,a'), 'error: labels[1]: found "a" a second time'],
-    [submit(...files, '--task', 'rank'), 'Allowed choices are generate, classify, score, embed.'],
+    [submit(...files, '--task', 'rank'), 'Allowed choices are generate, classify, score, rerank, embed.'],
   ])('%j', async (args, message) => {
     const result = await runCli(args, '', environment);
     expect(result).toMatchObject({ code: 1, stdout: '' });

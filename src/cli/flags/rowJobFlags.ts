@@ -28,6 +28,7 @@ export interface RowJobFlags
   readonly lookAheadBytes?: number;
   readonly reuse?: string;
   readonly dryRun: boolean;
+  readonly json: boolean;
   readonly resume: boolean;
   readonly retryErrors: boolean;
   readonly overwrite: boolean;
@@ -94,6 +95,7 @@ export function addRowJobFlags(command: Command): void {
     '--dry-run',
     'read, check and tokenize the rows, show the first prompts, and say what the run would take; computes nothing, writes nothing (but --stats)',
   );
+  addSwitch(command, '--json', 'with --dry-run: print one JSON document, not words');
   addSwitch(command, '--resume', 'go on with an output that exists: its rows are not done again');
   addSwitch(
     command,
