@@ -443,8 +443,8 @@ describe('labels', () => {
     expect(() => engine.embed([], { dimensions: 65 })).toThrow(
       /dimensions: found 65, expected a whole number from 1 to 64/,
     );
-    expect(() => engine.embed([], { pooling: 'max' as 'mean' })).toThrow(
-      /pooling: found "max", expected one of auto, last, mean, cls/,
+    expect(() => engine.embed([], { pooling: 'sum' as 'mean' })).toThrow(
+      /pooling: found "sum", expected one of auto, last, mean, cls/,
     );
   });
 });

@@ -104,7 +104,15 @@ describe('options by themselves, as a form or a flag has them', () => {
     [{ shard: { index: 7, count: 8 } }],
     [{ resultColumns: { text: 'Answer' } }],
     [{ classify: { labels: ['yes', 'no'] } }],
-    [{ generate: { promptTemplate: '{{text}}', tools: [{ type: 'function' }], templateArgs: { a: 1 } } }],
+    [
+      {
+        generate: {
+          promptTemplate: '{{text}}',
+          tools: [{ type: 'function', function: { name: 'f', parameters: {} } }],
+          templateArgs: { a: 1 },
+        },
+      },
+    ],
     [JSON.parse('{"generate":{"tools":null,"templateArgs":null}}') as Partial<JobOptions>],
   ])('%j is fine', (options) => {
     expect(() => checkJobOptions(options)).not.toThrow();

@@ -181,12 +181,13 @@ export function* prepareRow(
   const responseFormat = tools ? heldTools(tools, tokens, tokenizer, options.reasoning ?? 'keep') : format;
   const maxNewTokens = Math.min(asked, room);
   const retries = setting('retries', row, options);
+  const retryTemperature = setting('retryTemperature', row, options);
   // What is held to nothing cannot fail.
   const retry =
     retries > 0 && responseFormat
       ? {
           most: retries,
-          temperature: setting('retryTemperature', row, options),
+          temperature: retryTemperature,
           ...retryPrompts({ tokens, truncated, maxNewTokens }, row, options, tokenizer, limits),
         }
       : undefined;

@@ -52,7 +52,7 @@ describe('tokenizer.json', () => {
     ['null', null, 'found null, expected an object'],
     ['a list', [], 'expected an object'],
     ['no model', { ...SMALL, model: undefined }, 'model: found nothing, expected an object'],
-    ['unknown model', withModel({ type: 'WordPiece' }), 'found "WordPiece", expected BPE, Unigram or WordLevel'],
+    ['unknown model', withModel({ type: 'Wordy' }), 'found "Wordy", expected BPE, Unigram, WordPiece or WordLevel'],
     ['no vocabulary', withModel({ vocab: undefined }), 'model.vocab: found nothing'],
     ['empty vocabulary', withModel({ vocab: {}, merges: [] }), 'model.vocab: found no tokens'],
     ['vocabulary of text', withModel({ vocab: { a: 'x' } }), 'model.vocab["a"]: found "x", expected a token id'],
@@ -198,7 +198,7 @@ describe('tokenizer.json', () => {
 describe('GGUF metadata', () => {
   test.each<[string, Json, string]>([
     ['nothing', {}, 'tokenizer.ggml.tokens: found nothing, expected a list'],
-    ['unknown model', { ...GGUF, 'tokenizer.ggml.model': 'rwkv' }, 'found "rwkv", expected gpt2 or llama'],
+    ['unknown model', { ...GGUF, 'tokenizer.ggml.model': 'rwkv' }, 'found "rwkv", expected gpt2, llama or bert'],
     [
       'unknown pre-tokenizer',
       { ...GGUF, 'tokenizer.ggml.pre': 'magic' },
