@@ -292,8 +292,7 @@ TEST(RowKernels, ActivationsOfExtremeValues) {
       const float expected = activation == Activation::ReluSquared ? positive * positive : positive;
       ASSERT_EQ(std::isfinite(y[i]), std::isfinite(expected)) << x[i];
       if (!std::isfinite(expected)) continue;
-      ASSERT_NEAR(y[i], expected, std::fabs(x[i]) < 1 ? 1e-40 : 1e-30)
-          << "activation " << static_cast<int>(activation);
+      ASSERT_NEAR(y[i], expected, std::fabs(x[i]) < 1 ? 1e-40 : 1e-30) << "activation " << static_cast<int>(activation);
     }
     const std::vector<float> limits = onAllSets("activate", 3, [&](const RowKernels& kernels) {
       Exact<float> in({kInfinity, -kInfinity, kNan});
