@@ -5,6 +5,7 @@ import { found } from './arguments/found.js';
 import { membersOf } from './arguments/isObject.js';
 import { BusyTime } from './engine/execution/BusyTime.js';
 import { defaultWindow } from './engine/execution/defaultWindow.js';
+import { GREEDY } from './engine/execution/greedy.js';
 import { RowFeed } from './engine/execution/RowFeed.js';
 import { Run } from './engine/execution/Run.js';
 import { RunRecorder, type MemoryUse } from './engine/execution/RunRecorder.js';
@@ -244,15 +245,9 @@ export async function* plannedRows(
     let sampled = 0;
     yield {
       sequence: {
+        ...GREEDY,
         tokens,
         capacityTokens: promptTokens + newTokens,
-        temperature: 0,
-        topP: 1,
-        topK: 0,
-        minP: 0,
-        repetitionPenalty: 1,
-        seed: 0,
-        logprobs: -1,
       },
       newTokens,
       accept: (head, row) => (head.sampled.has(row) && ++sampled >= newTokens ? index : undefined),

@@ -15,6 +15,17 @@ struct ExpertChoice {
   float weight;
 };
 
+// The expert of the best score that is none of those taken, the lowest index first among equals.
+inline uint32_t bestOfOthers(const float* scores, uint32_t experts, const ExpertChoice* taken, uint32_t takenCount) {
+  uint32_t best = experts;
+  for (uint32_t e = 0; e < experts; e++) {
+    const bool isTaken =
+        std::any_of(taken, taken + takenCount, [e](const ExpertChoice& choice) { return choice.expert == e; });
+    if (!isTaken && (best == experts || scores[e] > scores[best])) best = e;
+  }
+  return best;
+}
+
 // The best `count` of softmax(logits), divided by their sum, the lowest index first among equals. Of a NaN among the
 // logits all weights are NaN: it has to show. Logits are overwritten.
 inline void chooseExperts(const RowKernels& kernels, float* logits, uint32_t experts, uint32_t count,
@@ -26,12 +37,7 @@ inline void chooseExperts(const RowKernels& kernels, float* logits, uint32_t exp
                      logits);  // the softmax up to a factor, which the division takes out again
   float sum = 0;
   for (uint32_t c = 0; c < count; c++) {
-    uint32_t best = experts;
-    for (uint32_t e = 0; e < experts; e++) {
-      const bool taken =
-          std::any_of(choices, choices + c, [e](const ExpertChoice& choice) { return choice.expert == e; });
-      if (!taken && (best == experts || logits[e] > logits[best])) best = e;
-    }
+    const uint32_t best = bestOfOthers(logits, experts, choices, c);
     choices[c] = {best, logits[best]};
     sum += logits[best];
   }
@@ -87,12 +93,7 @@ inline void chooseExperts(const RowKernels& kernels, const RouterSpec& router, c
   if (router.groupsPerToken < router.groups) keepBestGroups(router, experts, wanted);
   float sum = 0;
   for (uint32_t c = 0; c < count; c++) {
-    uint32_t best = experts;
-    for (uint32_t e = 0; e < experts; e++) {
-      const bool taken =
-          std::any_of(choices, choices + c, [e](const ExpertChoice& choice) { return choice.expert == e; });
-      if (!taken && (best == experts || wanted[e] > wanted[best])) best = e;
-    }
+    const uint32_t best = bestOfOthers(wanted, experts, choices, c);
     choices[c] = {best, scores[best]};
     sum += scores[best];
   }

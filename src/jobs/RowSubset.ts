@@ -5,6 +5,7 @@ import { Turns } from '../collections/Turns.js';
 import { InterruptedError } from '../errors/InterruptedError.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { RowInput } from '../Row.js';
+import { shareOf } from './ErrorLimit.js';
 
 /** How many rows are drawn of an input: so many, or a share of them. */
 export type RowSample = number | `${number}%`;
@@ -120,15 +121,10 @@ export class RowSubset {
 
 /** @throws UsageError unless it is a number of rows or a share of them */
 export function checkSample(name: string, value: unknown): asserts value is RowSample {
-  if (isWithin(value, SAMPLE_ROWS) || (typeof value === 'string' && shareOf(value) !== undefined)) return;
+  if (isWithin(value, SAMPLE_ROWS) || (typeof value === 'string' && (shareOf(value) ?? 0) > 0)) return;
   throw new UsageError(
     `${name}: found ${found(value)}, expected ${rangeWords(SAMPLE_ROWS, value)}, or a share of the rows above 0% and up to 100%`,
   );
-}
-
-function shareOf(text: string): number | undefined {
-  const share = /^\d+(\.\d+)?%$/.test(text) ? Number(text.slice(0, -1)) / 100 : NaN;
-  return share > 0 && share <= 1 ? share : undefined;
 }
 
 /** 48 bits of a digest as a fraction. */

@@ -1,3 +1,4 @@
+import { GREEDY } from '../../src/engine/execution/greedy.js';
 import { type JoinedCall } from '../../src/engine/execution/JoinedCall.js';
 import { RowFeed } from '../../src/engine/execution/RowFeed.js';
 import { Run } from '../../src/engine/execution/Run.js';
@@ -200,15 +201,9 @@ function rowOf(
   let scored = 0;
   return {
     sequence: {
+      ...GREEDY,
       tokens: Array.from({ length: promptTokens }, (_, at) => (at < common ? at : own)),
       capacityTokens: promptTokens + newTokens,
-      temperature: 0,
-      topP: 1,
-      topK: 0,
-      minP: 0,
-      repetitionPenalty: 1,
-      seed: 0,
-      logprobs: -1,
     },
     newTokens,
     accept: (head, row) => {

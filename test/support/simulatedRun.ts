@@ -1,5 +1,6 @@
 import type { Device } from '../../src/engine/grid/Device.js';
 import { RowFeed } from '../../src/engine/execution/RowFeed.js';
+import { GREEDY } from '../../src/engine/execution/greedy.js';
 import { Run } from '../../src/engine/execution/Run.js';
 import type { RunRow } from '../../src/engine/execution/RunRow.js';
 import { RunRecorder, type RecorderSetup } from '../../src/engine/execution/RunRecorder.js';
@@ -201,13 +202,7 @@ function runRow(
     sequence: {
       tokens: prompt ?? new Array<number>(promptTokens).fill(1),
       capacityTokens: promptTokens + newTokens,
-      temperature: 0,
-      topP: 1,
-      topK: 0,
-      minP: 0,
-      repetitionPenalty: 1,
-      seed: 0,
-      logprobs: -1,
+      ...GREEDY,
     },
     newTokens,
     accept: (head, row) => {
