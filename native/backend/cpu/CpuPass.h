@@ -38,6 +38,7 @@ struct CpuPass final : Pass {
   // What layers do instead that remember a state.
   void applyDeltaRule(size_t layer) const;
   void applyShortConvolution(size_t layer) const;
+  void applyStateSpace(size_t layer) const;
   ExpertRouting route(const LayerWeights& layer, const float* input, float* output) const override;
   ExpertTokens tokensOf(const ExpertRouting& routing, uint32_t expert) const override;
   ExpertTokens gated(const StoredMatrix& gate, const float* input) const override;

@@ -11,6 +11,7 @@ void CpuPass::attend(size_t layer) const {
     case Mixer::Attention: break;
     case Mixer::DeltaRule: return applyDeltaRule(layer);
     case Mixer::ShortConvolution: return applyShortConvolution(layer);
+    case Mixer::StateSpace: return applyStateSpace(layer);
   }
   if (measuring) {
     const size_t mark = scratch.used();

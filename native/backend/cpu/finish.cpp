@@ -45,10 +45,10 @@ void CpuPass::finishWanted(size_t layer) const {
     const auto move = [](float* rows, size_t width, size_t from, size_t to) {
       if (from != to) std::copy_n(rows + from * width, width, rows + to * width);
     };
-    const size_t width = spec.hiddenSize;
+    const size_t width = spec.hiddenSize, attended = weights.layer(layer).o.inputs;
     for (size_t i = 0; i < count; i++) {
       move(activations.hidden, width, taken[i], i);
-      move(activations.queries, spec.queryWidth(), taken[i], i);
+      move(activations.queries, attended, taken[i], i);
     }
     CpuPass some = *this;
     some.leading = count;

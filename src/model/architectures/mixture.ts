@@ -3,7 +3,7 @@ import type { LayerRole } from '../TensorBinding.js';
 import type { GgufModel, WeightSource } from './Family.js';
 import { LIMITS, type Fields } from './Fields.js';
 import { LLAMA_LAYER } from './gatedDecoder.js';
-import { experts, GGUF_GATED, GGUF_LAYER, ggufExperts, type Names, weights } from './weights.js';
+import { experts, fusedExperts, GGUF_GATED, GGUF_LAYER, ggufExperts, type Names, weights } from './weights.js';
 
 /** What a configuration says of a mixture of experts. */
 export interface Mixture {
@@ -98,6 +98,8 @@ export interface MixtureNames {
   /** What `gate`, `up` and `down` of the block beside the experts are called. */
   readonly shared?: (role: 'gate' | 'up' | 'down') => string;
   readonly sharedGate?: string;
+  /** Of layers without experts. Default: `mlp.gate_proj.weight`, and so on. */
+  readonly dense?: (role: 'gate' | 'up' | 'down') => string;
 }
 
 /** Names that most mixtures have. */
@@ -129,13 +131,7 @@ export function mixtureWeights(decoder: DecoderSpec, names: MixtureNames = MLP_E
   ];
   return [
     ...only(withExperts, sparse(decoder)),
-    ...only(
-      weights(
-        LLAMA_LAYER,
-        three((role) => `mlp.${role}_proj.weight`),
-      ),
-      dense(decoder),
-    ),
+    ...only(weights(LLAMA_LAYER, three(names.dense ?? ((role) => `mlp.${role}_proj.weight`))), dense(decoder)),
   ];
 }
 
@@ -202,7 +198,9 @@ export function ggufMixtureWeights(decoder: DecoderSpec, { tensors }: GgufModel)
   const withExperts = [
     ...weights(GGUF_LAYER, { 'router.weight': 'ffn_gate_inp.weight' }),
     ...(router?.choiceBias === true ? weights(GGUF_LAYER, { 'router.choice_bias': 'exp_probs_b.bias' }) : []),
-    ...ggufExperts(tensors, count, firstSparse),
+    ...(tensors.has(`blk.${firstSparse}.ffn_gate_up_exps.weight`)
+      ? fusedExperts(decoder, `${GGUF_LAYER}ffn_gate_up_exps.weight`, `${GGUF_LAYER}ffn_down_exps.weight`)
+      : ggufExperts(tensors, count, firstSparse)),
     ...(shared
       ? weights(GGUF_LAYER, {
           'gate.weight': 'ffn_gate_shexp.weight',

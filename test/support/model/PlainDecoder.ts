@@ -65,7 +65,9 @@ export class PlainDecoder {
         ? this.#applyDeltaRule.bind(this)
         : mixer === 'short-convolution'
           ? this.#applyShortConvolution.bind(this)
-          : this.#attend.bind(this);
+          : mixer === 'state-space'
+            ? this.#applyStateSpace.bind(this)
+            : this.#attend.bind(this);
     const attended = mixed(
       layer,
       h.map((row) => before('norm1', row)),
@@ -126,7 +128,7 @@ export class PlainDecoder {
   }
 
   /** Of each element the sum over its channel's last ones. */
-  #convolve(layer: number, role: 'conv' | 'delta_conv', rows: readonly Vector[]): Vector[] {
+  #convolve(layer: number, role: 'conv' | 'delta_conv' | 'state_conv', rows: readonly Vector[]): Vector[] {
     const taps = this.#spec.recurrent?.taps ?? 0;
     const weight = this.#weight(layer, `${role}.weight`);
     return rows.map((row, t) =>
@@ -157,7 +159,7 @@ export class PlainDecoder {
   #applyDeltaRule(layer: number, inputs: readonly Vector[]): Vector[] {
     const sizes = this.#spec.recurrent?.delta;
     if (!sizes) throw new Error('no sizes of the delta rule');
-    const { keyHeads, valueHeads, keyDim, valueDim } = sizes;
+    const { keyHeads, valueHeads, keyDim, valueDim, tiled } = sizes;
     const rows = this.#convolve(
       layer,
       'delta_conv',
@@ -173,12 +175,12 @@ export class PlainDecoder {
       const output = new Float64Array(valueHeads * valueDim);
       states.forEach((state, head) => {
         const at = (first: number, count: number): Vector => row.slice(first, first + count);
-        const keyHead = Math.floor(head / (valueHeads / keyHeads)) * keyDim;
+        const keyHead = (tiled === true ? head % keyHeads : Math.floor(head / (valueHeads / keyHeads))) * keyDim;
         const query = unit(at(keyHead, keyDim)).map((x) => x / Math.sqrt(keyDim));
         const key = unit(at(keyHeads * keyDim + keyHead, keyDim));
         const value = at(2 * keyHeads * keyDim + head * valueDim, valueDim);
         const step = (decay[head] ?? NaN) + (this.#weight(layer, 'decay.bias')[head] ?? NaN);
-        const kept = Math.exp(-Math.exp(this.#weight(layer, 'decay.log')[head] ?? NaN) * Math.log1p(Math.exp(step)));
+        const kept = Math.exp(-this.#rate(layer, head) * Math.log1p(Math.exp(step)));
         for (const each of state) for (let v = 0; v < valueDim; v++) each[v] = (each[v] ?? NaN) * kept;
         const seen = (by: Vector, v: number): number =>
           state.reduce((all, each, k) => all + (each[v] ?? NaN) * (by[k] ?? NaN), 0);
@@ -197,6 +199,55 @@ export class PlainDecoder {
         });
       });
       return this.#product(layer, 'delta_out', output);
+    });
+  }
+
+  /** How fast a head forgets. */
+  #rate(layer: number, head: number): number {
+    return this.#spec.recurrent?.decay === 'negated'
+      ? -(this.#weight(layer, 'decay.negated')[head] ?? NaN)
+      : Math.exp(this.#weight(layer, 'decay.log')[head] ?? NaN);
+  }
+
+  #applyStateSpace(layer: number, inputs: readonly Vector[]): Vector[] {
+    const sizes = this.#spec.recurrent?.stateSpace;
+    if (!sizes) throw new Error('no sizes of a state space');
+    const { heads, headDim, stateDim, groups, leastTimeStep = 0, mostTimeStep = Infinity } = sizes;
+    const values = heads * headDim;
+    const convolved = values + 2 * groups * stateDim;
+    const projected = inputs.map((input) => this.#product(layer, 'state_in', input));
+    const bias = this.#weights.get(`${layer} state_conv.bias`);
+    const rows = this.#convolve(
+      layer,
+      'state_conv',
+      projected.map((row) => row.slice(0, convolved)),
+    ).map((row) => row.map((x, channel) => ACTIVATIONS.silu(x + (bias?.[channel] ?? 0))));
+    const states = Array.from({ length: values }, () => new Float64Array(stateDim));
+    return projected.map((whole, t) => {
+      const row = rows[t] ?? whole;
+      const output = new Float64Array(values);
+      states.forEach((state, element) => {
+        const head = Math.floor(element / headDim);
+        const group = Math.floor(head / (heads / groups));
+        const raw = (whole[convolved + values + head] ?? NaN) + (this.#weight(layer, 'decay.bias')[head] ?? NaN);
+        const step = Math.min(Math.max(Math.log1p(Math.exp(raw)), leastTimeStep), mostTimeStep);
+        const kept = Math.exp(-this.#rate(layer, head) * step);
+        const [written, read] = [values + group * stateDim, values + (groups + group) * stateDim];
+        const input = row[element] ?? NaN;
+        let seen = input * (this.#weight(layer, 'state_skip')[head] ?? NaN);
+        for (let n = 0; n < stateDim; n++) {
+          state[n] = (state[n] ?? NaN) * kept + step * input * (row[written + n] ?? NaN);
+          seen += (state[n] ?? NaN) * (row[read + n] ?? NaN);
+        }
+        output[element] = seen * ACTIVATIONS.silu(whole[convolved + element] ?? NaN);
+      });
+      const size = values / groups;
+      const normed = Array.from({ length: groups }, (_, group) => {
+        const [first, end] = [group * size, (group + 1) * size];
+        const weight = this.#weight(layer, 'state_norm.weight').slice(first, end);
+        return [...this.#normOf('rms', output.slice(first, end), weight)];
+      }).flat();
+      return this.#product(layer, 'state_out', Float64Array.from(normed));
     });
   }
 
@@ -275,7 +326,8 @@ export class PlainDecoder {
       .filter(({ expert }) => best.includes(Math.floor(expert / size)))
       .sort((a, b) => (wanted[b.expert] ?? NaN) - (wanted[a.expert] ?? NaN))
       .slice(0, perToken);
-    const total = router?.normalised === false ? 1 : chosen.reduce((all, { share }) => all + share, 0);
+    const total =
+      router?.normalised === false ? 1 : chosen.reduce((all, { share }) => all + share, router?.epsilon ?? 0);
     return chosen.map(({ share, expert }) => ({ expert, share: (share * (router?.scale ?? 1)) / total }));
   }
 
