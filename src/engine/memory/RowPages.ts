@@ -1,5 +1,5 @@
 import { GIVEN_BACK, type GroupTable, type PageCopy, type PageTable } from '../grid/PageTable.js';
-import { ALL_POSITIONS, type CacheLaw } from './CacheLaw.js';
+import { ALL_POSITIONS, type CacheLaw } from '../grid/CacheLaw.js';
 import type { PageList } from './PageList.js';
 import { NO_PAGES, type PageTier, type PageCounts } from '../grid/pageCounts.js';
 import type { SharedStretch } from '../schedules/PathChecker.js';

@@ -1,5 +1,5 @@
 import { isEncoder, type DecoderSpec, type LayerSpec } from '../../model/DecoderSpec.js';
-import { ALL_POSITIONS, lastPositions, type CacheLaw } from './CacheLaw.js';
+import { ALL_POSITIONS, lastPositions, type CacheLaw } from '../grid/CacheLaw.js';
 
 /**
  * A model's layers in groups that keep the same positions of a row: page i of a row is page i of all layers of a group.

@@ -1,5 +1,5 @@
 import { plus, total, within, type PageCounts } from '../grid/pageCounts.js';
-import { ALL_POSITIONS, type CacheLaw } from './CacheLaw.js';
+import { ALL_POSITIONS, type CacheLaw } from '../grid/CacheLaw.js';
 import { GroupedPlacement } from './GroupedPlacement.js';
 import { TierByTier, type PagePlacement } from './PagePlacement.js';
 

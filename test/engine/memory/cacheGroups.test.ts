@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { NO_PAGES } from '../../../src/engine/grid/pageCounts.js';
 import { GIVEN_BACK } from '../../../src/engine/grid/PageTable.js';
 import { cacheGroups, groupRules, oneGroup, type CacheGroups } from '../../../src/engine/memory/cacheGroups.js';
-import { ALL_POSITIONS, lastPositions } from '../../../src/engine/memory/CacheLaw.js';
+import { ALL_POSITIONS, lastPositions } from '../../../src/engine/grid/CacheLaw.js';
 import { PagePool } from '../../../src/engine/memory/PagePool.js';
 import { longestRow, placePages } from '../../../src/engine/memory/placePages.js';
 import { PAGE_TOKENS } from '../../../src/plan/reserves.js';
