@@ -212,6 +212,12 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
     spec.relativeBuckets = count(bias, "buckets", path + "attention.relativeBias.");
     spec.relativeDistance = count(bias, "distance", path + "attention.relativeBias.");
   }
+  const Napi::Value eviction = attention.Get("eviction");
+  if (!eviction.IsUndefined()) {
+    const Napi::Object kept = readObject(eviction, path + "attention.eviction");
+    spec.evictionSinks = count(kept, "sinks", path + "attention.eviction.");
+    spec.evictionWindow = count(kept, "window", path + "attention.eviction.");
+  }
   const Napi::Value gate = attention.Get("gate");
   spec.attentionGate = !gate.IsUndefined() && readBoolean(gate, path + "attention.gate");
   const Napi::Value recurrent = object.Get("recurrent");

@@ -126,6 +126,14 @@ void checkEncoder(const DecoderSpec& spec) {
   }
 }
 
+void checkEviction(const DecoderSpec& spec) {
+  if (spec.evictionWindow == 0) return;
+  if (spec.evictionWindow > kMostContext || spec.evictionSinks > kMostContext)
+    refuse("attention.eviction", "more than any context has", "at most " + std::to_string(kMostContext) + " each");
+  if (!spec.causal || spec.position == PositionKind::Alibi)
+    refuse("attention.eviction", "one", "none of an encoder, and none beside the slopes of ALiBi");
+}
+
 void checkRouter(const DecoderSpec& spec) {
   const RouterSpec& router = spec.router;
   const std::string field = "feedForward.experts.router.";
@@ -240,6 +248,7 @@ void validate(const DecoderSpec& spec) {
   checkCap("logitSoftCap", spec.logitSoftCap);
   checkPosition(spec);
   checkEncoder(spec);
+  checkEviction(spec);
 
   if (spec.activation == Activation::ClampedSwiglu && spec.feedForward == FeedForwardKind::Plain)
     refuse("feedForward.activation", "clamped-swiglu", "another one where there is no gate");

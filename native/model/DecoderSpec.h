@@ -111,6 +111,9 @@ struct DecoderSpec {
   QueryKeyNorm qkNorm = QueryKeyNorm::None;
   bool attentionGate = false;
   bool attentionSinks = false;
+  // Where layers without a window let keys go: a token sees the pages of the first `evictionSinks` positions, and those
+  // of the last `evictionWindow` that end with its own; 0: all.
+  uint32_t evictionSinks = 0, evictionWindow = 0;
   // False: an encoder, in which every token of a row sees all others; it has no head, and rows are computed whole.
   bool causal = true;
   uint32_t relativeBuckets = 0;  // of the weights that scores get by distance (MPNet); 0: they do not

@@ -81,6 +81,11 @@ export interface DecoderSpec {
      * half of the buckets for keys before the query, ranges of distances that grow up to the largest. Of encoders.
      */
     readonly relativeBias?: { readonly buckets: number; readonly distance: number };
+    /**
+     * Layers without a window see the pages of a row's first `sinks` positions, and those of the last `window` that end
+     * with a token's own; pages between are let go. Default: they see all.
+     */
+    readonly eviction?: { readonly sinks: number; readonly window: number };
     /** What attention gives is multiplied by the sigmoid of one more projection (Qwen 3.5). Default: not. */
     readonly gate?: boolean;
   };

@@ -277,7 +277,14 @@ function mixerOfLayer(decoder: DecoderSpec, { mixer = 'attention', window }: Lay
     case 'attention': {
       const queries = heads * headDim;
       const gates = attention.gate === true ? queries : 0;
-      return { layers: 0, projected: queries + 2 * kvHeads * headDim + gates, mixed: queries, window };
+      const { sinks = 0, window: last = 0 } = attention.eviction ?? {};
+      const seen = sinks + last;
+      return {
+        layers: 0,
+        projected: queries + 2 * kvHeads * headDim + gates,
+        mixed: queries,
+        window: window === 0 ? seen : window,
+      };
     }
     case 'short-convolution':
       return { layers: 0, projected: 3 * hiddenSize, mixed: hiddenSize, stateFloats: kept(hiddenSize) };

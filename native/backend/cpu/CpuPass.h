@@ -35,6 +35,8 @@ struct CpuPass final : Pass {
   void fillRotary() const override;
   void finishHeads(size_t layer, float* keys, float* values) const override;
   void attend(size_t layer) const override;
+  // attend() where keys between a row's first and last ones are let go.
+  void attendEvicted(size_t layer, const AttentionShape& shape) const;
   // What layers do instead that remember a state.
   void applyDeltaRule(size_t layer) const;
   void applyShortConvolution(size_t layer) const;

@@ -114,7 +114,7 @@ export class RowPages implements PageTable {
       entries: [],
       tail: spills ? lists.memory.take() : -1,
       law,
-      given: 0,
+      given: law.stays(pageTokens),
     }));
     const [{ entries, tail } = NO_TABLE, ...further] = this.tables;
     this.entries = entries;

@@ -1,5 +1,5 @@
 import { isEncoder, type DecoderSpec, type LayerSpec } from '../../model/DecoderSpec.js';
-import { ALL_POSITIONS, lastPositions, type CacheLaw } from '../grid/CacheLaw.js';
+import { ALL_POSITIONS, lastPositions, sinksAndLast, type CacheLaw } from '../grid/CacheLaw.js';
 
 /**
  * A model's layers in groups that keep the same positions of a row: page i of a row is page i of all layers of a group.
@@ -40,8 +40,9 @@ export function oneGroup(layers: number, keepingNone = 0): CacheGroups {
  *
  * @param windows of each layer; 0 = all positions. Layers that keep none are in no group, whatever `groupOf` says
  * @param positions of the longest row: a window of as many lets nothing go
+ * @param all the law of layers without a window
  */
-export function cacheGroups(windows: readonly number[], positions: number): CacheGroups {
+export function cacheGroups(windows: readonly number[], positions: number, all: CacheLaw = ALL_POSITIONS): CacheGroups {
   const kinds = new Map<number, number[]>();
   const kept = windows.filter((window) => window !== KEEPS_NONE).length;
   if (kept === 0) return oneGroup(windows.length, windows.length);
@@ -58,7 +59,7 @@ export function cacheGroups(windows: readonly number[], positions: number): Cach
   const groupOf = new Array<number>(windows.length).fill(0);
   for (const [window, layers] of [...kinds].sort(([a], [b]) => a - b)) {
     layers.forEach((layer, index) => {
-      if (index % width === 0) laws.push(window === 0 ? ALL_POSITIONS : lastPositions(window));
+      if (index % width === 0) laws.push(window === 0 ? all : lastPositions(window));
       groupOf[layer] = laws.length - 1;
     });
   }
@@ -71,12 +72,13 @@ export function cacheGroups(windows: readonly number[], positions: number): Cach
  */
 export function groupsOf(decoder: DecoderSpec, gpu: boolean, longest: number): CacheGroups {
   const { layers, part, share, layerSpecs, contextTokens } = decoder;
+  const { eviction } = decoder.attention;
   const windows = layerSpecs.map(windowOf);
   // Engines that hold the same rows, and a GPU beside its host, name pages to each other: those of all layers. An
   // encoder's layers have the same ones in turn.
   return gpu || part || share || isEncoder(decoder)
     ? oneGroup(layers, windows.filter((window) => window === KEEPS_NONE).length)
-    : cacheGroups(windows, Math.min(longest, contextTokens));
+    : cacheGroups(windows, Math.min(longest, contextTokens), eviction && sinksAndLast(eviction));
 }
 
 /**

@@ -3,9 +3,11 @@ import { nativeCall } from '../../bindings/nativeCall.js';
 import type { Addon } from '../../bindings/Addon.js';
 import type { EngineOptions } from '../../EngineOptions.js';
 import { InterruptedError } from '../../errors/InterruptedError.js';
+import { UsageError } from '../../errors/UsageError.js';
 import { compressBindings } from '../../model/compressBindings.js';
 import { createTokenizer } from '../../model/createTokenizer.js';
 import { identifyModel, type ModelIdentity } from '../../model/identity/identifyModel.js';
+import { evictKeys, parseKeyEviction } from '../../model/evictKeys.js';
 import { modelStamps } from '../../model/identity/FileStamp.js';
 import type { ModelSource } from '../../model/ModelSource.js';
 import { partOf } from '../../model/partOf.js';
@@ -62,8 +64,14 @@ export async function layOutEngine(options: EngineOptions): Promise<LaidOutEngin
   const rows = await resolveExpectedRows(requested.options, tokenizer);
   stopIfAborted();
   const whole = layers ? partOf(source, layers) : source;
-  const part = tensorParallel ? shareOf(whole, tensorParallel) : whole;
+  const shared = tensorParallel ? shareOf(whole, tensorParallel) : whole;
   const { numerics, memory } = requested.settings;
+  const eviction = numerics.kvEviction === undefined ? undefined : parseKeyEviction('kvEviction', numerics.kvEviction);
+  const part = eviction ? evictKeys(shared, eviction) : shared;
+  if (eviction && memory.gpu)
+    throw new UsageError(
+      'kvEviction: found a law beside gpuMemory, expected none: the processor lets go of keys alone',
+    );
   const plan = await planEngine(part, requested, machine, rows.expected, {
     repackedBytes: () => {
       const bindings = compressBindings(part.bindings, numerics.compressWeights);
@@ -71,5 +79,9 @@ export async function layOutEngine(options: EngineOptions): Promise<LaidOutEngin
     },
   });
   const layout = layOutMemory(addon, part, requested, plan, machine, rows);
+  if (eviction && layout.settings.memory.cacheOnDisk > 0)
+    throw new UsageError(
+      `kvEviction: found a share of the cache on disk, ${layout.settings.memory.cacheOnDisk}, expected none: give cache { cpu: 1, disk: 0 }`,
+    );
   return { addon, requested, source, stamps, identity, tokenizer, layout };
 }

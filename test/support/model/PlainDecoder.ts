@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { DecoderSpec, RotaryTable } from '../../../src/model/DecoderSpec.js';
 import type { ModelSource } from '../../../src/model/ModelSource.js';
 import { WEIGHT_TYPES } from '../../../src/model/weightTypes.js';
+import { PAGE_TOKENS } from '../../../src/plan/reserves.js';
 import { type TensorBinding } from '../../../src/model/TensorBinding.js';
 import { dequantise } from './dequantise.js';
 import { readPacked } from './readPacked.js';
@@ -106,10 +107,11 @@ export class PlainDecoder {
       for (let head = 0; head < heads; head++) {
         const group = Math.floor(head / (heads / kvHeads));
         const first = window === 0 ? 0 : Math.max(0, t - window + 1);
-        const scores = k
-          .slice(first, t + 1)
-          .map((keys, i) => (dot(q[t]?.[head], keys[group]) + alibiBias(position, head, first + i)) * attention.scale)
-          .map((score) => softCapped(score, attention.softCap));
+        const scores = k.slice(first, t + 1).map((keys, i) => {
+          if (window === 0 && isLetGo(attention.eviction, first + i, t)) return -Infinity;
+          const score = dot(q[t]?.[head], keys[group]) + alibiBias(position, head, first + i);
+          return softCapped(score * attention.scale, attention.softCap);
+        });
         const sink = attention.sinks === true ? [this.#weight(layer, 'sinks')[head] ?? NaN] : [];
         const shares = softmax([...scores, ...sink]).slice(0, scores.length);
         shares.forEach((share, i) =>
@@ -353,6 +355,14 @@ export class PlainDecoder {
     if (weight === undefined) throw new Error(`no ${role} in layer ${layer}`);
     return weight;
   }
+}
+
+/** Whether a key's page is neither one of the first nor of the last ones that a token sees. */
+function isLetGo(eviction: DecoderSpec['attention']['eviction'], key: number, at: number): boolean {
+  if (eviction === undefined) return false;
+  const page = (position: number): number => Math.floor(position / PAGE_TOKENS);
+  const sinks = Math.ceil(eviction.sinks / PAGE_TOKENS);
+  return page(key) >= sinks && page(key) < page(Math.max(0, at - eviction.window + 1));
 }
 
 /** Of length 1. */
