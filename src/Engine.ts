@@ -2,6 +2,7 @@ import { isObservable, lastValueFrom, type Observable } from 'rxjs';
 import type { EnginePlan } from './engine/open/EnginePlan.js';
 import { layOutEngine } from './engine/open/layOutEngine.js';
 import type { Opened } from './engine/open/Opened.js';
+import { sharedBytes } from './engine/open/hostMemory.js';
 import { openRuntime } from './engine/open/openRuntime.js';
 import { foreseenIdentity, identityOf, type ResultIdentity } from './engine/open/resultIdentity.js';
 import type { Numerics } from './engine/open/settings.js';
@@ -72,6 +73,8 @@ export class Engine implements GenerationSource, AsyncDisposable {
     /** Opening and loading took this long. */
     readonly loadSeconds: number,
     private readonly opened: Opened,
+    /** Gives back what it has of a budget that engines share. */
+    private readonly giveBack: () => void,
   ) {
     this.runs = new EngineRuns(
       {
@@ -120,19 +123,30 @@ export class Engine implements GenerationSource, AsyncDisposable {
    */
   static async open(options: EngineOptions): Promise<Engine> {
     const start = performance.now();
-    const { addon, requested, source, stamps, identity, tokenizer, layout } = await layOutEngine(options);
-    const { signal, onPlan } = requested.options;
-    onPlan?.(layout.plan.report);
-    const opened = await openRuntime(addon, layout, identity, requested.options);
+    let giveBack = (): void => undefined;
     try {
-      await checkUnchanged(stamps, identity);
-      if (signal?.aborted === true) throw new InterruptedError(signal.reason);
+      const { addon, requested, source, stamps, identity, tokenizer, layout } = await layOutEngine(
+        options,
+        ({ host, settings }) => {
+          giveBack = settings.memory.budget?.reserve(sharedBytes(host)) ?? giveBack;
+        },
+      );
+      const { signal, onPlan } = requested.options;
+      onPlan?.(layout.plan.report);
+      const opened = await openRuntime(addon, layout, identity, requested.options);
+      try {
+        await checkUnchanged(stamps, identity);
+        if (signal?.aborted === true) throw new InterruptedError(signal.reason);
+      } catch (error) {
+        await opened.runtime.close();
+        throw error;
+      }
+      const loadSeconds = (performance.now() - start) / 1000;
+      return new Engine(source, tokenizer, identityOf(opened, identity.hash), loadSeconds, opened, giveBack);
     } catch (error) {
-      await opened.runtime.close();
+      giveBack();
       throw error;
     }
-    const loadSeconds = (performance.now() - start) / 1000;
-    return new Engine(source, tokenizer, identityOf(opened, identity.hash), loadSeconds, opened);
   }
 
   /**
@@ -263,8 +277,9 @@ export class Engine implements GenerationSource, AsyncDisposable {
   }
 
   /** Ends all runs with InterruptedError, waits for the device, frees everything. Idempotent. */
-  close(): Promise<void> {
-    return this.runs.close();
+  async close(): Promise<void> {
+    await this.runs.close();
+    this.giveBack();
   }
 
   [Symbol.asyncDispose](): Promise<void> {

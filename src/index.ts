@@ -144,6 +144,7 @@ export { InterruptedError } from './errors/InterruptedError.js';
 export { JobFileError } from './errors/JobFileError.js';
 export { QueueError } from './errors/QueueError.js';
 export { ProcessLimitError } from './errors/ProcessLimitError.js';
+export { MemoryBudget } from './MemoryBudget.js';
 export { MemoryBudgetError } from './errors/MemoryBudgetError.js';
 export { PeerError } from './errors/engineErrors.js';
 export { ModelFileError } from './errors/ModelFileError.js';

@@ -14,7 +14,7 @@ const ENTRIES = { spillway, operators, schedules, plan, jobs, models, testing };
 test.each<[keyof typeof ENTRIES, string]>([
   [
     'spillway',
-    `DownloadError ENGINE_OPTIONS Engine InterruptedError JobFileError MemoryBudgetError ModelFileError NativeError PeerError
+    `DownloadError ENGINE_OPTIONS Engine InterruptedError JobFileError MemoryBudget MemoryBudgetError ModelFileError NativeError PeerError
      PlanFileError ProcessLimitError QueueError RUN_OPTIONS ResponseFormatError ReuseFile RowError SOCKET_OPTIONS ScheduleError SpillwayError
      TaskError UsageError WEIGHT_COMPRESSIONS activationLink classify describePeers diagnose embed formatBytes offloadGenerate
      parseBytes parsePeerAddress rerank resultIdentityKey ringIdentity score`,

@@ -85,7 +85,7 @@ export function layOutMemory(
   machine: MachineFacts,
   rows: RowsToCome,
 ): MemoryLayout {
-  const found = { residentBytes: process.memoryUsage.rss(), heapBytes: heapBytes() };
+  const found = foundBytes(given.memoryBudget?.reservedBytes ?? 0);
   const held = processBytes(found.residentBytes, model.decoder.vocabularySize);
   const blocks = smallerBlocks(plan.options, given, (given.policy ?? 'auto') === 'auto' && !isEncoder(model.decoder), [
     ...encoderSquares(model),
@@ -122,6 +122,16 @@ export function layOutMemory(
   };
   const layout = firstFit(blocks, inBlock, wanted, longestRowOf);
   return { ...layout, heapLimitBytes: heapLimitBytes(layout.capBytes, layout.host, found) };
+}
+
+/**
+ * What the process holds, and of that the JavaScript heap.
+ * @param others what other engines have reserved, whose cap is counted apart, and some of which may not be resident yet
+ */
+function foundBytes(others: number): { readonly residentBytes: number; readonly heapBytes: number } {
+  const residentBytes = process.memoryUsage.rss();
+  const heap = heapBytes();
+  return { residentBytes: others > 0 ? Math.max(residentBytes - others, heap) : residentBytes, heapBytes: heap };
 }
 
 /**

@@ -100,7 +100,7 @@ async function* takenIn<Kind extends 'generate' | AnswerKind, Result extends Res
 ): AsyncGenerator<DryRow, void, undefined> {
   const inFlight = new InFlight(IN_FLIGHT.rows, new ByteLedger(IN_FLIGHT.bytes).account());
   const recorder = new RunRecorder({ model: '', policy: {}, loadSeconds: 0, memory: () => ({}) });
-  const answers = new SharedAnswers<Kind, Result>(kind, recorder, false);
+  const answers = new SharedAnswers<Kind, Result>(kind, recorder, undefined);
   const refused: DryRow[] = [];
   let sequence = 0;
   answers.results$.subscribe(({ result }) => {

@@ -157,3 +157,8 @@ export function checkRows(rows: unknown): void {
       `rows: found ${found(rows)}, expected an array or another iterable, an async iterable, a ReadableStream or an Observable of rows; one row alone goes as [row]`,
     );
 }
+
+/** Whether a call may join others: how its run is composed, and what is traced of it, is nobody's but its own. */
+export function joins({ schedule, pipeline, window, peers, microBatches, onTrace }: RunOptions): boolean {
+  return [schedule, pipeline, window, peers, microBatches, onTrace].every((own) => own === undefined);
+}
