@@ -71,7 +71,11 @@ export class TableLayout {
       value: ({ carry }: FinishedRow) => carry?.[name],
     }));
     const isKey = ({ name }: LaidColumn): boolean => this.keys.includes(name);
-    return [...this.#results.filter(isKey), ...carried, ...this.#results.filter((column) => !isKey(column))];
+    return [
+      ...this.keys.flatMap((key) => this.#results.filter(({ name }) => name === key)),
+      ...carried,
+      ...this.#results.filter((column) => !isKey(column)),
+    ];
   }
 
   /** What rows that are to be written carry. @throws UsageError for names that are one, or too many */

@@ -24,9 +24,6 @@ type KnownColumn = ResultColumn & {
 };
 
 const COLUMNS: readonly KnownColumn[] = [
-  // Of tables of a database alone, which says itself which job it is.
-  { name: 'job', part: 'key', type: 'text', value: () => undefined },
-  { name: 'index', part: 'key', type: 'integer', value: ({ index }) => index },
   { name: 'id', part: 'id', type: 'text', value: ({ id }) => String(id) },
   { name: 'sample', part: 'sample', type: 'count', value: ({ sample }) => sample },
   {
@@ -80,6 +77,9 @@ const COLUMNS: readonly KnownColumn[] = [
   { name: 'truncated', part: 'truncated', type: 'count', value: ({ truncated }) => truncated },
   { name: 'attempts', part: 'attempts', type: 'count', value: ({ attempts }) => attempts },
   { name: 'logprobs', part: 'logprobs', type: 'text', value: ({ logprobs }) => logprobs && JSON.stringify(logprobs) },
+  // Of tables of a database alone, which says itself which job it is.
+  { name: 'job', part: 'key', type: 'text', value: () => undefined },
+  { name: 'index', part: 'key', type: 'integer', value: ({ index }) => index },
 ];
 
 /** What the column is called that holds answers as a whole. */
