@@ -142,6 +142,7 @@ export { SpillwayError, type ErrorCode } from './errors/SpillwayError.js';
 export { DownloadError } from './errors/ModelFileError.js';
 export { InterruptedError } from './errors/InterruptedError.js';
 export { JobFileError } from './errors/JobFileError.js';
+export { DatabaseError } from './errors/DatabaseError.js';
 export { QueueError } from './errors/QueueError.js';
 export { ProcessLimitError } from './errors/ProcessLimitError.js';
 export { MemoryBudget } from './MemoryBudget.js';

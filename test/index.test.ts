@@ -14,7 +14,7 @@ const ENTRIES = { spillway, operators, schedules, plan, jobs, models, testing };
 test.each<[keyof typeof ENTRIES, string]>([
   [
     'spillway',
-    `DownloadError ENGINE_OPTIONS Engine InterruptedError JobFileError MemoryBudget MemoryBudgetError ModelFileError NativeError PeerError
+    `DatabaseError DownloadError ENGINE_OPTIONS Engine InterruptedError JobFileError MemoryBudget MemoryBudgetError ModelFileError NativeError PeerError
      PlanFileError ProcessLimitError QueueError RUN_OPTIONS ResponseFormatError ReuseFile RowError SOCKET_OPTIONS ScheduleError SpillwayError
      TaskError UsageError WEIGHT_COMPRESSIONS activationLink classify describePeers diagnose embed formatBytes offloadGenerate
      parseBytes parsePeerAddress rerank resultIdentityKey ringIdentity score`,
@@ -34,7 +34,7 @@ test.each<[keyof typeof ENTRIES, string]>([
   ],
   [
     'jobs',
-    `EnforcedSchema JOB_OPTIONS Job bundledSchema checkJobFiles checkJobInput checkJobOptions checkResponseFormat checkUnmatched collectJob dryRun encodeResults estimateRows formatResult
+    `DATABASE_WAIT EnforcedSchema JOB_OPTIONS Job bundledSchema checkJobFiles checkJobInput checkJobOptions checkResponseFormat checkUnmatched collectJob databasePlace databaseTable dryRun encodeResults estimateRows formatResult
      jobFormats jobOutputFiles jobStatus memoryWork openLines openWorkSource
      parseManifest parseRow peekRows readRecordBatches readRows readSql recordBatches runJob runWork shardOfEnvironment shardPath submitJob
      writeRows`,

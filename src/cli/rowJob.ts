@@ -9,7 +9,7 @@ import { promptFiles, promptOptions } from './flags/promptFlags.js';
 import type { RowJobFlags } from './flags/rowJobFlags.js';
 import { flagsOfShard, shardOf } from './flags/shardFlags.js';
 import { endInTime, subsetOptions } from './flags/subsetFlags.js';
-import { comesOnce, jobFormatsOf, queryOf, readOptions, tableOptions } from './flags/tableFlags.js';
+import { comesOnce, jobFormatsOf, queryOf, readOptions, tableOf, tableOptions } from './flags/tableFlags.js';
 import { describeDryRun } from './dryRunReport.js';
 import { describeColumns, describeRest, describeRun, rowProgress } from './generateReport.js';
 import {
@@ -17,6 +17,7 @@ import {
   checkJobInput,
   checkJobOptions,
   checkResponseFormat,
+  databasePlace,
   type ConnectedPeers,
   dryRun,
   Engine,
@@ -107,13 +108,16 @@ export async function runRowJob(
   endInTime(given, context);
   const shard = shardOf(given, process.env);
   checkJobOptions({ ...subsetOptions(given), ...(shard && { shard }) });
-  const flags = shard === undefined ? given : await flagsOfShard(given, shard);
+  const table = tableOf(given, (words) => context.say(words));
+  if (table) checkJobOptions({ output: table, outputFormat: given.outputFormat });
+  const placed = table === undefined ? given : { ...given, output: databasePlace(table).path };
+  const flags = shard === undefined ? placed : await flagsOfShard(placed, shard);
   if (shard !== undefined)
     context.say(`shard ${shard.index} of ${shard.count}, counted from 0: results go to ${flags.output}`);
   if (flags.output === '-') checkStandardOutput();
   if (flags.input === '-') checkStandardInput((text) => context.say(text));
   const meter = new ProgressMeter(flags.progress, process.stderr);
-  const formats = await jobFormatsOf(flags);
+  const formats = await jobFormatsOf(flags, table);
   const inputs = formats.inputs.map((file) => file.path);
   const files = {
     ...(comesOnce(flags.input) ? {} : { input: inputs }),
@@ -148,7 +152,7 @@ export async function runRowJob(
   let stats: RunStats | undefined;
   const run = async (): Promise<void> => {
     const input = query ? await peekRows(query, prompts.promptTemplate) : inputOf(flags, formats, prompts, told, say);
-    const common = { ...jobOptions(flags, formats, prompts, say), input };
+    const common = { ...jobOptions(flags, formats, prompts, say), ...(table && { output: table }), input };
     await checkJobInput({ ...common, ...asked.task({ order: flags.order, ...prompts }) }, formats);
     if (flags.reuse !== undefined)
       reuse = await ReuseFile.open(flags.reuse, {
@@ -289,7 +293,12 @@ export async function runRowJob(
 }
 
 /** @throws UsageError beside a shard, of whose rows alone nothing is said */
-function withoutOutput({ errors: _errors, ...flags }: RowJobFlags): RowJobFlags {
+function withoutOutput({
+  errors: _errors,
+  outputDatabase: _database,
+  outputJournal: _journal,
+  ...flags
+}: RowJobFlags): RowJobFlags {
   if (flags.shard !== undefined)
     throw new UsageError(`--shard: found ${flags.shard} beside --dry-run, which says what all rows would take`);
   return { ...flags, output: '-', resume: false, retryErrors: false, overwrite: false };

@@ -15,6 +15,7 @@ import type { MaxErrors } from './ErrorLimit.js';
 import type { SubsetOptions } from './RowSubset.js';
 import type { FormatChoice } from './formats/rowFormats.js';
 import type { TakenColumns } from './formats/RowFormat.js';
+import type { DatabaseOutput } from './database/DatabaseOutput.js';
 import type { InputPaths } from './input/inputFiles.js';
 import type { Shard } from './shards/Shard.js';
 
@@ -68,8 +69,12 @@ export interface JobOptions extends SubsetOptions {
    * Default false. Tables carry all columns of the input in any case.
    */
   readonly carryFields?: boolean;
-  /** A file, or a stream. A stream (and a path that is a pipe or device) cannot be resumed. */
-  readonly output: string | Writable;
+  /**
+   * A file, a stream, or a table of a database. A stream (and a path that is a pipe or device) cannot be resumed. Of a
+   * table the results stand in a journal beside the database's file, or in the working folder, too, which is what is
+   * resumed.
+   */
+  readonly output: string | Writable | DatabaseOutput;
   /**
    * Default `auto`: what the output's name says. Any but plain `jsonl` is written as a whole when a run ends: until
    * then results are in `OUTPUT.rows.jsonl`, which is what is resumed.

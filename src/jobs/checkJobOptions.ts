@@ -14,6 +14,7 @@ import { checkResponseFormat } from '../rows/responseFormat.js';
 import { checkTemplateInput } from '../rows/templateInput.js';
 import { answerProperties } from './output/writeOptions.js';
 import { checkColumns, checkDelimiter, checkNamesOfColumns, checkResultColumns } from './formats/checkColumns.js';
+import { checkDatabaseOutput, isDatabaseOutput } from './database/DatabaseOutput.js';
 import { isInputPaths } from './input/inputFiles.js';
 import { checkMaxErrors } from './ErrorLimit.js';
 import { checkFormat, FORMAT_NAMES } from './formats/rowFormats.js';
@@ -147,8 +148,11 @@ function checkInput(name: string, input: unknown): void {
 }
 
 function checkOutput(name: string, output: unknown): void {
-  if (typeof output !== 'string' && !hasMethods(output, 'write', 'end', 'on'))
-    throw new UsageError(`${name}: found ${found(output)}, expected a file's path or a Writable`);
+  if (isDatabaseOutput(output)) checkDatabaseOutput(output);
+  else if (typeof output !== 'string' && !hasMethods(output, 'write', 'end', 'on'))
+    throw new UsageError(
+      `${name}: found ${found(output)}, expected a file's path, a Writable or a table of a database`,
+    );
 }
 
 function checkPaths(name: string, value: unknown): void {

@@ -9,6 +9,7 @@ import { main as tables } from '../../examples/05-tables.js';
 import { main as classified } from '../../examples/06-classify.js';
 import { main as extractToObject } from '../../examples/07-extract-to-object.js';
 import { main as pipelinesOfCalls } from '../../examples/08-pipelines-of-calls.js';
+import { main as database } from '../../examples/09-database.js';
 import { collect } from '../jobs/support/files.js';
 import { readRows } from '../../src/jobs/input/readRows.js';
 import { testGrammars } from '../support/grammars.js';
@@ -39,6 +40,7 @@ describe('examples', () => {
       '06-classify.ts',
       '07-extract-to-object.ts',
       '08-pipelines-of-calls.ts',
+      '09-database.ts',
     ]);
   });
 
@@ -51,6 +53,13 @@ describe('examples', () => {
     ]);
     for (const { usage } of results) expect(usage.completionTokens).toBeLessThanOrEqual(8);
     expect(print).toHaveBeenCalledWith(expect.stringMatching(/^1: /));
+  });
+
+  test('the table of a database has each row once, though the job broke off', async () => {
+    const rows = await database(model.path);
+    expect(rows.map(([index, nr]) => [Number(index), nr])).toEqual(
+      Array.from({ length: 40 }, (_, at) => [at, String(at)]),
+    );
   });
 
   test('the pipeline of calls asks a second question of each row, and streams a third one', async () => {

@@ -76,7 +76,7 @@ type RunParts = Pick<
  * @throws UsageError, ResponseFormatError for what answers are held to
  */
 export function writeOptions(
-  there: ResultParts,
+  there: ResultParts & { readonly key?: boolean },
   answers: FormatOptions & Pick<EmbedOptions, 'encoding'>,
   {
     resultColumns = {},

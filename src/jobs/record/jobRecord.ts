@@ -227,6 +227,16 @@ export function readRecord(output: string): JobRecord | undefined {
   return value as unknown as JobRecord;
 }
 
+/** The run that a record tells of; undefined where none can be read. */
+export function runOfRecord(output: string): string | undefined {
+  try {
+    return readRecord(output)?.run;
+  } catch {
+    // Whoever begins anew does not need it.
+    return undefined;
+  }
+}
+
 function isList(value: unknown): value is readonly unknown[] {
   return Array.isArray(value);
 }
