@@ -145,7 +145,7 @@ export class Job implements AsyncDisposable {
     const { delimiter, ...others } = options;
     // A part's may be for what is made of it.
     const formats = await jobFormats(options.shard === undefined ? options : others);
-    checkAnswerFormat(task.name, formats);
+    checkAnswerFormat(task.name, formats, task.options.questions !== undefined);
     const paths: JobFileOptions = {
       ...(formats.inputs.length > 0 ? { input: formats.inputs.map(({ path }) => path) } : {}),
       ...(typeof output === 'string'

@@ -9,6 +9,7 @@ import type { GenerateOptions, PromptOptions } from '../Row.js';
 import { checkedCompletions, checkedLabels, forTheRun } from '../rows/completions.js';
 import { ROW_LIMITS } from '../model/files/limits.js';
 import { checkPromptTemplate } from '../rows/promptTemplate.js';
+import { checkAskedOptions, settledQuestions } from '../rows/questions.js';
 import { checkToolOptions } from '../rows/tools.js';
 import { checkResponseFormat } from '../rows/responseFormat.js';
 import { checkTemplateInput } from '../rows/templateInput.js';
@@ -70,7 +71,9 @@ const CHECKS: Readonly<Record<keyof JobOptions, Check>> = {
   identity: object,
   generate: (name, value) => {
     checkPrompts(name, value);
-    const { responseFormat, tools, toolChoice, parallelToolCalls } = value as GenerateOptions;
+    const { responseFormat, questions, tools, toolChoice, parallelToolCalls } = value as GenerateOptions;
+    if (questions !== undefined) settledQuestions(`${name}.questions`, questions);
+    checkAskedOptions(value as object);
     if ((tools ?? toolChoice ?? parallelToolCalls) !== undefined) checkToolOptions(value as GenerateOptions);
     if (responseFormat !== undefined) checkResponseFormat(`${name}.responseFormat`, responseFormat);
   },
