@@ -15,6 +15,7 @@ export type { NamedFile } from '../files/realPath.js';
 export { checkJobFiles, type JobFileOptions, type JobFileState } from '../jobs/jobFiles.js';
 export type { JobOptions, JobSummary, RowGenerator } from '../jobs/JobOptions.js';
 export { collectJob, type CollectJobOptions, type CollectSummary } from '../jobs/shards/collectJob.js';
+export type { Calibration, TruthReport } from '../jobs/Truth.js';
 export type { RowSample, SubsetOptions } from '../jobs/RowSubset.js';
 export { type Shard, shardPath } from '../jobs/shards/Shard.js';
 export { shardOfEnvironment } from '../jobs/shards/shardOfEnvironment.js';

@@ -35,6 +35,7 @@ import { JobOutput } from './output/JobOutput.js';
 import { JobRows } from './JobRows.js';
 import { RowSubset } from './RowSubset.js';
 import { publishJournal } from './output/publishOutput.js';
+import { readsCarry, Truth } from './Truth.js';
 import { WholeRows } from './output/WholeRows.js';
 import { orderJournal } from './output/rewriteJournal.js';
 import type { ScannedJournal } from './output/Journal.js';
@@ -250,9 +251,10 @@ export class Job implements AsyncDisposable {
         this.#sink = await this.#begin(first);
       },
       this.#digest,
-      this.input.rowReader(this.options.carryFields === true || this.#writesTables),
+      this.input.rowReader(readsCarry(this.options) || this.#writesTables),
     );
     const counts = { done: 0, failed: 0, stopped: false };
+    const truth = Truth.of(this.options, this.task.options, this.formats, this.#joins);
     const earlier = this.file?.earlier;
     const keptFailed = this.options.retryErrors === true ? 0 : (earlier?.failed ?? 0);
     const limit = new ErrorLimit(this.options.maxErrors, this.totalRows);
@@ -271,6 +273,7 @@ export class Job implements AsyncDisposable {
       try {
         for await (const answer of rows) {
           const received = source.receive(answer);
+          truth?.judge(received);
           for (const result of whole?.add(answer.index, received, source.isOpen(answer.index)) ?? received) {
             counts.done += 1;
             yield result;
@@ -292,7 +295,8 @@ export class Job implements AsyncDisposable {
     signal?.addEventListener('abort', onAbort);
     try {
       if (signal?.aborted === true) onAbort();
-      await this.#write(results(this.task.answer(engine, source.send(input), ending.signal, this.#now)), counts, end);
+      const sent = truth?.taken(source.send(input)) ?? source.send(input);
+      await this.#write(results(this.task.answer(engine, sent, ending.signal, this.#now)), counts, end);
       if (!counts.stopped) source.checkAnswered();
     } catch (error) {
       // The engine may have wrapped what the input threw. And whatever an aborted engine throws, the abort is the
@@ -323,7 +327,8 @@ export class Job implements AsyncDisposable {
       if (shard !== undefined && !stopped) await this.#complete(this.file, source.rows);
     } else if (!stopped) await this.input.checkUnchanged();
     this.#whole = !stopped && this.subset === undefined;
-    return { rows: source.ownRows, done, failed, kept: this.keptRows, keptFailed, ...(stopped && { stopped }) };
+    const more = { ...(stopped && { stopped }), ...(truth && { truth: truth.report() }) };
+    return { rows: source.ownRows, done, failed, kept: this.keptRows, keptFailed, ...more };
   }
 
   /** Writes out what is pending and lets go of the files. Idempotent. @throws JobFileError */
@@ -368,7 +373,7 @@ export class Job implements AsyncDisposable {
     const carried = carries && !this.#joins;
     // A journal is lines of JSON, whatever becomes of it.
     return this.input.read(
-      this.options.carryFields === true || carried,
+      readsCarry(this.options) || carried,
       carried && this.file === undefined && isExact(this.formats, output),
       carries && this.#joins ? (isExact(this.formats, output) ? 'exact' : 'readable') : undefined,
     );

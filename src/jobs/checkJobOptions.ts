@@ -20,6 +20,7 @@ import { checkMaxErrors } from './ErrorLimit.js';
 import { checkFormat, FORMAT_NAMES } from './formats/rowFormats.js';
 import type { JobOptions, RowGenerator } from './JobOptions.js';
 import { checkSample, LIMIT, SAMPLE_SEED } from './RowSubset.js';
+import { checkTruth } from './Truth.js';
 import { checkShard, SHARD_ROWS, SHARDS } from './shards/Shard.js';
 import { LEASE_SECONDS, MAX_DELIVER } from './work/JobManifest.js';
 
@@ -59,6 +60,7 @@ const CHECKS: Readonly<Record<keyof JobOptions, Check>> = {
   resultPrefix: text('what goes before names of columns'),
   errors: text("a file's path"),
   maxErrors: checkMaxErrors,
+  truth: checkTruth,
   shard: checkShard,
   limit: whole(LIMIT.least),
   sample: checkSample,
@@ -107,7 +109,17 @@ export function checkJobOptions(options: Partial<JobOptions>): void {
     throw new UsageError(
       `${limit === undefined ? 'sample' : 'limit'}: found it beside a shard, whose part would lack rows, expected one of them`,
     );
+  if (options.truth !== undefined) checkCompared(options);
   if (resultColumns !== undefined) checkResultColumns('resultColumns', resultColumns, answerProperties(generate));
+}
+
+/** Whether there is one answer a row, which can be compared. @throws UsageError */
+function checkCompared({ generate, score, rerank, embed }: Partial<JobOptions>): void {
+  const other = Object.entries({ score, rerank, embed }).find(([, task]) => task !== undefined)?.[0];
+  if (other !== undefined)
+    throw new UsageError(`truth: found it beside ${other}, expected generate or classify, whose answers are texts`);
+  if (generate?.samples !== undefined)
+    throw new UsageError('truth: found it beside samples, expected one answer a row to compare with it');
 }
 
 /** The same for a whole job. @throws UsageError, also for one without input or output, which have no default */
