@@ -272,8 +272,7 @@ export class Job implements AsyncDisposable {
       let failure: { readonly error: unknown } | undefined;
       try {
         for await (const answer of rows) {
-          const received = source.receive(answer);
-          truth?.judge(received);
+          const received = truth?.judge(source.receive(answer)) ?? source.receive(answer);
           for (const result of whole?.add(answer.index, received, source.isOpen(answer.index)) ?? received) {
             counts.done += 1;
             yield result;
@@ -341,9 +340,7 @@ export class Job implements AsyncDisposable {
     }
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close();
-  }
+  [Symbol.asyncDispose] = (): Promise<void> => this.close();
 
   async #closeSink(): Promise<void> {
     const sink = this.#sink;
@@ -362,8 +359,8 @@ export class Job implements AsyncDisposable {
     const { table: _table, name: _name, ...written } = this.#writeOptions();
     const sha256 = await sha256OfFile(files.journalOf(record).path);
     const { columns, dialect } = (!this.input.again && this.input.table) || {};
-    const table = columns && { columns, ...(dialect && { dialect }) };
-    await writeRecord(files.path, { ...record, complete: { rows, sha256, written, ...(table && { table }) } });
+    const table = columns && { table: { columns, ...(dialect && { dialect }) } };
+    await writeRecord(files.path, { ...record, complete: { rows, sha256, written, ...table } });
   }
 
   /** The rows, with what their results need beside the prompt. */

@@ -116,8 +116,10 @@ export class Truth {
     return others;
   }
 
-  judge(results: readonly AnyResult[]): void {
+  /** @returns the same */
+  judge(results: readonly AnyResult[]): readonly AnyResult[] {
     for (const result of results) this.judgeOne(result);
+    return results;
   }
 
   private judgeOne(result: AnyResult): void {
