@@ -31,6 +31,7 @@ import { InterruptedError } from './errors/InterruptedError.js';
 import { checkUnchanged } from './model/identity/FileStamp.js';
 import type { ModelSource } from './model/ModelSource.js';
 import type { Tokenizer } from './model/Tokenizer.js';
+import { askedResults } from './operators/askedResults.js';
 import { iterated } from './operators/iterated.js';
 import { pulled } from './operators/pulled.js';
 import { runResults } from './operators/runResults.js';
@@ -46,6 +47,7 @@ import type {
   ScoreResult,
 } from './Results.js';
 import type { RowInput, RowResult } from './Row.js';
+import type { Question } from './rows/questions.js';
 
 /** Rows in whatever form they come. All but a plain Observable are pulled, so nothing piles up. */
 export type RowSource = Iterable<RowInput> | AsyncIterable<RowInput> | ReadableStream<RowInput> | Observable<RowInput>;
@@ -168,10 +170,26 @@ export class Engine implements GenerationSource, AsyncDisposable {
   ): GeneratedResults<RowResult<ValueOf<Options>>>;
   generate(rows: RowSource, options: RunOptions = {}): GeneratedResults<RowResult> {
     this.runs.check(rows, options);
+    if (options.questions !== undefined) return this.asked(rows, options);
     return runResults(options, ({ onStats, onProgress, deltas }) => () => {
       const onDelta = deltas();
       return this.runs.generation(pulledRows(rows), { ...options, onStats, onProgress, ...(onDelta && { onDelta }) });
     });
+  }
+
+  /**
+   * Asks several questions about each row: what `generate` does with `questions`. The row's own text is computed once,
+   * whatever number of questions there is; those that name earlier answers are asked when these are there. A question
+   * that fails is an error among the row's `answers`, and the row's.
+   *
+   * @throws UsageError for questions, naming which and what of it; and whatever `generate` throws
+   */
+  ask(
+    rows: RowSource,
+    questions: readonly Question[],
+    options: Omit<RunOptions, 'questions'> = {},
+  ): GeneratedResults<RowResult> {
+    return this.generate(rows, { ...options, questions });
   }
 
   /**
@@ -284,6 +302,11 @@ export class Engine implements GenerationSource, AsyncDisposable {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  private asked(rows: RowSource, options: RunOptions): GeneratedResults<RowResult> {
+    const { slots, rowsPerSlot } = this.opened.grid;
+    return askedResults((asked, told) => this.generate(asked, told), pulledRows(rows), options, slots * rowsPerSlot);
   }
 
   private answering<Kind extends AnswerKind>(

@@ -78,6 +78,7 @@ export type {
   FinishReason,
   GenerateOptions,
   PromptOptions,
+  QuestionAnswer,
   Reasoning,
   Truncation,
   Row,
@@ -90,6 +91,7 @@ export type {
   SamplingOptions,
   ToolOptions,
 } from './Row.js';
+export type { Question } from './rows/questions.js';
 export type { NamedFunction, ToolCall, ToolChoice } from './rows/toolCalls.js';
 
 // Answers that are held to a format
@@ -116,6 +118,7 @@ export type { AnswerKind, Answers } from './engine/rows/Answers.js';
 // Answers, and a file in which they last
 export type {
   AnswerStore,
+  Certainty,
   ClassifiedAnswer,
   CompletionScore,
   DocumentScore,
@@ -131,6 +134,7 @@ export { ReuseFile, type ReuseOptions } from './reuse/ReuseFile.js';
 
 // Operators: whole generations
 export { offloadGenerate } from './operators/offloadGenerate.js';
+export { ask, type AskingSource } from './operators/ask.js';
 export { classify } from './operators/classify.js';
 export { score } from './operators/score.js';
 export { rerank } from './operators/rerank.js';

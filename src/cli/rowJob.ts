@@ -12,6 +12,7 @@ import { endInTime, subsetOptions } from './flags/subsetFlags.js';
 import { comesOnce, jobFormatsOf, queryOf, readOptions, tableOf, tableOptions } from './flags/tableFlags.js';
 import { describeDryRun } from './dryRunReport.js';
 import { describeColumns, describeRest, describeRun, rowProgress } from './generateReport.js';
+import { describeTruth } from './truthReport.js';
 import {
   checkJobFiles,
   checkJobInput,
@@ -47,6 +48,7 @@ import {
   type RunOptions,
   type RunStats,
   type Tokenizer,
+  type TruthReport,
 } from './library.js';
 import { peerRing } from './peerRing.js';
 import { pulledModel, showIdentifying, showOpening, showPlanning } from './openModel.js';
@@ -150,6 +152,7 @@ export async function runRowJob(
   let peers: ConnectedPeers | undefined;
   let trace: TraceFile | undefined;
   let stats: RunStats | undefined;
+  let truth: TruthReport | undefined;
   const run = async (): Promise<void> => {
     const input = query ? await peekRows(query, prompts.promptTemplate) : inputOf(flags, formats, prompts, told, say);
     const common = { ...jobOptions(flags, formats, prompts, say), ...(table && { output: table }), input };
@@ -251,6 +254,8 @@ export async function runRowJob(
     meter.stop();
     for (const words of watch.words(running.tokenizer.hasChatTemplate, running.source.tokenizer.kind !== 'none'))
       context.say(withFlags(words, flagNames));
+    if (summary.truth) context.say(describeTruth(summary.truth));
+    truth = summary.truth;
     context.say(describeRun(summary, stats, (performance.now() - start) / 1000, asked.expected.ignoreEos));
     if ((flags.limit ?? flags.sample) !== undefined && job.resultsFile !== undefined && summary.stopped !== true)
       context.say(
@@ -272,7 +277,7 @@ export async function runRowJob(
       flags.stats !== undefined &&
       stats !== undefined &&
       !(flags.resume && didNothing(stats) && existsSync(flags.stats)) &&
-      writeStats(flags.stats, stats),
+      writeStats(flags.stats, truth ? { ...stats, truth } : stats),
   );
   await done.catch((error: unknown) => {
     // Also where a peer went away, a task failed, or the disk is full: all but what is refused, and whoever reads the
@@ -390,6 +395,7 @@ function jobOptions(
     output: output === '-' ? standardOutput() : output,
     ...tableOptions(flags),
     ...subsetOptions(flags),
+    ...(flags.truth !== undefined && { truth: flags.truth }),
     carryFields,
     resume,
     retryErrors,
@@ -414,7 +420,7 @@ function rowsOfQuery(
       templated,
       ownTexts,
       onColumns,
-      carryFields: carryFields || output.format.carries === true,
+      carryFields: carryFields || output.format.carries === true || flags.truth !== undefined,
     });
   }
   if (database === undefined) return undefined;
@@ -434,7 +440,7 @@ function inputOf(
   const carried = carries === 'exact' ? output.format === read.format : carries && output.format.carries === true;
   return readRows(process.stdin, {
     ...readOptions({ input, ...flags }, prompts, told),
-    carryFields: carryFields || carried,
+    carryFields: carryFields || carried || flags.truth !== undefined,
     onColumns,
     name: 'standard input',
   });

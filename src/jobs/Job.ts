@@ -36,6 +36,7 @@ import { JobOutput } from './output/JobOutput.js';
 import { JobRows } from './JobRows.js';
 import { RowSubset } from './RowSubset.js';
 import { publishJournal } from './output/publishOutput.js';
+import { readsCarry, Truth } from './Truth.js';
 import { WholeRows } from './output/WholeRows.js';
 import { orderJournal } from './output/rewriteJournal.js';
 import type { ScannedJournal } from './output/Journal.js';
@@ -155,7 +156,7 @@ export class Job implements AsyncDisposable {
     const { delimiter: _delimiter, ...others } = options;
     // A part's may be for what is made of it.
     const formats = await jobFormats(options.shard === undefined ? options : others);
-    checkAnswerFormat(task.name, formats);
+    checkAnswerFormat(task.name, formats, task.options.questions !== undefined);
     const paths = await jobPaths(options, formats);
     const files = await checkJobFiles(paths);
     const opened = await JobInput.open(options, task.name, formats, files.input);
@@ -243,9 +244,10 @@ export class Job implements AsyncDisposable {
         this.#sink = await this.#begin(first);
       },
       this.#digest,
-      this.input.rowReader(this.options.carryFields === true || this.#writesTables),
+      this.input.rowReader(readsCarry(this.options) || this.#writesTables),
     );
     const counts = { done: 0, failed: 0, stopped: false };
+    const truth = Truth.of(this.options, this.task.options, this.formats, this.#joins);
     const earlier = this.file?.earlier;
     const keptFailed = this.options.retryErrors === true ? 0 : (earlier?.failed ?? 0);
     const limit = new ErrorLimit(this.options.maxErrors, this.totalRows);
@@ -263,7 +265,7 @@ export class Job implements AsyncDisposable {
       let failure: { readonly error: unknown } | undefined;
       try {
         for await (const answer of rows) {
-          const received = source.receive(answer);
+          const received = truth?.judge(source.receive(answer)) ?? source.receive(answer);
           for (const result of whole?.add(answer.index, received, source.isOpen(answer.index)) ?? received) {
             counts.done += 1;
             yield result;
@@ -285,7 +287,8 @@ export class Job implements AsyncDisposable {
     signal?.addEventListener('abort', onAbort);
     try {
       if (signal?.aborted === true) onAbort();
-      await this.#write(results(this.task.answer(engine, source.send(input), ending.signal, this.#now)), counts, end);
+      const sent = truth?.taken(source.send(input)) ?? source.send(input);
+      await this.#write(results(this.task.answer(engine, sent, ending.signal, this.#now)), counts, end);
       if (!counts.stopped) source.checkAnswered();
     } catch (error) {
       // The engine may have wrapped what the input threw. And whatever an aborted engine throws, the abort is the
@@ -331,6 +334,7 @@ export class Job implements AsyncDisposable {
       kept: this.keptRows,
       keptFailed,
       ...(stopped && { stopped }),
+      ...(truth && { truth: truth.report() }),
     };
   }
 
@@ -345,9 +349,7 @@ export class Job implements AsyncDisposable {
     }
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close();
-  }
+  [Symbol.asyncDispose] = (): Promise<void> => this.close();
 
   async #closeSink(): Promise<void> {
     const sink = this.#sink;
@@ -367,7 +369,7 @@ export class Job implements AsyncDisposable {
     const carried = carries && !this.#joins;
     // A journal is lines of JSON, whatever becomes of it.
     return this.input.read(
-      this.options.carryFields === true || carried,
+      readsCarry(this.options) || carried,
       carried && this.file === undefined && isExact(this.formats, output),
       carries && this.#joins ? (isExact(this.formats, output) ? 'exact' : 'readable') : undefined,
     );

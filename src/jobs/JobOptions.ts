@@ -12,6 +12,7 @@ import type {
 } from '../Results.js';
 import type { FormatOptions } from './output/writeOptions.js';
 import type { MaxErrors } from './ErrorLimit.js';
+import type { TruthReport } from './Truth.js';
 import type { SubsetOptions } from './RowSubset.js';
 import type { FormatChoice } from './formats/rowFormats.js';
 import type { TakenColumns } from './formats/RowFormat.js';
@@ -95,6 +96,12 @@ export interface JobOptions extends SubsetOptions {
    */
   readonly maxErrors?: MaxErrors;
   /**
+   * The column of the input, or the field of its rows, that says what is right: the summary has how answers compare
+   * with it. `NAME=COLUMN` says which answer is meant, of several questions or of an object's properties; without, the
+   * one that is called as the column, or the only one. Rows of earlier runs are not compared. Default: none.
+   */
+  readonly truth?: string;
+  /**
    * These rows of the input alone: the others are read, and not answered. `output` is then a part, best called by
    * `shardPath`; `collectJob` makes one output of the parts. Default: all rows.
    */
@@ -152,4 +159,6 @@ export interface JobSummary {
   readonly keptFailed: number;
   /** There, and true, if more rows failed than may, so that the run ended before the input did. */
   readonly stopped?: true;
+  /** How answers of this run compare with `truth`, where that was asked. */
+  readonly truth?: TruthReport;
 }

@@ -28,6 +28,15 @@ export function declaredProperties(schema: unknown): readonly DeclaredProperty[]
   }));
 }
 
+/**
+ * What the values that a schema allows are.
+ * @throws UnsupportedSchema for what is no schema, and for a reference into nowhere
+ */
+export function declaredType(schema: unknown): PropertyType {
+  const document = new SchemaDocument(schema);
+  return typeOf(new Kinds(document).of(document.root));
+}
+
 /** Where the properties of a document's root are declared: in itself, or in what it refers to. */
 function withProperties(
   document: SchemaDocument,

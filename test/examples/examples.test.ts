@@ -8,8 +8,9 @@ import { main as layersOnTwoEngines } from '../../examples/04-layers-on-two-engi
 import { main as tables } from '../../examples/05-tables.js';
 import { main as classified } from '../../examples/06-classify.js';
 import { main as extractToObject } from '../../examples/07-extract-to-object.js';
+import { main as askQuestions } from '../../examples/09-questions.js';
 import { main as pipelinesOfCalls } from '../../examples/08-pipelines-of-calls.js';
-import { main as database } from '../../examples/09-database.js';
+import { main as database } from '../../examples/10-database.js';
 import { collect } from '../jobs/support/files.js';
 import { readRows } from '../../src/jobs/input/readRows.js';
 import { testGrammars } from '../support/grammars.js';
@@ -40,7 +41,8 @@ describe('examples', () => {
       '06-classify.ts',
       '07-extract-to-object.ts',
       '08-pipelines-of-calls.ts',
-      '09-database.ts',
+      '09-questions.ts',
+      '10-database.ts',
     ]);
   });
 
@@ -132,6 +134,17 @@ describe('examples', () => {
         .map((line) => (JSON.parse(line) as { custom_id: string }).custom_id);
     expect([await ids('batch-output.jsonl'), await ids('batch-errors.jsonl')]).toEqual([['a', 'b'], ['c']]);
     await rm(folder, { recursive: true });
+  });
+
+  testGrammars('three questions have an answer each of every review', async () => {
+    const results = await askQuestions(model.path);
+    expect(results).toHaveLength(3);
+    for (const { answers = {}, error } of results) {
+      expect(error).toBeUndefined();
+      expect(Object.keys(answers)).toEqual(['tone', 'stars', 'why']);
+      expect(['positive', 'negative']).toContain(answers['tone']?.value);
+      expect([1, 2, 3, 4, 5]).toContain(answers['stars']?.value);
+    }
   });
 
   testGrammars(

@@ -11,6 +11,7 @@ import type { RunRow } from '../execution/RunRow.js';
 import type { HeadOutput, SampledToken } from '../grid/Task.js';
 import { failedResult } from '../../rows/failedResult.js';
 import type { RowId } from '../grid/Square.js';
+import { certaintyOf, fieldCertainties } from './certainty.js';
 import { notFinite } from './notFinite.js';
 import { tooManyLogprobs } from './logprobLimit.js';
 import type { PreparedRow } from './prepareRow.js';
@@ -38,6 +39,8 @@ export interface TextRules {
   readonly reasoning?: Reasoning | undefined;
   /** Seconds that a row may take from when it has a place; undefined for any. Looked at with each token. */
   readonly timeout?: number | undefined;
+  /** Whether it says how sure the model was. Default false. */
+  readonly confidence?: boolean;
 }
 
 /** A result, and its place in the order of input. */
@@ -52,6 +55,8 @@ export type OrderedResult = Ordered<RowResult>;
 export interface DecidedAnswer {
   readonly text: string;
   readonly tokens: readonly Pick<SampledToken, 'token' | 'logprob' | 'top'>[];
+  /** How likely it is among all that it was taken from, if the row asks. */
+  readonly confidence?: number;
 }
 
 /** Who counts tokens and rows. */
@@ -67,6 +72,10 @@ export class ActiveRow implements RunRow<OrderedResult> {
   private readonly logprobs: (TokenLogprob & { top: readonly TokenLogprob[] })[] = [];
   private readonly stream: ReturnType<Tokenizer['stream']>;
   private readonly matcher: StopMatcher | undefined;
+  /** Of each token, how likely it was among those that might come; undefined where there was no other. */
+  private readonly certainties: (number | undefined)[] = [];
+  /** Of a choice that was taken as a whole. */
+  private confidence: number | undefined;
   private logprobCount = 0;
   private text = '';
   /** Behind how many tokens the answer was a whole one: kept where a stop string may cut it there. */
@@ -108,6 +117,7 @@ export class ActiveRow implements RunRow<OrderedResult> {
       logprobs: rules.logprobs ?? -1,
       ...(adjustments && { adjustments }),
       ...(format && { grammar: format.grammar }),
+      ...(rules.confidence === true && { certainty: true }),
     };
     this.deltas = tell && this.deltasTo(tell);
   }
@@ -211,7 +221,8 @@ export class ActiveRow implements RunRow<OrderedResult> {
       : undefined;
   }
 
-  private decide({ text, tokens }: DecidedAnswer): RowResult {
+  private decide({ text, tokens, confidence }: DecidedAnswer): RowResult {
+    this.confidence = confidence;
     let result: RowResult | undefined;
     for (const [at, token] of tokens.entries())
       result ??= this.pushOne(token, at === tokens.length - 1 ? 'ended' : 'open');
@@ -234,7 +245,7 @@ export class ActiveRow implements RunRow<OrderedResult> {
   }
 
   private pushOne(
-    sampled: Pick<SampledToken, 'token' | 'logprob' | 'top'>,
+    sampled: Pick<SampledToken, 'token' | 'logprob' | 'top' | 'certainty'>,
     place: SampledToken['place'],
   ): RowResult | undefined {
     // A grammar offers the end token where the answer is whole, and has no place for what would come behind it.
@@ -253,6 +264,7 @@ export class ActiveRow implements RunRow<OrderedResult> {
       this.logprobs.push({ token: sampled.token, logprob: sampled.logprob, top: sampled.top });
     }
     this.tokens.push(sampled.token);
+    if (this.rules.confidence === true) this.certainties.push(sampled.certainty);
     this.counter.token();
     if ((place === 'accepting' || place === 'ended') && this.matcher) this.wholeAt.push(this.tokens.length);
     if (this.append(this.stream.push(sampled.token))) return this.stopped();
@@ -360,8 +372,20 @@ export class ActiveRow implements RunRow<OrderedResult> {
       finishReason: reason,
       usage: { promptTokens: this.prepared.tokens.length, completionTokens: this.tokens.length },
       ...(truncated !== undefined && { truncated }),
+      ...(reason !== 'error' && this.certainty()),
       ...(this.rules.logprobs !== undefined && { logprobs: this.logprobs }),
       ...(carry && { carry }),
     };
+  }
+
+  /** How sure the model was of its answer, if that is asked for. */
+  private certainty(): Pick<RowResult, 'confidence' | 'leastConfidence' | 'fieldConfidence'> {
+    if (this.rules.confidence !== true) return {};
+    const { confidence, certainties, tokens, text, tokenizer } = this;
+    if (confidence !== undefined) return { confidence, leastConfidence: confidence };
+    const { mean, least } = certaintyOf(certainties);
+    const isJson = this.prepared.responseFormat?.type === 'json_schema';
+    const fields = isJson ? fieldCertainties(text, tokens, certainties, tokenizer) : undefined;
+    return { confidence: mean, leastConfidence: least, ...(fields && { fieldConfidence: fields }) };
   }
 }

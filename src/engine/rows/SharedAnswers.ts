@@ -1,6 +1,6 @@
 import { isThenable } from '../../arguments/isThenable.js';
 import { Subject, type Observable } from 'rxjs';
-import type { AnswerStore, KeptAnswers } from '../../KeptAnswer.js';
+import type { AnswerStore, GeneratedAnswer, KeptAnswers } from '../../KeptAnswer.js';
 import type { ResultBase } from '../../Results.js';
 import type { GenerateOptions, RowFailure } from '../../Row.js';
 import type { Ordered } from './ActiveRow.js';
@@ -187,7 +187,7 @@ interface Form<Answer> {
 const FORMS: { readonly [Task in keyof KeptAnswers]: Form<KeptAnswers[Task]> } = {
   generate: {
     words: 'text, tokens and a finishReason of stop or length',
-    of: ({ text, reasoning, tokens, finishReason, logprobs, attempts }) => {
+    of: ({ text, reasoning, tokens, finishReason, logprobs, attempts, ...certainty }) => {
       const texts = typeof text === 'string' && (reasoning === undefined || typeof reasoning === 'string');
       if (!texts || !Array.isArray(tokens) || (finishReason !== 'stop' && finishReason !== 'length')) return undefined;
       const answer = {
@@ -196,6 +196,7 @@ const FORMS: { readonly [Task in keyof KeptAnswers]: Form<KeptAnswers[Task]> } =
         tokens: tokens as number[],
         finishReason,
         ...(typeof attempts === 'number' && { attempts }),
+        ...certaintyOf(certainty),
       } as const;
       return Array.isArray(logprobs)
         ? { ...answer, logprobs: logprobs as KeptAnswers['generate']['logprobs'] & object }
@@ -225,6 +226,21 @@ const FORMS: { readonly [Task in keyof KeptAnswers]: Form<KeptAnswers[Task]> } =
         : undefined,
   },
 };
+
+function certaintyOf({
+  confidence,
+  leastConfidence,
+  fieldConfidence,
+}: Readonly<Record<string, unknown>>): Pick<GeneratedAnswer, 'confidence' | 'leastConfidence' | 'fieldConfidence'> {
+  if (typeof confidence !== 'number' || typeof leastConfidence !== 'number') return {};
+  return {
+    confidence,
+    leastConfidence,
+    ...(isObject(fieldConfidence) && {
+      fieldConfidence: fieldConfidence as GeneratedAnswer['fieldConfidence'] & object,
+    }),
+  };
+}
 
 /** What a store has given, which may be anybody's, as an answer of a task. @throws UsageError */
 export function keptAnswer<Task extends keyof KeptAnswers>(task: Task, given: unknown): KeptAnswers[Task] | undefined {

@@ -62,6 +62,7 @@ export async function* intake(
     logprobs: options.logprobs,
     reasoning: options.reasoning,
     timeout: options.rowTimeout,
+    confidence: options.confidence ?? false,
   };
   // Rows are asked for at once: a source that does not wait would give them to nobody while a format is compiled.
   const accepted = begun(acceptedRows(rows, setup));
@@ -127,7 +128,7 @@ export async function* intake(
           const grows = retry ? undefined : tell;
           const sampled = new ActiveRow(row, attempt, tokenizer, rules, counter, answered, format, stops, grows);
           return choices && takesLikeliest(attempt)
-            ? new ChosenRow(attempt.tokens, choices, sampled, rules.logprobs, over)
+            ? new ChosenRow(attempt.tokens, choices, sampled, rules.logprobs, over, rules.confidence)
             : sampled;
         };
         yield retry
@@ -241,6 +242,9 @@ function outcomeOf({
   finishReason,
   logprobs,
   attempts,
+  confidence,
+  leastConfidence,
+  fieldConfidence,
   usage,
   error,
 }: RowResult): Outcome<'generate'> {
@@ -250,6 +254,9 @@ function outcomeOf({
     tokens,
     ...(logprobs && { logprobs }),
     ...(attempts !== undefined && { attempts }),
+    ...(confidence !== undefined && { confidence }),
+    ...(leastConfidence !== undefined && { leastConfidence }),
+    ...(fieldConfidence && { fieldConfidence }),
   };
   return error ? { error, beside: told, usage } : { answer: { ...told, finishReason } as GeneratedAnswer, usage };
 }

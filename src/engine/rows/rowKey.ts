@@ -37,7 +37,7 @@ export function rowKey(
     responseFormat,
     retry,
   }: PreparedRow,
-  { ignoreEos, logprobs, reasoning = 'keep' }: TextRules,
+  { ignoreEos, logprobs, reasoning = 'keep', confidence = false }: TextRules,
   scope = '',
 ): string {
   const chance = temperature > 0 ? [temperature, topP, topK, minP, seed] : null;
@@ -62,6 +62,7 @@ export function rowKey(
       ...adjusts,
       ...ends,
       ...retries,
+      ...(confidence ? ['confidence'] : []),
     ],
     tokens,
   );

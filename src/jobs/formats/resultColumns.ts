@@ -76,6 +76,14 @@ const COLUMNS: readonly KnownColumn[] = [
   { name: 'completion_tokens', type: 'count', value: ({ usage }) => usage.completionTokens },
   { name: 'truncated', part: 'truncated', type: 'count', value: ({ truncated }) => truncated },
   { name: 'attempts', part: 'attempts', type: 'count', value: ({ attempts }) => attempts },
+  { name: 'model', part: 'model', type: 'text', value: ({ model }) => model },
+  { name: 'confidence', part: 'confidence', type: 'number', value: ({ confidence }) => confidence },
+  {
+    name: 'least_confidence',
+    part: 'leastConfidence',
+    type: 'number',
+    value: ({ leastConfidence }) => leastConfidence,
+  },
   { name: 'logprobs', part: 'logprobs', type: 'text', value: ({ logprobs }) => logprobs && JSON.stringify(logprobs) },
   // Of tables of a database alone, which says itself which job it is.
   { name: 'job', part: 'key', type: 'text', value: () => undefined },
@@ -85,8 +93,9 @@ const COLUMNS: readonly KnownColumn[] = [
 /** What the column is called that holds answers as a whole. */
 const WHOLE = 'value';
 
-/** The text of an answer where calls of tools have no column of their own. */
-function textWithCalls({ text, toolCalls }: AnyResult): string | undefined {
+/** The text of an answer where calls of tools, or answers that no column holds, have none of their own. */
+function textWithCalls({ text, toolCalls, answers }: AnyResult): string | undefined {
+  if (answers) return JSON.stringify(answers);
   return toolCalls && JSON.stringify({ content: text === '' ? null : text, tool_calls: toolCalls });
 }
 

@@ -95,6 +95,8 @@ export function resultOptions(options: GenerateOptions): Readonly<Record<string,
     samples: options.samples ?? null,
     ignoreEos: options.ignoreEos ?? false,
     logprobs: options.logprobs ?? null,
+    ...(options.questions && { questions: options.questions }),
+    ...(options.confidence !== undefined && { confidence: options.confidence }),
     escapeSpecialTokens: options.escapeSpecialTokens ?? false,
     ...promptOptions(options),
   };

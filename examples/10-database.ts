@@ -1,5 +1,5 @@
 // A table of CSV into a table of DuckDB, by a job that breaks off and goes on: each row is there once.
-// Usage: node scripts/run-example.mjs 09-database [MODEL]; needs `npm install @duckdb/node-api`
+// Usage: node scripts/run-example.mjs 10-database [MODEL]; needs `npm install @duckdb/node-api`
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
