@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import { Engine } from '../../src/Engine.js';
 import { formIn } from '../../src/engine/tools/forms/index.js';
 import { encodeResults, readRows } from '../../src/api/jobs.js';
-import type { GenerateOptions, Row, RowResult } from '../../src/Row.js';
+import type { GenerateOptions, Row, RowDelta, RowResult } from '../../src/Row.js';
 import { TEMPLATES } from '../engine/tools/templates.js';
 import { describeGrammars } from '../support/grammars.js';
 import { tinyChatModel } from '../support/tinyChatModel.js';
@@ -187,7 +187,25 @@ describeGrammars('drawn tools', () => {
           maxNewTokens: 1500,
         }));
         const options = { reasoning: 'drop' } as const;
-        const results = await all(engine.generate(rows, options));
+        const grown = new Map<unknown, { text: string; calls: { id?: string; name?: string; arguments: string }[] }>();
+        const onDelta = ({ id, text, toolCalls = [] }: RowDelta): void => {
+          const row = grown.get(id) ?? { text: '', calls: [] };
+          grown.set(id, row);
+          row.text += text;
+          for (const { index, ...more } of toolCalls)
+            row.calls[index] = {
+              ...row.calls[index],
+              ...more,
+              arguments: (row.calls[index]?.arguments ?? '') + more.arguments,
+            };
+        };
+        const results = await all(engine.generate(rows, { ...options, onDelta }));
+        for (const { id, error, text, toolCalls = [] } of results)
+          if (!error)
+            expect(grown.get(id)).toEqual({
+              text,
+              calls: toolCalls.map((each) => ({ id: each.id, ...each.function })),
+            });
         let called = 0;
         for (const [at, { error, toolCalls = [] }] of results.entries()) {
           if (error) expect([error.code, error.message]).toEqual(['schema', expect.stringContaining('cut off')]);

@@ -119,8 +119,10 @@ export class Grammars {
         required: format.choice === 'required',
         reasoning: format.reasoning,
         markers: new Set(control.markers),
-        hidden: marks ? [marks.start, marks.end].filter((text) => this.isControl(text)) : [],
-        read: (text) => form.read(text, tools, reasoned),
+        reasoned: {
+          ...reasoned,
+          hidden: marks ? [marks.start, marks.end].filter((text) => this.isControl(text)) : [],
+        },
       },
     };
   }

@@ -6,6 +6,7 @@ import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { FinishReason, Reasoning, RowDelta, RowResult } from '../../Row.js';
 import { withValue, type AnswerFormat } from '../grammar/AnswerFormat.js';
+import { CallStream } from '../tools/CallStream.js';
 import type { DeviceRow } from '../grid/Device.js';
 import type { RunRow } from '../execution/RunRow.js';
 import type { HeadOutput, SampledToken } from '../grid/Task.js';
@@ -15,7 +16,7 @@ import { notFinite } from './notFinite.js';
 import { tooManyLogprobs } from './logprobLimit.js';
 import type { PreparedRow } from './prepareRow.js';
 import { endsReasoning, splitReasoning } from './reasoning.js';
-import { ReasoningStream } from './ReasoningStream.js';
+import { ReasoningStream, type TextParts } from './ReasoningStream.js';
 import { RowDeltas } from './RowDeltas.js';
 
 /** What a row carries from input to output. */
@@ -112,22 +113,33 @@ export class ActiveRow implements RunRow<OrderedResult> {
     this.deltas = tell && this.deltasTo(tell);
   }
 
-  /** Reasoning is taken out of the text as it comes, where it is at the end. */
+  /** Reasoning and calls are taken out of the text as it comes, where they are at the end. */
   private deltasTo(tell: (delta: RowDelta) => void): RowDeltas {
-    const { identity, tokenizer, prepared } = this;
+    const { identity, tokenizer, prepared, format } = this;
     const { reasoningMarks: marks } = tokenizer;
-    if (!this.splits || !marks || this.format) return new RowDeltas(identity, tell);
+    if (format?.calls)
+      return new RowDeltas(
+        identity,
+        tell,
+        new CallStream(format.calls, { ...identity, promptTokens: prepared.tokens.length }),
+      );
+    if (!this.splits || !marks || format) return new RowDeltas(identity, tell);
     const stream = new ReasoningStream(marks, endsReasoning(prepared.tokens, marks, tokenizer));
-    return new RowDeltas(identity, tell, { stream, told: this.rules.reasoning === 'separate' });
+    const told = ({ text, reasoning }: TextParts): Pick<RowDelta, 'text' | 'reasoning'> =>
+      this.rules.reasoning === 'separate' ? { text, reasoning } : { text };
+    return new RowDeltas(identity, tell, {
+      push: (piece) => told(stream.push(piece)),
+      end: () => told(stream.end()),
+    });
   }
 
   private get splits(): boolean {
     return (this.rules.reasoning ?? 'keep') !== 'keep';
   }
 
-  /** What is text beside calls is known once they have been read, and a choice is one as a whole. */
+  /** A choice is one as a whole. */
   private get isToldWhole(): boolean {
-    return this.format?.calls !== undefined || this.format?.choices !== undefined;
+    return this.format?.choices !== undefined;
   }
 
   get newTokens(): number {

@@ -221,8 +221,10 @@ function teller(
   identity: Pick<RowIdentity, 'id' | 'index' | 'sample'>,
   tell: ((delta: RowDelta) => void) | undefined,
 ): (result: RowResult) => void {
-  return ({ text, tokens, reasoning }) => {
-    if (text !== '' || tokens.length > 0) tell?.(deltaOf(identity, text, [...tokens], reasoning));
+  return ({ text, tokens, reasoning, toolCalls = [] }) => {
+    if (text === '' && tokens.length === 0) return;
+    const calls = toolCalls.map(({ id, function: called }, at) => ({ index: at, id, ...called }));
+    tell?.(deltaOf(identity, { text, ...(reasoning !== undefined && { reasoning }), toolCalls: calls }, [...tokens]));
   };
 }
 
