@@ -35,8 +35,9 @@ class PartialReader {
     if ((next === '[' || next === '{') && depth < MOST_DEPTH)
       return next === '[' ? this.list(depth) : this.object(depth);
     const written = this.match(NUMBER) || this.match(WORD);
-    if (written === '') return this.end();
-    return JSON.parse(written);
+    if (written !== '') return JSON.parse(written);
+    this.end();
+    return undefined;
   }
 
   private list(depth: number): unknown[] {
@@ -51,8 +52,8 @@ class PartialReader {
   private object(depth: number): Record<string, unknown> {
     const members: Record<string, unknown> = {};
     this.members('}', () => {
-      const name = this.text[this.at] === '"' ? this.string() : this.end();
-      if (!this.over && !this.take(':')) this.end();
+      const name = this.text[this.at] === '"' ? this.string() : undefined;
+      if (name === undefined || (!this.over && !this.take(':'))) this.end();
       const value = this.over ? undefined : this.value(depth + 1);
       // `__proto__` is a name like others.
       if (value !== undefined && name !== undefined)
@@ -94,8 +95,7 @@ class PartialReader {
     return matched;
   }
 
-  private end(): undefined {
+  private end(): void {
     this.over = true;
-    return undefined;
   }
 }
