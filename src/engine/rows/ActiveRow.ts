@@ -293,7 +293,7 @@ export class ActiveRow implements RunRow<OrderedResult> {
   /** Whether the text that a stop string has left is all that the row's format asks for. */
   private isWhole(): boolean {
     const { format, wholeAt, text, tokens } = this;
-    if (!format || format.calls) return true;
+    if (!format || format.calls) return format?.calls?.held?.stops ?? true;
     if (format.isWhole) return format.isWhole(text);
     // The grammar has said where tokens made a whole answer; a text that ends within a token counts as none. Texts
     // grow with their tokens: the places are searched by halves.

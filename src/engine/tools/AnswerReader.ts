@@ -19,12 +19,13 @@ export class AnswerReader {
   ) {
     const { marks, open } = reasoned;
     this.reasoning = marks && form.readsReasoning !== true ? new ReasoningStream(marks, open) : undefined;
-    this.steps = form.read(this.reader, tools, {
+    const own = {
       ...parts,
-      thought: (piece) => {
+      thought: (piece: string) => {
         this.think(piece);
       },
-    });
+    };
+    this.steps = form.read(this.reader, tools, own, reasoned.held ?? false);
   }
 
   push(piece: string): void {

@@ -21,10 +21,14 @@ export interface Reasoned {
   readonly open: boolean;
   /** Marks that show nowhere, for they are control tokens. Default none. */
   readonly hidden?: readonly string[];
+  /** A text that calls nothing is held to a format: it begins as no call does, and has no call in it. */
+  readonly held?: boolean;
 }
 
 export interface CallRules extends Omit<AskedTools, 'tools'>, Reasoned {
   readonly tools: Tools;
+  /** An expression for an answer that calls nothing, where it is held to a format. */
+  readonly text?: ((rules: Rules) => string) | undefined;
 }
 
 /** How a model writes calls of tools, as its chat template shows. */
@@ -42,7 +46,7 @@ export interface ToolForm {
    * Tells the parts of an answer as it comes. Text of which nothing can be made is said to be so, never left out.
    * @returns what is wrong with it: a call that is no whole one, say
    */
-  read(reader: Reader, tools: Tools, parts: AnswerParts): Steps<string | undefined>;
+  read(reader: Reader, tools: Tools, parts: AnswerParts, held: boolean): Steps<string | undefined>;
   /** Reasoning has marks of the form's own, which `read` tells of. */
   readonly readsReasoning?: true;
   /** The id of a call where the form has its own kind: of 64 hexadecimal digits that stand for its place. */

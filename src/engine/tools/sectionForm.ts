@@ -45,14 +45,15 @@ export function sectionForm(facts: SectionFacts): ToolForm {
     markers,
     stops,
     grammar: (rules) => grammarOf(facts, rules),
-    read: (reader, tools, parts) => (facts.alone ? readAlone : readSections)(facts, reader, tools, parts),
+    read: (reader, tools, parts, held) =>
+      held || facts.alone ? readAlone(facts, reader, tools, parts, held) : readSections(facts, reader, tools, parts),
     ...(id && { id }),
   };
 }
 
 function grammarOf(
   { trigger, alone, section, begins, named, ends, between, arguments: form }: SectionFacts,
-  { tools, choice, parallel, marks, open }: CallRules,
+  { tools, choice, parallel, marks, open, text: held }: CallRules,
 ): ReturnType<ToolForm['grammar']> {
   const [opens, closes] = section ?? ['', ''];
   const rules = new Rules();
@@ -65,14 +66,19 @@ function grammarOf(
   );
   const several = parallel && between !== undefined;
   const more = several ? `(${joined(literal(between + begins), call)})*` : '';
-  if (choice === 'required') return rules.from(joined(think, literal(opens + begins), call, more, literal(closes)));
+  const calls = joined(literal(opens + begins), call, more, literal(closes));
+  if (choice === 'required') return rules.from(joined(think, calls));
+  if (held) {
+    const after = alone && alone.after !== '' ? `${literal(alone.after)}?` : '';
+    return rules.from(joined(think, `(${joined(after, calls)} | ${held(rules)})`));
+  }
   // What begins as reasoning is that, and not text in which a call might begin.
   const reasons = marks === undefined ? [] : [`\\s*${inPattern(marks.start)}${ANY}`];
   const free = (patterns: readonly string[]): string => rules.terminal('FREE', ANY, [...patterns, ...reasons]);
   const behind = joined(literal((opens + begins).slice(trigger.length)), call, section ? more : '', literal(closes));
   if (alone) {
-    const calls = joined(alone.after === '' ? '' : `${literal(alone.after)}?`, literal(trigger), behind);
-    return rules.from(joined(think, `(${calls} | ${free(alone.texts)})?`));
+    const first = joined(alone.after === '' ? '' : `${literal(alone.after)}?`, literal(trigger), behind);
+    return rules.from(joined(think, `(${first} | ${free(alone.texts)})?`));
   }
   const first = joined(rules.upTo(trigger, rules.terminal('BEFORE', ANY, reasons)), behind);
   const text = free([`${ANY}${inPattern(trigger)}${ANY}`]);
@@ -101,17 +107,36 @@ function* readSections(
 }
 
 /** An answer that is calls alone, or a text. */
-function* readAlone(facts: SectionFacts, reader: Reader, tools: Tools, parts: AnswerParts): Steps<string | undefined> {
+function* readAlone(
+  facts: SectionFacts,
+  reader: Reader,
+  tools: Tools,
+  parts: AnswerParts,
+  held: boolean,
+): Steps<string | undefined> {
+  const { trigger, alone } = facts;
+  let problem: string | undefined;
+  let hasCalled = false;
+  const called = {
+    ...parts,
+    call: (name: string) => {
+      hasCalled = true;
+      parts.call(name);
+    },
+  };
   const calls = yield* reader.tried(function* () {
-    yield* reader.take(facts.alone?.after ?? '');
-    return yield* reader.take(facts.trigger);
+    yield* reader.take(alone?.after ?? '');
+    if (!(yield* reader.take(trigger))) return false;
+    problem = yield* readSection(facts, reader, tools, called);
+    // What a format asks for may begin as a call does.
+    return !(held && problem !== undefined && !hasCalled);
   });
   if (!calls) {
     yield* reader.rest(parts.content);
     return undefined;
   }
-  const problem = yield* readSection(facts, reader, tools, parts);
   if (problem !== undefined) return problem;
+  if (!alone) return yield* readSections(facts, reader, tools, parts);
   yield* reader.skipSpace();
   return (yield* reader.atEnd())
     ? undefined

@@ -3,6 +3,9 @@ import type { Reasoning, RowResult } from '../../Row.js';
 import { parsedAnswer } from './AnswerReader.js';
 import type { ParsedAnswer, Reasoned, ToolForm, Tools } from './ToolForm.js';
 
+/** What an answer is made into: a value, or what is wrong with it, in words. */
+export type ReadAnswer = { readonly value: unknown } | { readonly problem: string };
+
 /** How answers that may call tools are read. */
 export interface CalledTools {
   readonly form: ToolForm;
@@ -12,13 +15,15 @@ export interface CalledTools {
   readonly reasoned: Reasoned;
   /** Control tokens that are text in them. */
   readonly markers: ReadonlySet<string>;
+  /** A text that calls nothing is held to a format; `stops`: what a stop string leaves of it may be found to be whole. */
+  readonly held?: { readonly stops: boolean } | undefined;
 }
 
 /**
  * A finished row with the calls that its answer has. One with calls that are no whole ones, or not valid, is an error
  * row `schema` that keeps the text.
  */
-export function withCalls(result: RowResult, called: CalledTools): RowResult {
+export function withCalls(result: RowResult, called: CalledTools, read: (text: string) => ReadAnswer): RowResult {
   const { form, tools, reasoned } = called;
   const { calls, content, kept, reasoning, problem } = parsedAnswer(form, result.text, tools, reasoned);
   const wrong = problem ?? invalid(called, calls);
@@ -39,7 +44,13 @@ export function withCalls(result: RowResult, called: CalledTools): RowResult {
     text: called.reasoning === 'keep' ? kept : content,
     ...(called.reasoning === 'separate' && reasoning !== undefined && { reasoning }),
   };
-  if (calls.length === 0) return answer;
+  if (calls.length === 0) {
+    if (!called.held) return answer;
+    if (result.finishReason === 'length')
+      return unsatisfied(result, `it was cut off by its limit of ${result.tokens.length} tokens`);
+    const value = read(content);
+    return 'value' in value ? { ...answer, value: value.value } : unsatisfied(result, value.problem);
+  }
   return {
     ...answer,
     toolCalls: calls.map(({ name, arguments: written }, nth) => ({
@@ -48,6 +59,15 @@ export function withCalls(result: RowResult, called: CalledTools): RowResult {
       function: { name, arguments: written },
     })),
     finishReason: result.finishReason === 'stop' ? 'tool_calls' : result.finishReason,
+  };
+}
+
+/** The row as an error, that keeps its text. */
+export function unsatisfied(result: RowResult, problem: string): RowResult {
+  return {
+    ...result,
+    finishReason: 'error',
+    error: { code: 'schema', message: `the answer does not satisfy its responseFormat: ${problem}` },
   };
 }
 

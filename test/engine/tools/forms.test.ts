@@ -223,7 +223,7 @@ describe.each(TEMPLATES)('$form', ({ form: name, template: source, without, call
       fc.property(pieces, REASONINGS, fc.boolean(), ([parts, seed], reasoning, open) => {
         const text = (open ? 'thought</think>' : '') + parts.join('');
         const of = called(reasoning, open);
-        const whole = withCalls({ ...row, text, tokens: [1], finishReason: 'stop', usage }, of);
+        const whole = withCalls({ ...row, text, tokens: [1], finishReason: 'stop', usage }, of, (value) => ({ value }));
         if (whole.error) return;
         // Pieces of one to four units: halves of characters, too.
         const cut: string[] = [];

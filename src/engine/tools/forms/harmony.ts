@@ -24,7 +24,7 @@ export const harmony: ToolForm = {
   isIn: (template) => template.includes(CHANNEL) && template.includes('functions.'),
   markers: [START, CHANNEL, CONSTRAIN, MESSAGE, END],
   stops: [CALL],
-  grammar: ({ tools, choice }: CallRules) => {
+  grammar: ({ tools, choice, text: held }: CallRules) => {
     const rules = new Rules();
     const of = (before: string, after: string): string =>
       [...tools.values()]
@@ -43,6 +43,7 @@ export const harmony: ToolForm = {
     const message = (begins: string): string => joined(literal(begins), rules.upTo(END, plain), behind);
     const thought = `(${message(ANALYSIS)})*`;
     if (choice === 'required') return rules.from(joined(thought, call));
+    if (held) return rules.from(joined(thought, `(${call} | ${literal(FINAL)} ${held(rules)})`));
     const text = rules.terminal('FREE', ANY, [marks('start|channel|message|constrain|end')]);
     return rules.from(
       joined(`(${message(ANALYSIS)} | ${message(COMMENTARY)})*`, `(${call} | ${literal(FINAL)} ${text}?)`),
