@@ -6,6 +6,7 @@ import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { FinishReason, Reasoning, RowDelta, RowResult } from '../../Row.js';
 import { withValue, type AnswerFormat } from '../grammar/AnswerFormat.js';
+import { parsedAnswer } from '../tools/AnswerReader.js';
 import { CallStream } from '../tools/CallStream.js';
 import type { DeviceRow } from '../grid/Device.js';
 import type { RunRow } from '../execution/RunRow.js';
@@ -90,9 +91,10 @@ export class ActiveRow implements RunRow<OrderedResult> {
     /** Told of the answer as it grows. */
     tell?: (delta: RowDelta) => void,
   ) {
+    const read = format?.calls ?? prepared.channels;
     this.stream = tokenizer.stream({
       reasoningMarks: this.splits || format?.calls !== undefined,
-      ...(format?.calls && { markers: format.calls.markers }),
+      ...(read && { markers: read.markers }),
     });
     const { tokens, maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed, adjustments } = prepared;
     this.matcher = prepared.stop.length > 0 ? new StopMatcher(stops ?? prepared.stop) : undefined;
@@ -117,12 +119,9 @@ export class ActiveRow implements RunRow<OrderedResult> {
   private deltasTo(tell: (delta: RowDelta) => void): RowDeltas {
     const { identity, tokenizer, prepared, format } = this;
     const { reasoningMarks: marks } = tokenizer;
-    if (format?.calls)
-      return new RowDeltas(
-        identity,
-        tell,
-        new CallStream(format.calls, { ...identity, promptTokens: prepared.tokens.length }),
-      );
+    const read = format?.calls ?? (prepared.channels && { ...prepared.channels, reasoning: this.reasoning });
+    if (read)
+      return new RowDeltas(identity, tell, new CallStream(read, { ...identity, promptTokens: prepared.tokens.length }));
     if (!this.splits || !marks || format) return new RowDeltas(identity, tell);
     const stream = new ReasoningStream(marks, endsReasoning(prepared.tokens, marks, tokenizer));
     const told = ({ text, reasoning }: TextParts): Pick<RowDelta, 'text' | 'reasoning'> =>
@@ -133,8 +132,12 @@ export class ActiveRow implements RunRow<OrderedResult> {
     });
   }
 
+  private get reasoning(): Reasoning {
+    return this.rules.reasoning ?? 'keep';
+  }
+
   private get splits(): boolean {
-    return (this.rules.reasoning ?? 'keep') !== 'keep';
+    return this.reasoning !== 'keep';
   }
 
   /** A choice is one as a whole. */
@@ -324,6 +327,12 @@ export class ActiveRow implements RunRow<OrderedResult> {
   /** The answer, and the reasoning before it where that was asked for. */
   private parts(): Pick<RowResult, 'text' | 'reasoning'> {
     const { reasoningMarks: marks } = this.tokenizer;
+    const { channels } = this.prepared;
+    if (channels) {
+      const { reasoning, content, kept } = parsedAnswer(channels.form, this.text, channels.tools, channels.reasoned);
+      const separate = this.reasoning === 'separate' && reasoning !== undefined;
+      return { text: this.reasoning === 'keep' ? kept : content, ...(separate && { reasoning }) };
+    }
     // What is held to a format has no reasoning in it.
     if (!this.splits || !marks || this.format) return { text: this.text };
     const { reasoning, text } = splitReasoning(

@@ -10,6 +10,7 @@ import type { HeldFormat } from '../grammar/formatText.js';
 import type { LogitAdjustments } from '../grid/Device.js';
 import { checkKnown, logitAdjustments, tokenLists } from './logitAdjustments.js';
 import { type NUMBERS, promptField, SAMPLES } from '../../rows/rowFields.js';
+import { channelForm, type Channels } from '../tools/channelForm.js';
 import { textFormat } from '../tools/heldText.js';
 import { formedTools, heldTools } from '../tools/heldTools.js';
 import { readable } from '../../rows/readableRow.js';
@@ -38,6 +39,8 @@ export interface PreparedRow {
   readonly adjustments?: LogitAdjustments | undefined;
   /** What the answer is held to; undefined for anything. */
   readonly responseFormat?: HeldFormat | undefined;
+  /** How its answer is read, which is held to nothing; undefined where it is one text. */
+  readonly channels?: Channels | undefined;
   /** What becomes of it where its answer fails its format; undefined for an error. */
   readonly retry?: Retry | undefined;
   /** Which samples are wanted; undefined where none were asked for, and of each of them. */
@@ -193,7 +196,8 @@ export function* prepareRow(
           ...retryPrompts({ tokens, truncated, maxNewTokens }, row, options, tokenizer, limits),
         }
       : undefined;
-  return { ...settled, tokens, truncated, responseFormat, maxNewTokens, retry };
+  const channels = responseFormat ? undefined : channelForm(tokens, tokenizer);
+  return { ...settled, tokens, truncated, responseFormat, maxNewTokens, retry, ...(channels && { channels }) };
 }
 
 /** Whether a row may call tools that says so. @throws RowError */

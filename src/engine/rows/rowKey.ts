@@ -36,6 +36,7 @@ export function rowKey(
     adjustments,
     responseFormat,
     retry,
+    channels,
   }: PreparedRow,
   { ignoreEos, logprobs, reasoning = 'keep' }: TextRules,
   scope = '',
@@ -62,6 +63,7 @@ export function rowKey(
       ...adjusts,
       ...ends,
       ...retries,
+      ...(channels ? [['channels', channels.form.name]] : []),
     ],
     tokens,
   );

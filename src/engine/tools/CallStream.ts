@@ -19,7 +19,7 @@ export class CallStream {
   private count = 0;
 
   constructor(
-    { form, tools, reasoned, reasoning: wanted }: CalledTools,
+    { form, tools, reasoned, reasoning: wanted }: Pick<CalledTools, 'form' | 'tools' | 'reasoned' | 'reasoning'>,
     row: Pick<RowResult, 'id' | 'sample'> & { readonly promptTokens: number },
   ) {
     this.reader = new AnswerReader(form, tools, reasoned, {

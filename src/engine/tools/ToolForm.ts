@@ -49,6 +49,8 @@ export interface ToolForm {
   read(reader: Reader, tools: Tools, parts: AnswerParts, held: boolean): Steps<string | undefined>;
   /** Reasoning has marks of the form's own, which `read` tells of. */
   readonly readsReasoning?: true;
+  /** What a prompt ends with, of a form in which answers without tools have their parts, too. */
+  readonly opens?: string;
   /** The id of a call where the form has its own kind: of 64 hexadecimal digits that stand for its place. */
   id?(name: string, nth: number, digits: string): string;
 }

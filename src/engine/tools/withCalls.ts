@@ -15,7 +15,7 @@ export interface CalledTools {
   readonly reasoned: Reasoned;
   /** Control tokens that are text in them. */
   readonly markers: ReadonlySet<string>;
-  /** A text that calls nothing is held to a format; `stops`: what a stop string leaves of it may be found to be whole. */
+  /** A text that calls nothing is held to a format. `stops`: what a stop string leaves of it is known to be whole. */
   readonly held?: { readonly stops: boolean } | undefined;
 }
 

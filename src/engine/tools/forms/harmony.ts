@@ -51,6 +51,7 @@ export const harmony: ToolForm = {
   },
   read,
   readsReasoning: true,
+  opens: `${START}assistant`,
 };
 
 /** The messages of an answer: each has a header, with whom it is to and its channel, and a text. */
@@ -62,13 +63,15 @@ function* read(reader: Reader, tools: Tools, parts: AnswerParts): Steps<string |
     let header = '';
     if (!(yield* reader.upTo(MESSAGE, (piece) => (header += piece)))) {
       // One with whom it is to is a call that has no arguments yet.
-      if (header.includes(' to=')) return 'found a call without arguments';
+      if (header.includes(' to=') && tools.size > 0) return 'found a call without arguments';
       if (!header.includes('<|')) parts.content(header);
       return undefined;
     }
     const [, name] = /\bto=functions\.([A-Za-z0-9_.\-/]+)/.exec(header) ?? [];
+    // Where there are no tools, what is to one is said to nobody.
+    const alone = tools.size === 0;
     const [, channel] = /<\|channel\|>([a-z]+)/.exec(header) ?? [];
-    if (name !== undefined) {
+    if (name !== undefined && !alone) {
       const tool = tools.get(name);
       if (tool === undefined) return `found a call of ${JSON.stringify(name)}, which is none of the tools`;
       parts.call(name);
@@ -77,7 +80,8 @@ function* read(reader: Reader, tools: Tools, parts: AnswerParts): Steps<string |
       yield* reader.skipSpace();
       if (!(yield* reader.take(CALL)) && !(yield* reader.take(END)) && !(yield* reader.atEnd()))
         return `found text behind the arguments of ${name}`;
-    } else if (header.includes(' to=')) return `found a message to ${JSON.stringify(header)}, which is no tool`;
+    } else if (header.includes(' to=') && !alone)
+      return `found a message to ${JSON.stringify(header)}, which is no tool`;
     else if (channel === 'analysis') {
       if (texts.thoughts + texts.contents > 0) parts.thought(SEPARATOR);
       parts.reasoning(texts.thoughts++ > 0 ? SEPARATOR : '');
@@ -93,7 +97,7 @@ function* read(reader: Reader, tools: Tools, parts: AnswerParts): Steps<string |
     }
     if (yield* reader.atEnd()) return undefined;
     // A recipient may stand behind a role that is not said again.
-    if (!(yield* reader.take(`${START}assistant`)) && !(yield* reader.sees(' to=')))
+    if (!(yield* reader.take(`${START}assistant`)) && !(yield* reader.sees(' to=')) && !alone)
       return "found a message that is not the assistant's";
   }
   return undefined;
