@@ -119,7 +119,10 @@ function unescaped(written) {
   const escape = /\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|([^]))|[^\\]+/g;
   for (const [piece, hex, unit, simple] of written.matchAll(escape)) {
     if (hex !== undefined) bytes.push(Buffer.from([parseInt(hex, 16)]));
-    else bytes.push(Buffer.from(unit ? String.fromCharCode(parseInt(unit, 16)) : simple ? (SIMPLE[simple] ?? simple) : piece));
+    else
+      bytes.push(
+        Buffer.from(unit ? String.fromCharCode(parseInt(unit, 16)) : simple ? (SIMPLE[simple] ?? simple) : piece),
+      );
   }
   return Buffer.concat(bytes).toString();
 }
