@@ -4,7 +4,7 @@ import type { Progress, RunStats, TraceEvent } from './RunStats.js';
 import type { Question } from './rows/questions.js';
 import type { ResponseFormat } from './rows/responseFormat.js';
 import type { ChatMessage, TemplateInput } from './model/Tokenizer.js';
-import type { ToolCall, ToolChoice } from './rows/toolCalls.js';
+import type { ToolCall, ToolCallDelta, ToolChoice } from './rows/toolCalls.js';
 
 /** How tokens are chosen. A row may override each of these for itself. */
 export interface SamplingOptions {
@@ -335,12 +335,14 @@ export interface GenerateOptions extends SamplingOptions, ToolOptions, PromptOpt
 }
 
 /**
- * What a row's answer has grown by. All deltas of a row, put together, are its result's text, reasoning and tokens: no
- * text is taken back, and none ends within a character, or where a stop string may begin. A row that needs no
- * computing, for its answer is another row's, has one delta. (An error that leaves a row no text, such as `timeout`,
- * may follow deltas: these count for nothing then.)
+ * What a row's answer has grown by. All deltas of a row, put together, are its result's text, reasoning, tool calls and
+ * tokens: nothing is taken back, and none ends within a character, or where a stop string may begin. A row that needs
+ * no computing, for its answer is another row's, has one delta; so has one that may be tried again, and one of choices.
+ * (An error may follow deltas, such as `timeout`, or `schema` of a row with tools: their text counts for nothing then.)
  */
 export interface RowDelta extends Pick<RowResult, 'id' | 'index' | 'sample' | 'text' | 'tokens'> {
   /** Where the options ask for it apart (`reasoning: 'separate'`), and some has come. */
   readonly reasoning?: string;
+  /** Of calls that have begun, or whose arguments have grown, in their order. */
+  readonly toolCalls?: readonly ToolCallDelta[];
 }

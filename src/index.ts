@@ -91,8 +91,9 @@ export type {
   SamplingOptions,
   ToolOptions,
 } from './Row.js';
+export { partialJson } from './rows/partialJson.js';
 export type { Question } from './rows/questions.js';
-export type { NamedFunction, ToolCall, ToolChoice } from './rows/toolCalls.js';
+export type { NamedFunction, ToolCall, ToolCallDelta, ToolChoice } from './rows/toolCalls.js';
 
 // Answers that are held to a format
 export type { ResponseFormat } from './rows/responseFormat.js';

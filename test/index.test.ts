@@ -17,7 +17,7 @@ test.each<[keyof typeof ENTRIES, string]>([
     `DatabaseError DownloadError ENGINE_OPTIONS Engine InterruptedError JobFileError MemoryBudget MemoryBudgetError ModelFileError NativeError PeerError
      PlanFileError ProcessLimitError QueueError RUN_OPTIONS ResponseFormatError ReuseFile RowError SOCKET_OPTIONS ScheduleError SpillwayError
      TaskError UsageError WEIGHT_COMPRESSIONS activationLink ask classify describePeers diagnose embed formatBytes offloadGenerate
-     parseBytes parsePeerAddress rerank resultIdentityKey ringIdentity score`,
+     parseBytes parsePeerAddress partialJson rerank resultIdentityKey ringIdentity score`,
   ],
   [
     'operators',

@@ -6,6 +6,8 @@ import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { FinishReason, Reasoning, RowDelta, RowResult } from '../../Row.js';
 import { withValue, type AnswerFormat } from '../grammar/AnswerFormat.js';
+import { parsedAnswer } from '../tools/AnswerReader.js';
+import { CallStream } from '../tools/CallStream.js';
 import type { DeviceRow } from '../grid/Device.js';
 import type { RunRow } from '../execution/RunRow.js';
 import type { HeadOutput, SampledToken } from '../grid/Task.js';
@@ -16,7 +18,7 @@ import { notFinite } from './notFinite.js';
 import { tooManyLogprobs } from './logprobLimit.js';
 import type { PreparedRow } from './prepareRow.js';
 import { endsReasoning, splitReasoning } from './reasoning.js';
-import { ReasoningStream } from './ReasoningStream.js';
+import { ReasoningStream, type TextParts } from './ReasoningStream.js';
 import { RowDeltas } from './RowDeltas.js';
 
 /** What a row carries from input to output. */
@@ -98,9 +100,10 @@ export class ActiveRow implements RunRow<OrderedResult> {
     /** Told of the answer as it grows. */
     tell?: (delta: RowDelta) => void,
   ) {
+    const read = format?.calls ?? prepared.channels;
     this.stream = tokenizer.stream({
       reasoningMarks: this.splits || format?.calls !== undefined,
-      ...(format?.calls && { markers: format.calls.markers }),
+      ...(read && { markers: read.markers }),
     });
     const { tokens, maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed, adjustments } = prepared;
     this.matcher = prepared.stop.length > 0 ? new StopMatcher(stops ?? prepared.stop) : undefined;
@@ -122,22 +125,34 @@ export class ActiveRow implements RunRow<OrderedResult> {
     this.deltas = tell && this.deltasTo(tell);
   }
 
-  /** Reasoning is taken out of the text as it comes, where it is at the end. */
+  /** Reasoning and calls are taken out of the text as it comes, where they are at the end. */
   private deltasTo(tell: (delta: RowDelta) => void): RowDeltas {
-    const { identity, tokenizer, prepared } = this;
+    const { identity, tokenizer, prepared, format } = this;
     const { reasoningMarks: marks } = tokenizer;
-    if (!this.splits || !marks || this.format) return new RowDeltas(identity, tell);
+    const read = format?.calls ?? (prepared.channels && { ...prepared.channels, reasoning: this.reasoning });
+    if (read)
+      return new RowDeltas(identity, tell, new CallStream(read, { ...identity, promptTokens: prepared.tokens.length }));
+    if (!this.splits || !marks || format) return new RowDeltas(identity, tell);
     const stream = new ReasoningStream(marks, endsReasoning(prepared.tokens, marks, tokenizer));
-    return new RowDeltas(identity, tell, { stream, told: this.rules.reasoning === 'separate' });
+    const told = ({ text, reasoning }: TextParts): Pick<RowDelta, 'text' | 'reasoning'> =>
+      this.rules.reasoning === 'separate' ? { text, reasoning } : { text };
+    return new RowDeltas(identity, tell, {
+      push: (piece) => told(stream.push(piece)),
+      end: () => told(stream.end()),
+    });
+  }
+
+  private get reasoning(): Reasoning {
+    return this.rules.reasoning ?? 'keep';
   }
 
   private get splits(): boolean {
-    return (this.rules.reasoning ?? 'keep') !== 'keep';
+    return this.reasoning !== 'keep';
   }
 
-  /** What is text beside calls is known once they have been read, and a choice is one as a whole. */
+  /** A choice is one as a whole. */
   private get isToldWhole(): boolean {
-    return this.format?.calls !== undefined || this.format?.choices !== undefined;
+    return this.format?.choices !== undefined;
   }
 
   get newTokens(): number {
@@ -293,7 +308,7 @@ export class ActiveRow implements RunRow<OrderedResult> {
   /** Whether the text that a stop string has left is all that the row's format asks for. */
   private isWhole(): boolean {
     const { format, wholeAt, text, tokens } = this;
-    if (!format || format.calls) return true;
+    if (!format || format.calls) return format?.calls?.held?.stops ?? true;
     if (format.isWhole) return format.isWhole(text);
     // The grammar has said where tokens made a whole answer; a text that ends within a token counts as none. Texts
     // grow with their tokens: the places are searched by halves.
@@ -324,6 +339,12 @@ export class ActiveRow implements RunRow<OrderedResult> {
   /** The answer, and the reasoning before it where that was asked for. */
   private parts(): Pick<RowResult, 'text' | 'reasoning'> {
     const { reasoningMarks: marks } = this.tokenizer;
+    const { channels } = this.prepared;
+    if (channels) {
+      const { reasoning, content, kept } = parsedAnswer(channels.form, this.text, channels.tools, channels.reasoned);
+      const separate = this.reasoning === 'separate' && reasoning !== undefined;
+      return { text: this.reasoning === 'keep' ? kept : content, ...(separate && { reasoning }) };
+    }
     // What is held to a format has no reasoning in it.
     if (!this.splits || !marks || this.format) return { text: this.text };
     const { reasoning, text } = splitReasoning(

@@ -5,7 +5,8 @@ import { StopLists } from '../../model/StopStrings.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { GenerateOptions, RowDelta, RowInput, RowResult } from '../../Row.js';
 import { duplicateId, failedResult } from '../../rows/failedResult.js';
-import { withValue, type AnswerFormat, type ReadAnswer } from '../grammar/AnswerFormat.js';
+import { withValue, type AnswerFormat } from '../grammar/AnswerFormat.js';
+import type { ReadAnswer } from '../tools/withCalls.js';
 import type { HeldFormat } from '../grammar/formatText.js';
 import type { RunRecorder } from '../execution/RunRecorder.js';
 import type { RowLimit } from '../memory/PagePool.js';
@@ -222,8 +223,10 @@ function teller(
   identity: Pick<RowIdentity, 'id' | 'index' | 'sample'>,
   tell: ((delta: RowDelta) => void) | undefined,
 ): (result: RowResult) => void {
-  return ({ text, tokens, reasoning }) => {
-    if (text !== '' || tokens.length > 0) tell?.(deltaOf(identity, text, [...tokens], reasoning));
+  return ({ text, tokens, reasoning, toolCalls = [] }) => {
+    if (text === '' && tokens.length === 0) return;
+    const calls = toolCalls.map(({ id, function: called }, at) => ({ index: at, id, ...called }));
+    tell?.(deltaOf(identity, { text, ...(reasoning !== undefined && { reasoning }), toolCalls: calls }, [...tokens]));
   };
 }
 

@@ -36,6 +36,7 @@ export function rowKey(
     adjustments,
     responseFormat,
     retry,
+    channels,
   }: PreparedRow,
   { ignoreEos, logprobs, reasoning = 'keep', confidence = false }: TextRules,
   scope = '',
@@ -63,6 +64,7 @@ export function rowKey(
       ...ends,
       ...retries,
       ...(confidence ? ['confidence'] : []),
+      ...(channels ? [['channels', channels.form.name]] : []),
     ],
     tokens,
   );
