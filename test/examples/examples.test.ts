@@ -9,6 +9,7 @@ import { main as tables } from '../../examples/05-tables.js';
 import { main as classified } from '../../examples/06-classify.js';
 import { main as extractToObject } from '../../examples/07-extract-to-object.js';
 import { main as pipelinesOfCalls } from '../../examples/08-pipelines-of-calls.js';
+import { main as costModel } from '../../examples/11-cost-model.js';
 import { collect } from '../jobs/support/files.js';
 import { readRows } from '../../src/jobs/input/readRows.js';
 import { testGrammars } from '../support/grammars.js';
@@ -39,6 +40,7 @@ describe('examples', () => {
       '06-classify.ts',
       '07-extract-to-object.ts',
       '08-pipelines-of-calls.ts',
+      '11-cost-model.ts',
     ]);
   });
 
@@ -59,6 +61,17 @@ describe('examples', () => {
     for (const { label } of reviewed) expect(['good', 'bad', 'neither']).toContain(label);
     expect(streamed).toBe(short);
     expect(short).not.toBe('');
+  });
+
+  test("a cost model of one's own is searched as those are that are there", async () => {
+    const plans = await costModel();
+    expect(Object.keys(plans)).toEqual(['flexgen', 'flexgen-paper', 'link-only']);
+    for (const { predicted } of Object.values(plans)) expect(predicted.fits).toBe(true);
+    // Of bytes alone, all that fits lies on the GPU, and nothing but the link takes time.
+    const { policy, predicted } = plans['link-only'] ?? {};
+    expect(policy?.weights.disk).toBe(0);
+    expect(predicted?.memoryBytes.gpu).toBeGreaterThan(12e9);
+    expect(predicted?.bottleneck).toBe('host-to-device');
   });
 
   test('the ETL job writes a line for every ticket, the bad one with its error', async () => {
