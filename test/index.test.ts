@@ -27,9 +27,9 @@ test.each<[keyof typeof ENTRIES, string]>([
   ['schedules', `BLOCK_SCHEDULES SCHEDULE_NAMES batchTokens diagonalBlock layerBounds rowByRow zigZagBlock`],
   [
     'plan',
-    `BLOCK_LIMITS LAYOUTS MOST_CHIPS blockGain cachedProfile chooseBlock choosePolicy closedForm closedFormBytes parseChip parseHardware parsePolicy parsePolicyDocument
-      peakCacheTokens planCurves planDocument planPartitioning planPipeline planTensorParallel predict predictPipeline profileMachine readChip readHardware readHardwareFile
-      readMachines readModelShape readPolicyFile refreshProfile repackedModelBytes simulatePipeline simulatePlan
+    `BLOCK_LIMITS COST_MODEL_NAMES LAYOUTS MOST_CHIPS blockGain cachedProfile chooseBlock choosePolicy closedForm closedFormBytes parseChip parseHardware parsePolicy parsePolicyDocument
+      peakCacheTokens planCurves planDocument planPartitioning planPipeline planSweep planTensorParallel predict predictPipeline profileMachine readChip readHardware readHardwareFile
+      readMachines readModelShape readPolicyFile readSweepFile refreshProfile repackedModelBytes simulatePipeline simulatePlan
      splitThreads typicalProcessBytes`,
   ],
   [

@@ -11,6 +11,7 @@ import { main as extractToObject } from '../../examples/07-extract-to-object.js'
 import { main as askQuestions } from '../../examples/09-questions.js';
 import { main as pipelinesOfCalls } from '../../examples/08-pipelines-of-calls.js';
 import { main as database } from '../../examples/10-database.js';
+import { main as costModel } from '../../examples/11-cost-model.js';
 import { collect } from '../jobs/support/files.js';
 import { readRows } from '../../src/jobs/input/readRows.js';
 import { testGrammars } from '../support/grammars.js';
@@ -43,6 +44,7 @@ describe('examples', () => {
       '08-pipelines-of-calls.ts',
       '09-questions.ts',
       '10-database.ts',
+      '11-cost-model.ts',
     ]);
   });
 
@@ -70,6 +72,17 @@ describe('examples', () => {
     for (const { label } of reviewed) expect(['good', 'bad', 'neither']).toContain(label);
     expect(streamed).toBe(short);
     expect(short).not.toBe('');
+  });
+
+  test("a cost model of one's own is searched as those are that are there", async () => {
+    const plans = await costModel();
+    expect(Object.keys(plans)).toEqual(['flexgen', 'flexgen-paper', 'link-only']);
+    for (const { predicted } of Object.values(plans)) expect(predicted.fits).toBe(true);
+    // Of bytes alone, all that fits lies on the GPU, and nothing but the link takes time.
+    const { policy, predicted } = plans['link-only'] ?? {};
+    expect(policy?.weights.disk).toBe(0);
+    expect(predicted?.memoryBytes.gpu).toBeGreaterThan(12e9);
+    expect(predicted?.bottleneck).toBe('host-to-device');
   });
 
   test('the ETL job writes a line for every ticket, the bad one with its error', async () => {
