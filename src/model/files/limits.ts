@@ -69,6 +69,8 @@ export const ROW_LIMITS = {
   lineBytes: 8 * 2 ** 20,
   /** Columns of a table, and values of one of its rows; a file with more is refused (exit 2). */
   tableColumns: 65_536,
+  /** Values in a row's messages, tools, `toolChoice` and `templateArgs` together: lists, objects, and what is in them. */
+  conversationValues: 65_536,
   /** Stop strings of a row. */
   stopStrings: 1_024,
   /** Units of a row's stop strings together. */
