@@ -18,7 +18,7 @@ export interface DeclaredProperty {
  * @throws UnsupportedSchema for what is no schema, and for a reference into nowhere
  */
 export function declaredProperties(schema: unknown): readonly DeclaredProperty[] | undefined {
-  const document = new SchemaDocument(schema);
+  const document = SchemaDocument.of(schema);
   const kinds = new Kinds(document);
   const root = withProperties(document);
   if (root === undefined || [...kinds.of(document.root)].some((kind) => kind !== 'object')) return undefined;
