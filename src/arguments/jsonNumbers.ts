@@ -138,7 +138,8 @@ function copied(name: string, given: unknown, deepest: number): unknown {
   if (given instanceof SpelledNumber) return given;
   const value = bareValue(name, given);
   if (typeof value === 'bigint') throw new TypeError('found a BigInt, which JSON has not');
-  if (typeof value === 'number') return Number.isFinite(value) ? value : null;
+  // Of zeros JSON has one.
+  if (typeof value === 'number') return Number.isFinite(value) ? value + 0 : null;
   if (typeof value !== 'object' || value === null)
     return typeof value === 'string' || typeof value === 'boolean' ? value : value === null ? null : undefined;
   if (deepest === 0) throw new RangeError('found too many lists and objects inside of one another');

@@ -4,6 +4,7 @@ import { inTurns } from '../../collections/inTurns.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { RowInput } from '../../Row.js';
 import type { JobTaskName } from '../../Results.js';
+import { hasTooManyValues } from '../../rows/checkValues.js';
 import { lostFormat } from './parseRow.js';
 import { jsonLine, rowMade, type JsonLine } from './jsonLine.js';
 import { countLines, filledLines } from './readLines.js';
@@ -28,8 +29,7 @@ export const openaiBatch: RowFormat = {
       const value = text instanceof Promise ? await text : text;
       const spelled = value.bad === undefined ? withSpelling(value) : undefined;
       const row =
-        value.bad ??
-        rowOf(value, spelled instanceof Promise ? await spelled : spelled, line.number, carryFields, task);
+        value.bad ?? rowOf(value, spelled instanceof Promise ? await spelled : spelled, line.number, carryFields, task);
       const made = rowMade(line);
       if (made) await made;
       yield row;
@@ -89,7 +89,11 @@ const SPELLED = ['messages', 'tools', 'chat_template_kwargs'] as const;
 
 /** The value of a line with the spelling of its numbers, if it may have such fields. */
 function withSpelling({ read, json }: Exclude<JsonLine, { readonly bad: unknown }>): unknown {
-  return SPELLED.some((name) => json.includes(`"${name}"`)) ? inTurns(spelledInParts(json, read)) : read;
+  const { messages, tools, chat_template_kwargs: templateArgs } = membersOf(membersOf(read)['body']);
+  // Of what is refused for its length nothing more is made.
+  return SPELLED.some((name) => json.includes(`"${name}"`)) && !hasTooManyValues({ messages, tools, templateArgs })
+    ? inTurns(spelledInParts(json, read))
+    : read;
 }
 
 function spelledFields(request: unknown, spelled: unknown): unknown {
