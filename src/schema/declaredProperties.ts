@@ -18,7 +18,7 @@ export interface DeclaredProperty {
  * @throws UnsupportedSchema for what is no schema, and for a reference into nowhere
  */
 export function declaredProperties(schema: unknown): readonly DeclaredProperty[] | undefined {
-  const document = new SchemaDocument(schema);
+  const document = SchemaDocument.of(schema);
   const kinds = new Kinds(document);
   const root = withProperties(document);
   if (root === undefined || [...kinds.of(document.root)].some((kind) => kind !== 'object')) return undefined;
@@ -33,7 +33,7 @@ export function declaredProperties(schema: unknown): readonly DeclaredProperty[]
  * @throws UnsupportedSchema for what is no schema, and for a reference into nowhere
  */
 export function declaredType(schema: unknown): PropertyType {
-  const document = new SchemaDocument(schema);
+  const document = SchemaDocument.of(schema);
   return typeOf(new Kinds(document).of(document.root));
 }
 

@@ -84,11 +84,20 @@ export class Grammars {
         : { grammar, read: asText };
     }
     const schema = await enforced(format);
-    const read = (answer: string): ReadAnswer => jsonOf(answer, schema);
+    // One that a stop string ends is asked for twice, and looked at once.
+    let looked: { readonly answer: string; readonly made: ReadAnswer } | undefined;
+    const read = (answer: string): ReadAnswer => {
+      const made = looked?.answer === answer ? looked.made : jsonOf(answer, schema);
+      looked = undefined;
+      return made;
+    };
     return {
       grammar: await this.ofSchema(schema, format),
       read,
-      isWhole: (answer) => 'value' in read(answer),
+      isWhole: (answer) => {
+        looked = { answer, made: jsonOf(answer, schema) };
+        return 'value' in looked.made;
+      },
     };
   }
 

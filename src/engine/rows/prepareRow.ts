@@ -5,6 +5,7 @@ import { RowError } from '../../errors/RowError.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { GenerateOptions, Row, SamplingOptions } from '../../Row.js';
+import { checkValues } from '../../rows/checkValues.js';
 import { responseFormatOf, type ResponseFormat } from '../../rows/responseFormat.js';
 import type { HeldFormat } from '../grammar/formatText.js';
 import type { LogitAdjustments } from '../grid/Device.js';
@@ -126,10 +127,12 @@ export function* prepareRow(
   tokenizer: Tokenizer,
   limits: RowLimits,
 ): Work<PreparedRow> {
+  checkValues(row);
   const asked = setting('maxNewTokens', row, options);
   const samples = row.samples ?? options.samples;
   const format = heldFormat(row, options);
   const tools = formedTools(row, options, tokenizer);
+  if (tools) yield;
   if (tools) checkCalling(row, options, tokenizer);
   const text = tools && format ? textFormat(format) : undefined;
   const { stop, stopTokens } = stops(row.stop ?? options.stop, tokenizer);

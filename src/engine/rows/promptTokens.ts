@@ -43,6 +43,7 @@ export function* promptTokens(
     checkLength(prompt.tokens, limits);
     return checkedTokens(prompt.tokens, limits.vocabularySize);
   }
+  yield;
   return yield* tokensOfText(prompt, () => toldInput(row, options), options, tokenizer, limits);
 }
 
@@ -64,6 +65,7 @@ export function* tokensOfText(
   let tokens: number[];
   if ('messages' in prompt) {
     const input = inputOf();
+    yield;
     checkUnits(unitsOfChat(prompt.messages, input), limits);
     tokens = yield* tokenizer.encodeChatInParts(prompt.messages, { parseSpecial, ...input });
   } else {

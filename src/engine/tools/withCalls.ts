@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Reasoning, RowResult } from '../../Row.js';
+import { Steps } from '../../regex/Steps.js';
+import { SCHEMA_LIMITS } from '../../schema/limits.js';
 import { parsedAnswer } from './AnswerReader.js';
 import type { ParsedAnswer, Reasoned, ToolForm, Tools } from './ToolForm.js';
 
@@ -73,8 +75,9 @@ export function unsatisfied(result: RowResult, problem: string): RowResult {
 
 function invalid({ tools, required }: CalledTools, calls: ParsedAnswer['calls']): string | undefined {
   if (calls.length === 0) return required ? 'found no call, expected one' : undefined;
+  const steps = new Steps(SCHEMA_LIMITS.valueSteps);
   for (const { name, arguments: written } of calls) {
-    const problem = tools.get(name)?.schema.problem(JSON.parse(written));
+    const problem = tools.get(name)?.schema.problem(JSON.parse(written), steps);
     if (problem !== undefined) return `the arguments of ${name}: ${problem}`;
   }
   return undefined;

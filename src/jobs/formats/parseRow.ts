@@ -4,6 +4,7 @@ import { LOST_CHOICES } from '../../arguments/jsonNumbers.js';
 import { RowError, type RowErrorCode } from '../../errors/RowError.js';
 import type { TemplateInput } from '../../model/Tokenizer.js';
 import type { BadRow, Row, RowInput, RowPrompt } from '../../Row.js';
+import { checkValues } from '../../rows/checkValues.js';
 import { readMessages } from '../../rows/messages.js';
 import { misspelt } from '../../rows/misspelt.js';
 import {
@@ -81,6 +82,7 @@ export function parseRow(
     const id = readId(value['id']);
     if (id !== undefined) identity = { id };
     const fields = templated === true ? value : templated;
+    checkValues(own);
     if (carried === false && fields === false) checkNames(value);
     return {
       ...identity,

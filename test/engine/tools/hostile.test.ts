@@ -104,7 +104,7 @@ describeGrammars('tools that mean no good', () => {
       [
         'a thousand tools of a hundred properties',
         Array.from({ length: 1000 }, (_, at) => tool(`t${at}`, { type: 'object', properties: properties(100) })),
-        'unsupported-schema',
+        'limit',
       ],
       [
         'parameters nested without end',
