@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Engine, UsageError, type EngineOptions, type Row, type RowResult, type RunOptions } from '../../src/index.js';
 import { diagonalBlock, rowByRow, zigZagBlock } from '../../src/api/schedules.js';
-import { collect, model } from './support.js';
+import { engineRing } from '../support/engineRing.js';
+import { at, collect, model } from './support.js';
 
 /** Rows over many windows and chunks, of which every second one begins like the others. */
 const rows: Row[] = Array.from({ length: 9 }, (_, i) => ({
@@ -56,7 +57,23 @@ describe.each(['gemma4', 'gemma4-equal', 'gemma4-moe', 'llama4', 'ministral3', .
     else expect(await cached).toEqual(reference);
   });
 
-  test('is refused by name on a GPU and where its layers would have to be shared', async () => {
+  test('also with its layers divided over engines, where none reads what another has', async () => {
+    const opened = { ...OPENED, disk, model: model(name) };
+    if (name.startsWith('gemma4'))
+      return expect(Engine.open({ ...opened, layers: { first: 0, count: 1 } })).rejects.toThrow(
+        /layers: found some of those of a model of the family gemma4, expected all/,
+      );
+    const counts = name === 'ministral3' ? [1, 1] : name === 'llama4' ? [1, 3] : [1, 2];
+    await using ring = await engineRing(counts, opened);
+    const [first, second] = ring.engines;
+    if (!first || !second) throw new Error('a ring of fewer than two engines');
+    const peers = ring.connect();
+    const results = collect(first.generate(rows, { logprobs: 2, peers: at(peers, 0) }));
+    await Promise.all([results, second.follow(at(peers, 1))]);
+    expect(await results).toEqual(reference);
+  });
+
+  test('is refused by name where its layers would have to be shared, and its latent rows to be integers', async () => {
     const shared = Engine.open({ ...OPENED, model: model(name), tensorParallel: { index: 0, of: 2 } });
     await expect(shared).rejects.toThrow(UsageError);
     const compressed = Engine.open({ ...OPENED, model: model(name), compressCache: '8bit' });

@@ -50,7 +50,7 @@ interface Layers {
  * layers share, embeddings for each layer; or a mixture of experts beside each layer's block.
  */
 export const gemma4: Family = {
-  modelTypes: ['gemma4_text', 'gemma4', 'gemma4_unified_text', 'gemma4_unified'],
+  modelTypes: ['gemma4_text', 'gemma4'],
   fromConfig(outer: Fields): Description {
     const config = outer.child('text_config') ?? outer;
     refuseOthers(config);
