@@ -50,12 +50,12 @@ struct RouterSpec {
   bool normalised = true;
   float scale = 1;
   bool choiceBias = false;
+  uint32_t groups = 1, groupsPerToken = 1;
+  GroupScore groupScore = GroupScore::Best;
   float logitScale = 1;       // of logits, before scores are made of them
   bool weighsInputs = false;  // experts' inputs are multiplied by their weights, and not what comes out
   bool expertScale = false;   // weights are multiplied by a number of each expert, last
   bool apart = false;         // a mixture with norms of its own beside the block (ExpertsSpec of DecoderSpec.ts)
-  uint32_t groups = 1, groupsPerToken = 1;
-  GroupScore groupScore = GroupScore::Best;
 
   static constexpr uint32_t kMostGroups = 64;
 
