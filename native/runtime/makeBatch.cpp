@@ -63,7 +63,7 @@ void checkGroups(const Batch& batch, const BatchBounds& bounds) {
     const BatchRange& range = batch.ranges[r];
     for (uint32_t g = 0; g < batch.groups; g++) {
       const uint32_t window = bounds.groupWindows[g], first = range.firstPosition;
-      const uint32_t seen = (window != 0 && first >= window ? first - window + 1 : 0) / bounds.pageTokens;
+      const uint32_t seen = firstSeen(window, first) / bounds.pageTokens;
       for (uint32_t p = seen; p <= (first + range.tokens - 1) / bounds.pageTokens; p++) {
         if (batch.pages[range.table(g) + p] == kGivenBack)
           refuse(r, "pages", kGivenBack,

@@ -14,6 +14,7 @@ export type RowErrorCode =
   | 'chat-template' // the model has no chat template, or the template refused the messages
   | 'numeric' // the model's logits for the row are not finite
   | 'schema' // its answer was cut off before it satisfied its `responseFormat`, or does not
+  | 'unsupported-content' // a message has a picture, a sound, a video or a file
   | 'unsupported-schema' // its `responseFormat` cannot be held to: a keyword that is not enforced, say
   | 'timeout' // it has taken longer than rows may
   | 'limit' // what the model's tokenizer makes of the row, or of its answer, takes more time or room than it may

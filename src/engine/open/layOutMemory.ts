@@ -14,6 +14,7 @@ import { longestRow, mostComing, pagesOfRows, placePages, type CacheRules } from
 import { OPTION_TABLE } from './engineOptions.js';
 import { encoderSquares, squareForEncoder, USUAL_SQUARE } from './encoderOptions.js';
 import type { EnginePlan } from './EnginePlan.js';
+import { cacheOptions } from './cacheOptions.js';
 import {
   attendedShare,
   CACHE_BUFFERS,
@@ -93,7 +94,7 @@ export function layOutMemory(
   ]);
   const wanted = Math.min(longestRowToCome(rows), model.decoder.contextTokens);
   const inBlock = (options: EngineOptions): BlockLayout => {
-    const settings = settle(squareForEncoder(options, model), machine);
+    const settings = settle(cacheOptions(squareForEncoder(options, model), given, model), machine);
     const { weightShare } = settings.memory;
     const planned = options === plan.options ? plan : smallerPlan(plan, options, settings.block);
     const block = new BlockMemory(addon, model, settings, rows);
