@@ -88,9 +88,24 @@ function withSpelling(request: unknown, json: string): unknown {
   const spelled = readWithSpelling(json, request);
   const { body } = request;
   if (spelled === request || !isObject(body)) return request;
-  const own = membersOf(membersOf(spelled)['body']);
+  return { ...request, body: spelledBody(body, membersOf(membersOf(spelled)['body'])) };
+}
+
+/** A body in which numbers that go to the chat template are as they are written. @param spelled all of it so */
+export function spelledBody(
+  body: Readonly<Record<string, unknown>>,
+  spelled: Readonly<Record<string, unknown>>,
+): Readonly<Record<string, unknown>> {
   const names = SPELLED.filter((name) => Object.hasOwn(body, name));
-  return { ...request, body: { ...body, ...Object.fromEntries(names.map((name) => [name, own[name]])) } };
+  return { ...body, ...Object.fromEntries(names.map((name) => [name, spelled[name]])) };
+}
+
+/** The field of a body whose format is not what was written any more; undefined where there is none. */
+export function lostField(
+  body: Readonly<Record<string, unknown>>,
+  written: Readonly<Record<string, unknown>>,
+): string | undefined {
+  return FORMATS.find((name) => losesChoices(body[name], written[name]));
 }
 
 function rowOf(
@@ -99,8 +114,7 @@ function rowOf(
   carryFields: boolean,
   task: JobTaskName,
 ): RowInput {
-  const [body, spelled] = [membersOf(membersOf(request)['body']), membersOf(membersOf(written)['body'])];
-  const lost = FORMATS.find((name) => losesChoices(body[name], spelled[name]));
+  const lost = lostField(membersOf(membersOf(request)['body']), membersOf(membersOf(written)['body']));
   const asked = requestedRow(withSpelling(request, json), number, task);
   const row = lost !== undefined && !('error' in asked) ? lostFormat(asked, `body.${lost}`) : asked;
   if (!carryFields) return row;
