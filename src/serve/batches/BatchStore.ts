@@ -20,8 +20,11 @@ export class BatchStore {
     const store = new BatchStore(folder);
     for (const id of await readdir(folder)) {
       const kept = BATCH_ID.test(id) ? await keptBatch(join(folder, id, DESCRIPTION)) : undefined;
-      if (kept?.batch.id === id) store.#batches.set(id, kept);
-      else warn(`${join(folder, id)}: found what is no batch; it is left alone`);
+      if (kept?.batch.id === id) {
+        store.#batches.set(id, kept);
+        // A server that was killed may not have come to it.
+        if (isOver(kept.batch)) await store.clear(id);
+      } else warn(`${join(folder, id)}: found what is no batch; it is left alone`);
     }
     return store;
   }

@@ -46,6 +46,8 @@ export class Models {
   #uses = 0;
   #left = 0;
   #settling = false;
+  /** Whether there is more to look at than there was when somebody began to. */
+  #changed = false;
 
   constructor(
     models: readonly ServedModel[],
@@ -147,10 +149,14 @@ export class Models {
 
   /** Does what can be done for those who wait. What cannot be done yet is tried again when something is released. */
   async #settle(): Promise<void> {
+    this.#changed = true;
     if (this.#settling) return;
     this.#settling = true;
     try {
-      while (await this.#step());
+      while (this.#changed) {
+        this.#changed = false;
+        while (await this.#step());
+      }
     } finally {
       this.#settling = false;
     }
