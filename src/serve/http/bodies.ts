@@ -50,27 +50,36 @@ export async function bytesOfBody(
 ): Promise<Buffer> {
   const parts: Buffer[] = [];
   let length = 0;
-  const late = { is: false };
-  const timer = setTimeout(() => {
-    late.is = true;
-    request.destroy();
-  }, seconds * 1000);
-  try {
-    for await (const part of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+  // Not by iterating, which could not be ended without the connection on which the refusal has to go out.
+  await new Promise<void>((resolve, reject) => {
+    const end = (problem?: ApiError): void => {
+      clearTimeout(timer);
+      request.off('data', take).off('end', whole).off('close', gone).pause();
+      if (problem) reject(problem);
+      else resolve();
+    };
+    const take = (part: Buffer): void => {
       length += part.length;
-      if (length > mostBytes) throw tooLarge(mostBytes);
-      if (!account.fits(part.length))
-        throw overloaded('the bodies of other requests take all memory that there is for them');
-      account.take(part.length);
-      parts.push(part);
-    }
-  } catch (error) {
-    if (late.is) throw new ApiError(408, `the body did not come within ${seconds} s`, { code: 'timeout' });
-    throw error instanceof ApiError ? error : new ApiError(400, 'the body ended before its end', { cause: error });
-  } finally {
-    clearTimeout(timer);
-  }
-  return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
+      if (length > mostBytes) end(tooLarge(mostBytes));
+      else if (!account.fits(part.length))
+        end(overloaded('the bodies of other requests take all memory that there is for them'));
+      else {
+        account.take(part.length);
+        parts.push(part);
+      }
+    };
+    const whole = (): void => {
+      end();
+    };
+    const gone = (): void => {
+      end(new ApiError(400, 'the body ended before its end'));
+    };
+    const timer = setTimeout(() => {
+      end(new ApiError(408, `the body did not come within ${seconds} s`, { code: 'timeout' }));
+    }, seconds * 1000);
+    request.on('data', take).on('end', whole).on('close', gone);
+  });
+  return Buffer.concat(parts, length);
 }
 
 /**

@@ -56,7 +56,7 @@ export class StubEngine implements ServedEngine {
     const over = new AbortController();
     signal.addEventListener('abort', () => over.abort(), { signal: over.signal });
     let [wake, open, ended] = [(): void => undefined, 0, false];
-    let failure: unknown;
+    let failure: Error | undefined;
     const push = (event: ServedEvent): void => {
       ready.push(event);
       wake();
@@ -75,7 +75,7 @@ export class StubEngine implements ServedEngine {
           });
         }
       } catch (error) {
-        failure = error;
+        failure = error as Error;
       }
       ended = true;
       wake();
