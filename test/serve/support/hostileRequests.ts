@@ -45,9 +45,15 @@ export function requestText(
   {
     method = 'POST',
     host = 'localhost',
-    headers = {} as Readonly<Record<string, string>>,
+    headers = {},
     type = 'application/json',
     key = '',
+  }: {
+    readonly method?: string;
+    readonly host?: string;
+    readonly headers?: Readonly<Record<string, string>>;
+    readonly type?: string;
+    readonly key?: string;
   } = {},
 ): string {
   const lines = [
