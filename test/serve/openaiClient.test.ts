@@ -34,14 +34,14 @@ afterAll(async () => {
 const messages = [{ role: 'user' as const, content: 'Hello' }];
 
 test('chats: whole, streamed, several, with log-probabilities', async () => {
-  const whole = await client.chat.completions.create({ model: MODEL, messages, max_tokens: 12 });
+  const whole = await client.chat.completions.create({ model: MODEL, messages, max_completion_tokens: 12 });
   const [choice] = whole.choices;
   expect(choice?.finish_reason).toBe('length');
   expect(whole.usage?.completion_tokens).toBe(12);
   const stream = client.chat.completions.stream({
     model: MODEL,
     messages,
-    max_tokens: 12,
+    max_completion_tokens: 12,
     stream_options: { include_usage: true },
   });
   const final = await stream.finalChatCompletion();
@@ -50,7 +50,7 @@ test('chats: whole, streamed, several, with log-probabilities', async () => {
   const several = await client.chat.completions.create({
     model: MODEL,
     messages,
-    max_tokens: 4,
+    max_completion_tokens: 4,
     n: 3,
     temperature: 1,
     logprobs: true,
@@ -88,7 +88,7 @@ test('an answer is held to a schema, and calls tools, whole and streamed', async
   const asked = {
     model: MODEL,
     messages,
-    max_tokens: 200,
+    max_completion_tokens: 200,
     tools: [
       {
         type: 'function' as const,
@@ -166,7 +166,7 @@ test('a batch of 500, from end to end', async () => {
   // As a request is answered.
   const live = await client.chat.completions.create({
     model: MODEL,
-    max_tokens: 2,
+    max_completion_tokens: 2,
     messages: [{ role: 'user', content: '7' }],
   });
   expect(answers[7]?.response.body.choices[0]?.message.content).toBe(live.choices[0]?.message.content);
