@@ -11,6 +11,7 @@ const USAGE = `Lets clients stream answers from a server, one after another each
   --rows N      requests of the batch (default 10000)
   --tokens N    of each answer (default 16)
   --seconds N   how long clients go on (default 600)
+  --milliseconds N  that a token of the stub takes (default 100)
   --health N    most milliseconds of /health, p99 (default 100)
   --real        SmolLM2 in the place of the stub`;
 
@@ -54,7 +55,10 @@ async function streamed(url, model, tokens, name, figures, campaign) {
   }
   campaign.count('streams');
   if (ends !== 1 || usage === undefined)
-    campaign.violation(`a stream of ${name} has ${ends} ends and ${usage ? 'a' : 'no'} usage`);
+    campaign.violation(
+      `a stream of ${name} has ${ends} ends and ${usage ? 'a' : 'no'} usage (${response.status})`,
+      rest,
+    );
   const before = figures.texts.get(name);
   if (before !== undefined && before !== text) campaign.violation(`${name}: found ${text}, expected ${before}`);
   figures.texts.set(name, text);
@@ -72,7 +76,10 @@ async function campaignMain(campaign) {
   const data = join(campaign.folder, 'data');
   const start = (name) =>
     real === undefined
-      ? startServer([`${data}-${name}`, JSON.stringify({ places: 64, tokenMilliseconds: 20 })], { stub: true })
+      ? startServer(
+          [`${data}-${name}`, JSON.stringify({ places: 64, tokenMilliseconds: campaign.number('milliseconds') })],
+          { stub: true },
+        )
       : startServer(['--model', real, '--port', '0', '--data', `${data}-${name}`]);
   const text = batchText(rows, model, tokens);
   const over = async (server, id, note = () => undefined) => {
@@ -159,6 +166,7 @@ await runCampaign(
       rows: { type: 'string', default: '10000' },
       tokens: { type: 'string', default: '16' },
       seconds: { type: 'string', default: '600' },
+      milliseconds: { type: 'string', default: '100' },
       health: { type: 'string', default: '100' },
       real: { type: 'boolean', default: false },
     },

@@ -25,7 +25,7 @@ export function seededRandom(seed: number): Random {
 }
 
 const CHAT = '/v1/chat/completions';
-const BODY = { model: 'stub', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 2 };
+const BODY = { messages: [{ role: 'user', content: 'Hello' }], max_tokens: 2 };
 const PATHS = [
   CHAT,
   '/v1/completions',
