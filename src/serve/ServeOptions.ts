@@ -98,7 +98,7 @@ export const SERVE_LIMITS = {
   connections: { least: 1, most: 65_536, whole: true, fallback: 2048, about: 'Connections that are open at once' },
   inputs: { least: 1, most: 65_536, whole: true, fallback: 2048, about: 'Prompts, inputs or documents of one request' },
   choices: { least: 1, most: 65_536, whole: true, fallback: 128, about: 'Answers to one request: its prompts times n' },
-  headerSeconds: { least: 0.1, most: 86_400, fallback: 10, about: 'Seconds that a request may take to send its head' },
+  headerSeconds: { least: 0.1, most: 86_400, fallback: 30, about: 'Seconds that a request may take to send its head' },
   bodySeconds: { least: 0.1, most: 86_400, fallback: 60, about: 'Seconds that it may take to send a JSON body' },
   uploadSeconds: { least: 0.1, most: 86_400, fallback: 3600, about: 'Seconds that it may take to send a file' },
   idleSeconds: {
