@@ -4,12 +4,13 @@ import * as models from '../src/api/models.js';
 import * as operators from '../src/api/operators.js';
 import * as plan from '../src/api/plan.js';
 import * as schedules from '../src/api/schedules.js';
+import * as serving from '../src/api/serve.js';
 import * as testing from '../src/api/testing.js';
 import * as spillway from '../src/index.js';
 
 // The public face. A name that appears here is a promise; one that disappears is a break. Their types are in
 // docs/api-report.
-const ENTRIES = { spillway, operators, schedules, plan, jobs, models, testing };
+const ENTRIES = { spillway, operators, schedules, plan, jobs, models, serve: serving, testing };
 
 test.each<[keyof typeof ENTRIES, string]>([
   [
@@ -43,6 +44,7 @@ test.each<[keyof typeof ENTRIES, string]>([
     'models',
     `cachedModels createTokenizer identifyModel isModelName knownModels modelFiles readModel removeCachedModel removeRepackedStore repackedStores resolveModel suggestedModels`,
   ],
+  ['serve', `SERVE_LIMITS serve`],
   [
     'testing',
     `SimulatedDevice VirtualTime recordsOfTrace requiredMoves rowsOfTrace simulatedLink taskMarbles validatePath`,

@@ -100,9 +100,24 @@ function spelledFields(request: unknown, spelled: unknown): unknown {
   if (spelled === request || !isObject(request)) return request;
   const { body } = request;
   if (!isObject(body)) return request;
-  const own = membersOf(membersOf(spelled)['body']);
+  return { ...request, body: spelledBody(body, membersOf(membersOf(spelled)['body'])) };
+}
+
+/** A body in which numbers that go to the chat template are as they are written. @param spelled all of it so */
+export function spelledBody(
+  body: Readonly<Record<string, unknown>>,
+  spelled: Readonly<Record<string, unknown>>,
+): Readonly<Record<string, unknown>> {
   const names = SPELLED.filter((name) => Object.hasOwn(body, name));
-  return { ...request, body: { ...body, ...Object.fromEntries(names.map((name) => [name, own[name]])) } };
+  return { ...body, ...Object.fromEntries(names.map((name) => [name, spelled[name]])) };
+}
+
+/** The field of a body whose format is not what was written any more; undefined where there is none. */
+export function lostField(
+  body: Readonly<Record<string, unknown>>,
+  written: Readonly<Record<string, unknown>>,
+): string | undefined {
+  return FORMATS.find((name) => losesChoices(body[name], written[name]));
 }
 
 function rowOf(
@@ -112,8 +127,7 @@ function rowOf(
   carryFields: boolean,
   task: JobTaskName,
 ): RowInput {
-  const [body, exact] = [membersOf(membersOf(request)['body']), membersOf(membersOf(written)['body'])];
-  const lost = FORMATS.find((name) => losesChoices(body[name], exact[name]));
+  const lost = lostField(membersOf(membersOf(request)['body']), membersOf(membersOf(written)['body']));
   const asked = requestedRow(spelledFields(request, spelled), number, task);
   const row = lost !== undefined && !('error' in asked) ? lostFormat(asked, `body.${lost}`) : asked;
   if (!carryFields) return row;
