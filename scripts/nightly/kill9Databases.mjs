@@ -1,6 +1,7 @@
 // Jobs into tables of Postgres, DuckDB and SQLite: killed at drawn moments, with a server that goes away, and a full disk.
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { runCampaign } from './lib/Campaign.mjs';
@@ -13,12 +14,14 @@ table is whole, and with room again --resume ends it.
   --postgres DIR  where initdb and postgres are (default: the newest of /usr/lib/postgresql/*/bin; skipped, and said so, where there is none)
   --kills N       of each database (default 100)
   --rows N        (default 10000)
-  --away SECONDS  that the server is away (default 60)`;
+  --away SECONDS  that the server is away (default 60)
+  --only NAME     one of the databases (Postgres, DuckDB, SQLite)`;
 const options = {
   postgres: { type: 'string' },
   kills: { type: 'string', default: '100' },
   rows: { type: 'string', default: '10000' },
   away: { type: 'string', default: '60' },
+  only: { type: 'string' },
 };
 
 await runCampaign({ usage: USAGE, options, done: 'killed' }, async (campaign) => {
@@ -51,6 +54,7 @@ await runCampaign({ usage: USAGE, options, done: 'killed' }, async (campaign) =>
   };
   const { DATABASES } = await import('../../test/jobs/database/support.ts');
   for (const kind of DATABASES) {
+    if (kind.name !== (campaign.values.only ?? kind.name)) continue;
     if (kind.missing !== undefined) {
       campaign.set(kind.name, `skipped: ${kind.missing}`);
       continue;
@@ -70,7 +74,7 @@ await runCampaign({ usage: USAGE, options, done: 'killed' }, async (campaign) =>
       if (opened.server)
         await goAway(
           campaign,
-          opened.server,
+          opened,
           (how) => job(into('away'), [how]),
           (what) => check(opened, 'away', what),
         );
@@ -87,6 +91,7 @@ async function kill(campaign, name, begin, check) {
   const began = performance.now();
   const whole = await begin('--overwrite').ended;
   const milliseconds = performance.now() - began;
+  campaign.say(`${name}: a run takes ${Math.round(milliseconds)} ms`);
   if (whole.code !== 0) return campaign.violation(`${name}: the first run failed`, ending(whole));
   await check('a run that nobody killed');
   let killed = 0;
@@ -103,6 +108,7 @@ async function kill(campaign, name, begin, check) {
       campaign.count('killed');
       continue;
     }
+    campaign.say(`${name}: ${killed} kills, ${jobs} jobs at their end`);
     if (result.code !== 0) campaign.violation(`${name}: a run failed before it was killed`, ending(result));
     await check(`a run that ended after ${killed} kills`);
     jobs += 1;
@@ -115,9 +121,11 @@ async function kill(campaign, name, begin, check) {
 }
 
 /** The server is killed in mid-run, and is back later: the job waits, says so, and ends well. */
-async function goAway(campaign, server, begin, check) {
-  const { ended } = begin('--overwrite');
-  await sleep(2000);
+async function goAway(campaign, { server, ask }, begin, check) {
+  const { child, ended } = begin('--overwrite');
+  const written = () => ask('select count(*) from "away"').then(([[count]]) => Number(count));
+  // One that is away as a job begins is not waited for as long.
+  while (child.exitCode === null && !((await written().catch(() => 0)) > 0)) await sleep(200);
   await server.end('SIGKILL');
   await sleep(campaign.number('away') * 1000);
   await server.begin();
@@ -130,8 +138,8 @@ async function goAway(campaign, server, begin, check) {
 
 /** The disk of the database is full in mid-run: exit 2; with room again the job goes on. */
 async function fullDisk(campaign, job, check, kind) {
-  const folder = join(campaign.folder, `disk-${kind.name}`);
-  mkdirSync(folder);
+  // Not in the campaign's folder, which is its user's alone: the server is another's.
+  const folder = mkdtempSync(join(tmpdir(), 'spillway-disk-'));
   try {
     execFileSync('mount', [
       '-t',
@@ -142,6 +150,7 @@ async function fullDisk(campaign, job, check, kind) {
       folder,
     ]);
   } catch {
+    rmdirSync(folder);
     return campaign.set(`full disk: ${kind.name}`, 'skipped: nothing can be mounted');
   }
   const usual = process.env.TMPDIR;
@@ -184,5 +193,6 @@ async function fullDisk(campaign, job, check, kind) {
     if (usual === undefined) delete process.env.TMPDIR;
     else process.env.TMPDIR = usual;
     execFileSync('umount', ['-l', folder]);
+    rmdirSync(folder);
   }
 }
