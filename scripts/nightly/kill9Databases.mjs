@@ -27,12 +27,11 @@ const options = {
 await runCampaign({ usage: USAGE, options, done: 'killed' }, async (campaign) => {
   needBuild();
   const model = await tinyTextModel(campaign);
-  const rows = campaign.number('rows');
   const input = join(campaign.folder, 'in.csv');
-  writeFileSync(
-    input,
-    `id,prompt,note\n${Array.from({ length: rows }, (_, at) => `${at},"review ${at}${' and so on'.repeat(at % 7)}","n ""${at}"""\n`).join('')}`,
-  );
+  const write = (prompts) =>
+    writeFileSync(input, `id,prompt,note\n${prompts.map((prompt, at) => `${at},${prompt},"n ""${at}"""\n`).join('')}`);
+  const all = Array.from({ length: campaign.number('rows') }, (_, at) => `review ${at}${' and so on'.repeat(at % 7)}`);
+  write(all);
   const job = (output, more) =>
     start([
       ...['generate', '--model', model, '--input', input, '--max-new-tokens', '2', '--ignore-eos', '--progress', 'off'],
@@ -40,10 +39,15 @@ await runCampaign({ usage: USAGE, options, done: 'killed' }, async (campaign) =>
     ]);
   const reference = await job([join(campaign.folder, 'whole.jsonl')], []).ended;
   if (reference.code !== 0) return campaign.violation('the uninterrupted run failed', ending(reference));
-  const answers = readFileSync(join(campaign.folder, 'whole.jsonl'), 'utf8')
+  const answered = readFileSync(join(campaign.folder, 'whole.jsonl'), 'utf8')
     .trimEnd()
     .split('\n')
-    .map((line) => JSON.parse(line).text);
+    .map((line, at) => ({ prompt: all[at], text: JSON.parse(line).text }));
+  // Postgres has no text with a NUL, and SQLite's client cuts there.
+  const kept = answered.filter(({ text }) => !text.includes('\0'));
+  const answers = kept.map(({ text }) => text);
+  const rows = kept.length;
+  write(kept.map(({ prompt }) => prompt));
   const check = async (opened, table, what) => {
     const found = await opened.ask(`select "index", "text", "note" from "${table}" order by "index"`);
     const lost = rows - new Set(found.map(([index]) => Number(index))).size;
