@@ -1,6 +1,7 @@
 // Jobs into tables of Postgres, DuckDB and SQLite: killed at drawn moments, with a server that goes away, and a full disk.
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { runCampaign } from './lib/Campaign.mjs';
@@ -13,23 +14,24 @@ table is whole, and with room again --resume ends it.
   --postgres DIR  where initdb and postgres are (default: the newest of /usr/lib/postgresql/*/bin; skipped, and said so, where there is none)
   --kills N       of each database (default 100)
   --rows N        (default 10000)
-  --away SECONDS  that the server is away (default 60)`;
+  --away SECONDS  that the server is away (default 60)
+  --only NAME     one of the databases (Postgres, DuckDB, SQLite)`;
 const options = {
   postgres: { type: 'string' },
   kills: { type: 'string', default: '100' },
   rows: { type: 'string', default: '10000' },
   away: { type: 'string', default: '60' },
+  only: { type: 'string' },
 };
 
 await runCampaign({ usage: USAGE, options, done: 'killed' }, async (campaign) => {
   needBuild();
   const model = await tinyTextModel(campaign);
-  const rows = campaign.number('rows');
   const input = join(campaign.folder, 'in.csv');
-  writeFileSync(
-    input,
-    `id,prompt,note\n${Array.from({ length: rows }, (_, at) => `${at},"review ${at}${' and so on'.repeat(at % 7)}","n ""${at}"""\n`).join('')}`,
-  );
+  const write = (prompts) =>
+    writeFileSync(input, `id,prompt,note\n${prompts.map((prompt, at) => `${at},${prompt},"n ""${at}"""\n`).join('')}`);
+  const all = Array.from({ length: campaign.number('rows') }, (_, at) => `review ${at}${' and so on'.repeat(at % 7)}`);
+  write(all);
   const job = (output, more) =>
     start([
       ...['generate', '--model', model, '--input', input, '--max-new-tokens', '2', '--ignore-eos', '--progress', 'off'],
@@ -37,10 +39,15 @@ await runCampaign({ usage: USAGE, options, done: 'killed' }, async (campaign) =>
     ]);
   const reference = await job([join(campaign.folder, 'whole.jsonl')], []).ended;
   if (reference.code !== 0) return campaign.violation('the uninterrupted run failed', ending(reference));
-  const answers = readFileSync(join(campaign.folder, 'whole.jsonl'), 'utf8')
+  const answered = readFileSync(join(campaign.folder, 'whole.jsonl'), 'utf8')
     .trimEnd()
     .split('\n')
-    .map((line) => JSON.parse(line).text);
+    .map((line, at) => ({ prompt: all[at], text: JSON.parse(line).text }));
+  // Postgres has no text with a NUL, and SQLite's client cuts there.
+  const kept = answered.filter(({ text }) => !text.includes('\0'));
+  const answers = kept.map(({ text }) => text);
+  const rows = kept.length;
+  write(kept.map(({ prompt }) => prompt));
   const check = async (opened, table, what) => {
     const found = await opened.ask(`select "index", "text", "note" from "${table}" order by "index"`);
     const lost = rows - new Set(found.map(([index]) => Number(index))).size;
@@ -51,6 +58,7 @@ await runCampaign({ usage: USAGE, options, done: 'killed' }, async (campaign) =>
   };
   const { DATABASES } = await import('../../test/jobs/database/support.ts');
   for (const kind of DATABASES) {
+    if (kind.name !== (campaign.values.only ?? kind.name)) continue;
     if (kind.missing !== undefined) {
       campaign.set(kind.name, `skipped: ${kind.missing}`);
       continue;
@@ -70,7 +78,7 @@ await runCampaign({ usage: USAGE, options, done: 'killed' }, async (campaign) =>
       if (opened.server)
         await goAway(
           campaign,
-          opened.server,
+          opened,
           (how) => job(into('away'), [how]),
           (what) => check(opened, 'away', what),
         );
@@ -87,6 +95,7 @@ async function kill(campaign, name, begin, check) {
   const began = performance.now();
   const whole = await begin('--overwrite').ended;
   const milliseconds = performance.now() - began;
+  campaign.say(`${name}: a run takes ${Math.round(milliseconds)} ms`);
   if (whole.code !== 0) return campaign.violation(`${name}: the first run failed`, ending(whole));
   await check('a run that nobody killed');
   let killed = 0;
@@ -103,6 +112,7 @@ async function kill(campaign, name, begin, check) {
       campaign.count('killed');
       continue;
     }
+    campaign.say(`${name}: ${killed} kills, ${jobs} jobs at their end`);
     if (result.code !== 0) campaign.violation(`${name}: a run failed before it was killed`, ending(result));
     await check(`a run that ended after ${killed} kills`);
     jobs += 1;
@@ -115,9 +125,11 @@ async function kill(campaign, name, begin, check) {
 }
 
 /** The server is killed in mid-run, and is back later: the job waits, says so, and ends well. */
-async function goAway(campaign, server, begin, check) {
-  const { ended } = begin('--overwrite');
-  await sleep(2000);
+async function goAway(campaign, { server, ask }, begin, check) {
+  const { child, ended } = begin('--overwrite');
+  const written = () => ask('select count(*) from "away"').then(([[count]]) => Number(count));
+  // One that is away as a job begins is not waited for as long.
+  while (child.exitCode === null && !((await written().catch(() => 0)) > 0)) await sleep(200);
   await server.end('SIGKILL');
   await sleep(campaign.number('away') * 1000);
   await server.begin();
@@ -130,18 +142,15 @@ async function goAway(campaign, server, begin, check) {
 
 /** The disk of the database is full in mid-run: exit 2; with room again the job goes on. */
 async function fullDisk(campaign, job, check, kind) {
-  const folder = join(campaign.folder, `disk-${kind.name}`);
-  mkdirSync(folder);
+  // A part of what the rows need; DuckDB's blocks are large.
+  const room = campaign.number('rows') * 100;
+  const size = { Postgres: '100m', DuckDB: '1m' }[kind.name] ?? room;
+  // Not in the campaign's folder, which is its user's alone: the server is another's.
+  const folder = mkdtempSync(join(tmpdir(), 'spillway-disk-'));
   try {
-    execFileSync('mount', [
-      '-t',
-      'tmpfs',
-      '-o',
-      `size=${kind.name === 'Postgres' ? 100 : 1}m,mode=1777`,
-      'none',
-      folder,
-    ]);
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size},mode=1777`, 'none', folder]);
   } catch {
+    rmdirSync(folder);
     return campaign.set(`full disk: ${kind.name}`, 'skipped: nothing can be mounted');
   }
   const usual = process.env.TMPDIR;
@@ -152,8 +161,10 @@ async function fullDisk(campaign, job, check, kind) {
       const ballast = join(folder, 'ballast');
       // What a server has left is taken up to a part of what the table needs.
       if (opened.server) {
+        // A server's first session writes files of its own.
+        await opened.ask('select 1');
         const { bavail, bsize } = statfsSync(folder);
-        writeFileSync(ballast, Buffer.alloc(Math.max(0, bavail * bsize - 2 ** 20)));
+        writeFileSync(ballast, Buffer.alloc(Math.max(0, bavail * bsize - room)));
       }
       const into = [
         'sql:full',
@@ -184,5 +195,6 @@ async function fullDisk(campaign, job, check, kind) {
     if (usual === undefined) delete process.env.TMPDIR;
     else process.env.TMPDIR = usual;
     execFileSync('umount', ['-l', folder]);
+    rmdirSync(folder);
   }
 }
