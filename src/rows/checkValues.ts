@@ -1,5 +1,4 @@
 import { RowError } from '../errors/RowError.js';
-import { ROW_LIMITS } from '../model/files/limits.js';
 import { orRowError } from './readableRow.js';
 
 /** Fields whose values are gone through one by one, several times over, to make a prompt of them. */
@@ -7,27 +6,27 @@ const FIELDS = ['messages', 'tools', 'toolChoice', 'tool_choice', 'templateArgs'
 
 /**
  * Refuses a row whose conversation has more values than any has, before something is made of each of them.
+ * @param most `ROW_LIMITS.conversationValues`
  * @throws RowError `limit`
  */
-export function checkValues(row: Conversation): void {
+export function checkValues(row: Conversation, most: number): void {
   let exceeds: boolean;
   try {
-    exceeds = hasTooManyValues(row);
+    exceeds = hasTooManyValues(row, most);
   } catch (error) {
     throw orRowError(error);
   }
   if (exceeds)
     throw new RowError(
       'limit',
-      `${FIELDS.filter((name) => isNested(row[name])).join(', ')}: found more than ${ROW_LIMITS.conversationValues} values in messages, tools and templateArgs together, expected at most so many`,
+      `${FIELDS.filter((name) => isNested(row[name])).join(', ')}: found more than ${most} values in messages, tools and templateArgs together, expected at most so many`,
     );
 }
 
 type Conversation = Readonly<Partial<Record<(typeof FIELDS)[number], unknown>>>;
 
 /** Whether a row is refused for these. What it throws its getters have thrown. */
-export function hasTooManyValues(row: Conversation): boolean {
-  const most = ROW_LIMITS.conversationValues;
+export function hasTooManyValues(row: Conversation, most: number): boolean {
   const left: unknown[] = FIELDS.map((name) => row[name]).filter(isNested);
   let values = 0;
   for (let next = left.pop(); next !== undefined && values <= most; next = left.pop()) {

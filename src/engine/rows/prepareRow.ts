@@ -127,7 +127,7 @@ export function* prepareRow(
   tokenizer: Tokenizer,
   limits: RowLimits,
 ): Work<PreparedRow> {
-  checkValues(row);
+  checkValues(row, ROW_LIMITS.conversationValues);
   const asked = setting('maxNewTokens', row, options);
   const samples = row.samples ?? options.samples;
   const format = heldFormat(row, options);

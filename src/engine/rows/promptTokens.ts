@@ -75,8 +75,15 @@ export function* tokensOfText(
   }
   if (tokens.length === 0)
     throw new RowError('empty-prompt', 'the prompt has no tokens, and the model has no begin token to start from');
-  return checkedTokens(tokens, limits.vocabularySize);
+  for (let at = 0; at < tokens.length; at += SLICE_IDS) {
+    if (at > 0) yield;
+    checkedIds('tokens', tokens.slice(at, at + SLICE_IDS), limits.vocabularySize);
+  }
+  return tokens;
 }
+
+/** Ids that are looked at between two moments at which others may have their turn. */
+const SLICE_IDS = 2 ** 17;
 
 export type TextPrompt = { readonly text: string } | { readonly messages: readonly ChatMessage[] };
 type Prompt = TextPrompt | { readonly tokens: unknown };

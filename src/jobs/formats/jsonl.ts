@@ -106,7 +106,9 @@ const SPELLED = ['messages', 'tools', 'templateArgs'] as const;
 /** The value of a line with the spelling of its numbers, if it may have such fields. */
 function withSpelling({ read, json }: Exclude<JsonLine, { readonly bad: unknown }>): unknown {
   // Of what is refused for its length nothing more is made.
-  return SPELLED.some((name) => json.includes(`"${name}"`)) && isObject(read) && !hasTooManyValues(read)
+  return SPELLED.some((name) => json.includes(`"${name}"`)) &&
+    isObject(read) &&
+    !hasTooManyValues(read, ROW_LIMITS.conversationValues)
     ? inTurns(spelledInParts(json, read))
     : read;
 }

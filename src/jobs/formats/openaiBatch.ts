@@ -91,7 +91,8 @@ const SPELLED = ['messages', 'tools', 'chat_template_kwargs'] as const;
 function withSpelling({ read, json }: Exclude<JsonLine, { readonly bad: unknown }>): unknown {
   const { messages, tools, chat_template_kwargs: templateArgs } = membersOf(membersOf(read)['body']);
   // Of what is refused for its length nothing more is made.
-  return SPELLED.some((name) => json.includes(`"${name}"`)) && !hasTooManyValues({ messages, tools, templateArgs })
+  return SPELLED.some((name) => json.includes(`"${name}"`)) &&
+    !hasTooManyValues({ messages, tools, templateArgs }, ROW_LIMITS.conversationValues)
     ? inTurns(spelledInParts(json, read))
     : read;
 }

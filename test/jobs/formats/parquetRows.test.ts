@@ -60,7 +60,8 @@ test('a row whose values have no room together is an error, and the others are w
       id: '2',
       error: {
         code: 'limit',
-        message: 'row 2: found values of more than 100000 bytes together, expected at most so many; it is left out',
+        message:
+          'row 2: found values of more than 100000 bytes together, or a list of more than 262144, expected at most so many; it is left out',
       },
     },
     { id: '3', prompt: 'three', carry: { p: 'c', r: 'c' } },

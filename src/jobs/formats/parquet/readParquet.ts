@@ -159,7 +159,7 @@ async function rowsOfBatch(
             read,
             number,
             'limit',
-            `found values of more than ${PARQUET_LIMITS.rowBytes} bytes together, expected at most so many`,
+            `found values of more than ${PARQUET_LIMITS.rowBytes} bytes together, or a list of more than ${PARQUET_LIMITS.listValues}, expected at most so many`,
           )
         : far
           ? failed(
