@@ -174,6 +174,31 @@ module.exports = {
       },
     },
     {
+      name: 'serve-knows-jobs-not-engines',
+      severity: 'error',
+      comment: 'A server turns requests into rows and jobs, and results into answers; what runs the rows is handed to it.',
+      from: { path: '^src/serve/' },
+      to: {
+        path: '^src/',
+        pathNot:
+          '^src/(serve|jobs|metrics|files|errors|arguments|collections|rows)/|^src/model/files/limits\\.ts$|^src/(Row|Results|RunStats|KeptAnswer|units)\\.ts$',
+      },
+    },
+    {
+      name: 'nothing-below-knows-the-server',
+      severity: 'error',
+      comment: 'The library works without a server.',
+      from: { path: '^src/', pathNot: '^src/(serve|api|cli)/' },
+      to: { path: '^src/serve/' },
+    },
+    {
+      name: 'metrics-are-a-leaf',
+      severity: 'error',
+      comment: 'How figures are told of has nothing to do with what they are of.',
+      from: { path: '^src/metrics/' },
+      to: { path: '^src/', pathNot: '^src/metrics/' },
+    },
+    {
       name: 'cli-uses-the-public-interface',
       severity: 'error',
       comment:

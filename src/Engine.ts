@@ -2,6 +2,7 @@ import { isObservable, lastValueFrom, type Observable } from 'rxjs';
 import type { EnginePlan } from './engine/open/EnginePlan.js';
 import { layOutEngine } from './engine/open/layOutEngine.js';
 import type { Opened } from './engine/open/Opened.js';
+import { sharedBytes } from './engine/open/hostMemory.js';
 import { openRuntime } from './engine/open/openRuntime.js';
 import { foreseenIdentity, identityOf, type ResultIdentity } from './engine/open/resultIdentity.js';
 import type { Numerics } from './engine/open/settings.js';
@@ -30,6 +31,7 @@ import { InterruptedError } from './errors/InterruptedError.js';
 import { checkUnchanged } from './model/identity/FileStamp.js';
 import type { ModelSource } from './model/ModelSource.js';
 import type { Tokenizer } from './model/Tokenizer.js';
+import { askedResults } from './operators/askedResults.js';
 import { iterated } from './operators/iterated.js';
 import { pulled } from './operators/pulled.js';
 import { runResults } from './operators/runResults.js';
@@ -45,6 +47,7 @@ import type {
   ScoreResult,
 } from './Results.js';
 import type { RowInput, RowResult } from './Row.js';
+import type { Question } from './rows/questions.js';
 
 /** Rows in whatever form they come. All but a plain Observable are pulled, so nothing piles up. */
 export type RowSource = Iterable<RowInput> | AsyncIterable<RowInput> | ReadableStream<RowInput> | Observable<RowInput>;
@@ -72,6 +75,8 @@ export class Engine implements GenerationSource, AsyncDisposable {
     /** Opening and loading took this long. */
     readonly loadSeconds: number,
     private readonly opened: Opened,
+    /** Gives back what it has of a budget that engines share. */
+    private readonly giveBack: () => void,
   ) {
     this.runs = new EngineRuns(
       {
@@ -120,19 +125,30 @@ export class Engine implements GenerationSource, AsyncDisposable {
    */
   static async open(options: EngineOptions): Promise<Engine> {
     const start = performance.now();
-    const { addon, requested, source, stamps, identity, tokenizer, layout } = await layOutEngine(options);
-    const { signal, onPlan } = requested.options;
-    onPlan?.(layout.plan.report);
-    const opened = await openRuntime(addon, layout, identity, requested.options);
+    let giveBack = (): void => undefined;
     try {
-      await checkUnchanged(stamps, identity);
-      if (signal?.aborted === true) throw new InterruptedError(signal.reason);
+      const { addon, requested, source, stamps, identity, tokenizer, layout } = await layOutEngine(
+        options,
+        ({ host, settings }) => {
+          giveBack = settings.memory.budget?.reserve(sharedBytes(host)) ?? giveBack;
+        },
+      );
+      const { signal, onPlan } = requested.options;
+      onPlan?.(layout.plan.report);
+      const opened = await openRuntime(addon, layout, identity, requested.options);
+      try {
+        await checkUnchanged(stamps, identity);
+        if (signal?.aborted === true) throw new InterruptedError(signal.reason);
+      } catch (error) {
+        await opened.runtime.close();
+        throw error;
+      }
+      const loadSeconds = (performance.now() - start) / 1000;
+      return new Engine(source, tokenizer, identityOf(opened, identity.hash), loadSeconds, opened, giveBack);
     } catch (error) {
-      await opened.runtime.close();
+      giveBack();
       throw error;
     }
-    const loadSeconds = (performance.now() - start) / 1000;
-    return new Engine(source, tokenizer, identityOf(opened, identity.hash), loadSeconds, opened);
   }
 
   /**
@@ -154,10 +170,26 @@ export class Engine implements GenerationSource, AsyncDisposable {
   ): GeneratedResults<RowResult<ValueOf<Options>>>;
   generate(rows: RowSource, options: RunOptions = {}): GeneratedResults<RowResult> {
     this.runs.check(rows, options);
+    if (options.questions !== undefined) return this.asked(rows, options);
     return runResults(options, ({ onStats, onProgress, deltas }) => () => {
       const onDelta = deltas();
       return this.runs.generation(pulledRows(rows), { ...options, onStats, onProgress, ...(onDelta && { onDelta }) });
     });
+  }
+
+  /**
+   * Asks several questions about each row: what `generate` does with `questions`. The row's own text is computed once,
+   * whatever number of questions there is; those that name earlier answers are asked when these are there. A question
+   * that fails is an error among the row's `answers`, and the row's.
+   *
+   * @throws UsageError for questions, naming which and what of it; and whatever `generate` throws
+   */
+  ask(
+    rows: RowSource,
+    questions: readonly Question[],
+    options: Omit<RunOptions, 'questions'> = {},
+  ): GeneratedResults<RowResult> {
+    return this.generate(rows, { ...options, questions });
   }
 
   /**
@@ -263,12 +295,18 @@ export class Engine implements GenerationSource, AsyncDisposable {
   }
 
   /** Ends all runs with InterruptedError, waits for the device, frees everything. Idempotent. */
-  close(): Promise<void> {
-    return this.runs.close();
+  async close(): Promise<void> {
+    await this.runs.close();
+    this.giveBack();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  private asked(rows: RowSource, options: RunOptions): GeneratedResults<RowResult> {
+    const { slots, rowsPerSlot } = this.opened.grid;
+    return askedResults((asked, told) => this.generate(asked, told), pulledRows(rows), options, slots * rowsPerSlot);
   }
 
   private answering<Kind extends AnswerKind>(

@@ -3,6 +3,7 @@ import type { GpuProducts } from './bindings/Gpu.js';
 import type { EnginePlan } from './engine/open/EnginePlan.js';
 import type { StoreHolder } from './engine/store/storeHolder.js';
 import type { HardwareProfile } from './plan/HardwareProfile.js';
+import type { MemoryBudget } from './MemoryBudget.js';
 import type { ScheduleName } from './engine/schedules/blockSchedules.js';
 import type { Policy } from './plan/Policy.js';
 import type { ProfileProgress } from './profile/profileMachine.js';
@@ -123,6 +124,12 @@ export interface EngineOptions {
   readonly gpuProducts?: GpuProducts;
   /** Cap on the process's resident memory. Default: what the machine or its cgroup has free, less a margin. */
   readonly cpuMemory?: Size;
+  /**
+   * Memory that this engine shares with other engines of the process: it may take what they leave of it, and no more
+   * than `cpuMemory`, where that is given. Default: an engine counts what the process holds when it is opened, and
+   * knows nothing of what other engines have reserved and not used yet.
+   */
+  readonly memoryBudget?: MemoryBudget;
   /** Compute threads. Default: the processors that this process may use. */
   readonly threads?: number;
   /** What computes: `cuda` needs `gpuMemory`; `auto` is the GPU where `gpuMemory` is given, else the processor. */

@@ -4,6 +4,14 @@ export interface TokenLogprob {
   readonly logprob: number;
 }
 
+/** How likely what a model has chosen was, over the tokens of it at which there was a choice. */
+export interface Certainty {
+  /** Their mean probability. */
+  readonly mean: number;
+  /** The least of them. */
+  readonly least: number;
+}
+
 /** What `generate` answers. */
 export interface GeneratedAnswer {
   /** Without the end token and without the stop string. */
@@ -17,6 +25,17 @@ export interface GeneratedAnswer {
   readonly finishReason: 'stop' | 'length';
   /** How many attempts it took, of a row that has `retries` and is held to a format. */
   readonly attempts?: number;
+  /**
+   * How sure the model was, from 0 to 1, if asked for: the mean probability of the answer's tokens, each under the
+   * model's own distribution over the tokens that the answer's format allowed there. Tokens to which there was no
+   * alternative are left out, and of none there are the mean is 1. Of choices taken as wholes (temperature 0) it is the
+   * probability of the choice among all of them.
+   */
+  readonly confidence?: number;
+  /** The least of these probabilities. */
+  readonly leastConfidence?: number;
+  /** Of an answer that is a JSON object: both, over the tokens of each member's value. */
+  readonly fieldConfidence?: Readonly<Record<string, Certainty>>;
   /** One entry a token of `tokens`, if asked for. */
   readonly logprobs?: readonly (TokenLogprob & { readonly top: readonly TokenLogprob[] })[];
 }

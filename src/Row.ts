@@ -1,9 +1,10 @@
 import type { RowErrorCode } from './errors/RowError.js';
 import type { AnswerStore, GeneratedAnswer } from './KeptAnswer.js';
 import type { Progress, RunStats, TraceEvent } from './RunStats.js';
+import type { Question } from './rows/questions.js';
 import type { ResponseFormat } from './rows/responseFormat.js';
 import type { ChatMessage, TemplateInput } from './model/Tokenizer.js';
-import type { ToolCall, ToolChoice } from './rows/toolCalls.js';
+import type { ToolCall, ToolCallDelta, ToolChoice } from './rows/toolCalls.js';
 
 /** How tokens are chosen. A row may override each of these for itself. */
 export interface SamplingOptions {
@@ -218,6 +219,14 @@ export type RowInput = Row | BadRow;
 
 export type FinishReason = GeneratedAnswer['finishReason'] | 'tool_calls' | 'error';
 
+/** The answer to one of a row's questions. */
+export interface QuestionAnswer extends Pick<
+  RowResult,
+  'text' | 'value' | 'reasoning' | 'finishReason' | 'attempts' | 'confidence' | 'leastConfidence' | 'fieldConfidence'
+> {
+  readonly error?: RowFailure;
+}
+
 /** The result of one row: a line of a job's output. */
 export interface RowResult<Value = unknown> extends Omit<GeneratedAnswer, 'finishReason'> {
   readonly id: string | number;
@@ -233,6 +242,11 @@ export interface RowResult<Value = unknown> extends Omit<GeneratedAnswer, 'finis
    * there without one, and with an error.
    */
   readonly value?: Value;
+  /**
+   * Where `questions` were asked, their answers by name; `text` is empty then, `confidence` the least of the answers',
+   * and `error` that of the first question that failed.
+   */
+  readonly answers?: Readonly<Record<string, QuestionAnswer>>;
   /** The tools that the answer calls, as OpenAI has them; `text` is what it says beside. */
   readonly toolCalls?: readonly ToolCall[];
   readonly finishReason: FinishReason;
@@ -240,6 +254,8 @@ export interface RowResult<Value = unknown> extends Omit<GeneratedAnswer, 'finis
   /** Tokens that were cut of its prompt (`truncate`); of text far beyond the context, as counted in pieces. */
   readonly truncated?: number;
   readonly error?: RowFailure;
+  /** Of a cascade: which of its models answered. */
+  readonly model?: string;
   /** The row's own. */
   readonly carry?: Readonly<Record<string, unknown>>;
 }
@@ -256,6 +272,12 @@ export interface GenerateOptions extends SamplingOptions, ToolOptions, PromptOpt
    * or as one; before raw text. Rows of tokens stay as they are. Default false.
    */
   readonly schemaInPrompt?: boolean;
+  /**
+   * What is asked about each row, in the place of one answer to its prompt: each question's text goes after the row's
+   * own, with an empty line between; in a conversation at the end of its last message, if that is the user's, else as
+   * one. The row's own text is computed once. A row's result has `answers`. Default: none.
+   */
+  readonly questions?: readonly Question[];
   /** Go on past the end token, to `maxNewTokens`. Default false. */
   readonly ignoreEos?: boolean;
   /**
@@ -265,6 +287,11 @@ export interface GenerateOptions extends SamplingOptions, ToolOptions, PromptOpt
    * the machine and on other rows, is not the same twice, and is never kept for `reuse`. Default: any.
    */
   readonly rowTimeout?: number;
+  /**
+   * Say of each answer how sure the model was: `confidence`, `leastConfidence` and, of JSON objects, `fieldConfidence`.
+   * Default false; with `questions` true.
+   */
+  readonly confidence?: boolean;
   /** Report the log-probability of each token, and of this many alternatives. Default: none. */
   readonly logprobs?: number;
   /**
@@ -308,12 +335,14 @@ export interface GenerateOptions extends SamplingOptions, ToolOptions, PromptOpt
 }
 
 /**
- * What a row's answer has grown by. All deltas of a row, put together, are its result's text, reasoning and tokens: no
- * text is taken back, and none ends within a character, or where a stop string may begin. A row that needs no
- * computing, for its answer is another row's, has one delta. (An error that leaves a row no text, such as `timeout`,
- * may follow deltas: these count for nothing then.)
+ * What a row's answer has grown by. All deltas of a row, put together, are its result's text, reasoning, tool calls and
+ * tokens: nothing is taken back, and none ends within a character, or where a stop string may begin. A row that needs
+ * no computing, for its answer is another row's, has one delta; so has one that may be tried again, and one of choices.
+ * (An error may follow deltas, such as `timeout`, or `schema` of a row with tools: their text counts for nothing then.)
  */
 export interface RowDelta extends Pick<RowResult, 'id' | 'index' | 'sample' | 'text' | 'tokens'> {
   /** Where the options ask for it apart (`reasoning: 'separate'`), and some has come. */
   readonly reasoning?: string;
+  /** Of calls that have begun, or whose arguments have grown, in their order. */
+  readonly toolCalls?: readonly ToolCallDelta[];
 }

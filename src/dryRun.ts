@@ -169,6 +169,7 @@ class DryCount {
   promptTokens = 0;
   newTokens = 0;
   private lastIndex = -1;
+  private lastBad = -1;
   private readonly failed: Partial<Record<RowErrorCode, number>> = {};
   private readonly bad: BadRowReport[] = [];
   /** How many answers have a prompt of so many tokens. */
@@ -185,6 +186,9 @@ class DryCount {
     if (isNew) this.rows += 1;
     this.lastIndex = index;
     if ('error' in row) {
+      // Of a row that is asked several questions each may say so.
+      if (index === this.lastBad) return;
+      this.lastBad = index;
       const { code, message } = row.error;
       this.badRows += 1;
       this.failed[code] = (this.failed[code] ?? 0) + 1;

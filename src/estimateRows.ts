@@ -72,7 +72,10 @@ export async function estimateRows(
   options: EstimateRowsOptions = {},
 ): Promise<ExpectedRows | undefined> {
   checkMembers('options', options, CHECKS);
-  const { read, generate = {}, rows: most = Infinity } = options;
+  const { read, generate = {}, rows: left = Infinity } = options;
+  // Each is an answer of its own, and shares the row's text with the others.
+  const questions = generate.questions?.length ?? 1;
+  const most = left * questions;
   const source = isInputPaths(input) ? await rowsOfFiles(input, read) : rowsInMemory(input, read);
   if (source === undefined) return undefined;
   const asked: Asked[] = [];
@@ -98,7 +101,7 @@ export async function estimateRows(
       asked.push({
         prompt: tokens.length,
         answer: maxNewTokens,
-        answers: temperature > 0 ? (samples?.length ?? 1) : 1,
+        answers: questions * (temperature > 0 ? (samples?.length ?? 1) : 1),
       }) >= SAMPLE
     )
       break;

@@ -78,6 +78,7 @@ export type {
   FinishReason,
   GenerateOptions,
   PromptOptions,
+  QuestionAnswer,
   Reasoning,
   Truncation,
   Row,
@@ -90,7 +91,9 @@ export type {
   SamplingOptions,
   ToolOptions,
 } from './Row.js';
-export type { NamedFunction, ToolCall, ToolChoice } from './rows/toolCalls.js';
+export { partialJson } from './rows/partialJson.js';
+export type { Question } from './rows/questions.js';
+export type { NamedFunction, ToolCall, ToolCallDelta, ToolChoice } from './rows/toolCalls.js';
 
 // Answers that are held to a format
 export type { ResponseFormat } from './rows/responseFormat.js';
@@ -116,6 +119,7 @@ export type { AnswerKind, Answers } from './engine/rows/Answers.js';
 // Answers, and a file in which they last
 export type {
   AnswerStore,
+  Certainty,
   ClassifiedAnswer,
   CompletionScore,
   DocumentScore,
@@ -131,6 +135,7 @@ export { ReuseFile, type ReuseOptions } from './reuse/ReuseFile.js';
 
 // Operators: whole generations
 export { offloadGenerate } from './operators/offloadGenerate.js';
+export { ask, type AskingSource } from './operators/ask.js';
 export { classify } from './operators/classify.js';
 export { score } from './operators/score.js';
 export { rerank } from './operators/rerank.js';
@@ -142,8 +147,10 @@ export { SpillwayError, type ErrorCode } from './errors/SpillwayError.js';
 export { DownloadError } from './errors/ModelFileError.js';
 export { InterruptedError } from './errors/InterruptedError.js';
 export { JobFileError } from './errors/JobFileError.js';
+export { DatabaseError } from './errors/DatabaseError.js';
 export { QueueError } from './errors/QueueError.js';
 export { ProcessLimitError } from './errors/ProcessLimitError.js';
+export { MemoryBudget } from './MemoryBudget.js';
 export { MemoryBudgetError } from './errors/MemoryBudgetError.js';
 export { PeerError } from './errors/engineErrors.js';
 export { ModelFileError } from './errors/ModelFileError.js';

@@ -4,20 +4,21 @@ import * as models from '../src/api/models.js';
 import * as operators from '../src/api/operators.js';
 import * as plan from '../src/api/plan.js';
 import * as schedules from '../src/api/schedules.js';
+import * as serving from '../src/api/serve.js';
 import * as testing from '../src/api/testing.js';
 import * as spillway from '../src/index.js';
 
 // The public face. A name that appears here is a promise; one that disappears is a break. Their types are in
 // docs/api-report.
-const ENTRIES = { spillway, operators, schedules, plan, jobs, models, testing };
+const ENTRIES = { spillway, operators, schedules, plan, jobs, models, serve: serving, testing };
 
 test.each<[keyof typeof ENTRIES, string]>([
   [
     'spillway',
-    `DownloadError ENGINE_OPTIONS Engine InterruptedError JobFileError MemoryBudgetError ModelFileError NativeError PeerError
+    `DatabaseError DownloadError ENGINE_OPTIONS Engine InterruptedError JobFileError MemoryBudget MemoryBudgetError ModelFileError NativeError PeerError
      PlanFileError ProcessLimitError QueueError RUN_OPTIONS ResponseFormatError ReuseFile RowError SOCKET_OPTIONS ScheduleError SpillwayError
-     TaskError UsageError WEIGHT_COMPRESSIONS activationLink classify describePeers diagnose embed formatBytes offloadGenerate
-     parseBytes parsePeerAddress rerank resultIdentityKey ringIdentity score`,
+     TaskError UsageError WEIGHT_COMPRESSIONS activationLink ask classify describePeers diagnose embed formatBytes offloadGenerate
+     parseBytes parsePeerAddress partialJson rerank resultIdentityKey ringIdentity score`,
   ],
   [
     'operators',
@@ -27,14 +28,14 @@ test.each<[keyof typeof ENTRIES, string]>([
   ['schedules', `BLOCK_SCHEDULES SCHEDULE_NAMES batchTokens diagonalBlock layerBounds rowByRow zigZagBlock`],
   [
     'plan',
-    `BLOCK_LIMITS LAYOUTS MOST_CHIPS blockGain cachedProfile chooseBlock choosePolicy closedForm closedFormBytes parseChip parseHardware parsePolicy parsePolicyDocument
-      peakCacheTokens planCurves planDocument planPartitioning planPipeline planTensorParallel predict predictPipeline profileMachine readChip readHardware readHardwareFile
-      readMachines readModelShape readPolicyFile refreshProfile repackedModelBytes simulatePipeline simulatePlan
+    `BLOCK_LIMITS COST_MODEL_NAMES LAYOUTS MOST_CHIPS blockGain cachedProfile chooseBlock choosePolicy closedForm closedFormBytes parseChip parseHardware parsePolicy parsePolicyDocument
+      peakCacheTokens planCurves planDocument planPartitioning planPipeline planSweep planTensorParallel predict predictPipeline profileMachine readChip readHardware readHardwareFile
+      readMachines readModelShape readPolicyFile readSweepFile refreshProfile repackedModelBytes simulatePipeline simulatePlan
      splitThreads typicalProcessBytes`,
   ],
   [
     'jobs',
-    `EnforcedSchema JOB_OPTIONS Job bundledSchema checkJobFiles checkJobInput checkJobOptions checkResponseFormat checkUnmatched collectJob dryRun encodeResults estimateRows formatResult
+    `DATABASE_WAIT EnforcedSchema JOB_OPTIONS Job bundledSchema checkJobFiles checkJobInput checkJobOptions checkResponseFormat checkUnmatched collectJob databasePlace databaseTable dryRun encodeResults estimateRows formatResult
      jobFormats jobOutputFiles jobStatus memoryWork openLines openWorkSource
      parseManifest parseRow peekRows readRecordBatches readRows readSql recordBatches runJob runWork shardOfEnvironment shardPath submitJob
      writeRows`,
@@ -43,6 +44,7 @@ test.each<[keyof typeof ENTRIES, string]>([
     'models',
     `cachedModels createTokenizer identifyModel isModelName knownModels modelFiles readModel removeCachedModel removeRepackedStore repackedStores resolveModel suggestedModels`,
   ],
+  ['serve', `SERVE_LIMITS serve`],
   [
     'testing',
     `SimulatedDevice VirtualTime recordsOfTrace requiredMoves rowsOfTrace simulatedLink taskMarbles validatePath`,

@@ -25,6 +25,7 @@ Napi::Object headToJavaScript(Napi::Env env, EventId event, const HeadResult& he
   object.Set("topCounts", typedArray<Napi::Int32Array>(env, head.topCounts));
   object.Set("topTokens", typedArray<Napi::Int32Array>(env, head.topTokens));
   object.Set("topLogprobs", typedArray<Napi::Float32Array>(env, head.topLogprobs));
+  object.Set("certainties", typedArray<Napi::Float32Array>(env, head.certainties));
   object.Set("places", typedArray<Napi::Int32Array>(env, head.places));
   object.Set("forcedCounts", typedArray<Napi::Int32Array>(env, head.forcedCounts));
   object.Set("forcedTokens", typedArray<Napi::Int32Array>(env, head.forcedTokens));

@@ -86,6 +86,9 @@ void parseRouter(const Napi::Object& object, const std::string& path, RouterSpec
   router.scale = readFloat(object.Get("scale"), path + "scale");
   router.epsilon = floatOr(object, "epsilon", path, 0);
   router.choiceBias = readBoolean(object.Get("choiceBias"), path + "choiceBias");
+  router.logitScale = floatOr(object, "logitScale", path, 1);
+  router.weighsInputs = optionalBoolean(object, "weighsInputs", path, false);
+  router.expertScale = optionalBoolean(object, "expertScale", path, false);
   const Napi::Value value = object.Get("groups");
   if (value.IsUndefined()) return;
   const Napi::Object groups = readObject(value, path + "groups");
@@ -118,6 +121,7 @@ void parseFeedForward(const Napi::Object& object, const std::string& path, Decod
     const Napi::Object block = readObject(shared, path + "experts.shared");
     spec.sharedSize = count(block, "size", path + "experts.shared.");
     spec.sharedGate = readBoolean(block.Get("gate"), path + "experts.shared.gate");
+    spec.router.apart = optionalBoolean(block, "apart", path + "experts.shared.", false);
   }
   if (!experts.Get("denseSize").IsUndefined()) spec.denseSize = count(experts, "denseSize", path + "experts.");
 }
@@ -131,6 +135,26 @@ void parseStateSpace(const Napi::Value& value, const std::string& path, Recurren
   spec.stateGroups = count(sizes, "groups", path + ".");
   spec.leastTimeStep = floatOr(sizes, "leastTimeStep", path + ".", spec.leastTimeStep);
   spec.mostTimeStep = floatOr(sizes, "mostTimeStep", path + ".", spec.mostTimeStep);
+}
+
+void parseLatent(const Napi::Value& value, const std::string& path, LatentSpec& latent) {
+  if (value.IsUndefined()) return;
+  const Napi::Object object = readObject(value, path);
+  latent.rank = count(object, "rank", path + ".");
+  latent.queryRank = count(object, "queryRank", path + ".");
+  latent.rotated = count(object, "rotated", path + ".");
+  latent.plain = count(object, "plain", path + ".");
+  latent.value = count(object, "value", path + ".");
+  latent.epsilon = readFloat(object.Get("epsilon"), path + ".epsilon");
+  if (latent.rank == 0) refuseArgument(path + ".rank", object.Get("rank"), "at least 1");
+}
+
+void parseQueryScale(const Napi::Value& value, const std::string& path, QueryScale& scale) {
+  if (value.IsUndefined()) return;
+  const Napi::Object object = readObject(value, path);
+  scale.factor = readFloat(object.Get("factor"), path + ".factor");
+  scale.period = count(object, "period", path + ".");
+  scale.first = count(object, "first", path + ".");
 }
 
 void parseRecurrent(const Napi::Object& object, const std::string& path, DecoderSpec& spec) {
@@ -201,6 +225,7 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
                                        {{"none", QueryKeyNorm::None},
                                         {"head", QueryKeyNorm::Head},
                                         {"rotated", QueryKeyNorm::Rotated},
+                                        {"unit", QueryKeyNorm::Unit},
                                         {"row", QueryKeyNorm::Row},
                                         {"layer", QueryKeyNorm::Layer}});
   const Napi::Value sinks = attention.Get("sinks");
@@ -218,6 +243,9 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
     spec.evictionSinks = count(kept, "sinks", path + "attention.eviction.");
     spec.evictionWindow = count(kept, "window", path + "attention.eviction.");
   }
+  spec.valueNorm = optionalBoolean(attention, "valueNorm", path + "attention.", false);
+  parseLatent(attention.Get("latent"), path + "attention.latent", spec.latent);
+  parseQueryScale(attention.Get("queryScale"), path + "attention.queryScale", spec.queryScale);
   const Napi::Value gate = attention.Get("gate");
   spec.attentionGate = !gate.IsUndefined() && readBoolean(gate, path + "attention.gate");
   const Napi::Value recurrent = object.Get("recurrent");
@@ -226,6 +254,8 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
   parseFeedForward(readObject(object.Get("feedForward"), path + "feedForward"), path + "feedForward.", spec);
 
   parsePooled(object.Get("pooled"), path + "pooled", spec);
+  if (!object.Get("layerInputs").IsUndefined()) spec.layerInputSize = count(object, "layerInputs", path);
+  spec.layerScale = optionalBoolean(object, "layerScale", path, false);
   spec.residualScale = floatOr(object, "residualScale", path, 1);
   spec.logitScale = floatOr(object, "logitScale", path, 1);
   spec.logitSoftCap = floatOr(object, "logitSoftCap", path, 0);
@@ -237,6 +267,16 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
     const Napi::Value dense = layer.Get("dense"), mixer = layer.Get("mixer");
     LayerSpec one;
     one.window = count(layer, "window", name + ".");
+    if (optionalBoolean(layer, "chunked", name + ".", false)) one.window |= kChunked;
+    const auto optionalCount = [&](const char* key, uint32_t otherwise) {
+      return layer.Get(key).IsUndefined() ? otherwise : count(layer, key, name + ".");
+    };
+    one.headDim = optionalCount("headDim", 0);
+    one.kvHeads = optionalCount("kvHeads", 0);
+    one.innerSize = optionalCount("innerSize", 0);
+    one.keysOf = optionalCount("keysOf", LayerSpec::kOwnKeys);
+    one.valuesAreKeys = optionalBoolean(layer, "valuesAreKeys", name + ".", false);
+    one.scalesQueries = optionalBoolean(layer, "scalesQueries", name + ".", false);
     one.rotaryTable = parseRotaryTable(layer, name + ".");
     one.dense = !dense.IsUndefined() && readBoolean(dense, name + ".dense");
     if (!mixer.IsUndefined())

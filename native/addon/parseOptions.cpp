@@ -290,6 +290,7 @@ SequenceOptions parseSequenceOptions(const Napi::Value& value) {
   options.sampling.seed = count(object, "seed", "");
   if (object.Has("adjustments")) options.adjustments = parseAdjustments(object.Get("adjustments"));
   if (object.Has("candidates")) options.candidates = readInt32Array(object.Get("candidates"), "candidates");
+  if (object.Has("certainty")) options.certainty = readBoolean(object.Get("certainty"), "certainty");
   if (object.Has("state"))
     options.state = static_cast<int32_t>(readInteger(object.Get("state"), "state", 0, INT32_MAX));
   if (object.Has("pooling"))

@@ -14,13 +14,19 @@ class CacheGroups {
 
   // One group of all layers.
   explicit CacheGroups(uint32_t layers) : CacheGroups(std::vector<uint32_t>(layers, 0)) {}
-  // groupOf: of each layer, groups counted from 0 without a gap; kNone of layers that keep no pages.
-  explicit CacheGroups(std::vector<uint32_t> groupOf) : groupOf_(std::move(groupOf)), placeOf_(groupOf_.size()) {
+  // groupOf: of each layer, groups counted from 0 without a gap; kNone of layers that keep no pages. pagesOf: of each
+  // layer, kNone, or the one before it whose pages it reads.
+  explicit CacheGroups(std::vector<uint32_t> groupOf, const std::vector<uint32_t>& pagesOf = {})
+      : groupOf_(std::move(groupOf)), placeOf_(groupOf_.size()), own_(groupOf_.size(), true) {
+    for (size_t layer = 0; layer < pagesOf.size(); layer++)
+      if (pagesOf[layer] != kNone) groupOf_[layer] = groupOf_[pagesOf[layer]], own_[layer] = false;
     for (const uint32_t group : groupOf_)
       if (group != kNone) count_ = std::max(count_, group + 1);
     std::vector<uint32_t> taken(count_, 0);
     for (size_t layer = 0; layer < groupOf_.size(); layer++)
-      if (groupOf_[layer] != kNone) placeOf_[layer] = taken[groupOf_[layer]]++;
+      if (keepsOwn(layer)) placeOf_[layer] = taken[groupOf_[layer]]++;
+    for (size_t layer = 0; layer < pagesOf.size(); layer++)
+      if (pagesOf[layer] != kNone) placeOf_[layer] = placeOf_[pagesOf[layer]];
     width_ = std::max(1u, *std::max_element(taken.begin(), taken.end()));
   }
 
@@ -32,6 +38,9 @@ class CacheGroups {
     return groups;
   }
 
+  size_t layers() const { return groupOf_.size(); }
+  // Whether a layer has pages that no other layer before it has.
+  bool keepsOwn(size_t layer) const { return groupOf_[layer] != kNone && own_[layer]; }
   uint32_t count() const { return count_; }
   uint32_t width() const { return width_; }
   uint32_t groupOf(size_t layer) const { return groupOf_[layer]; }
@@ -39,6 +48,7 @@ class CacheGroups {
 
  private:
   std::vector<uint32_t> groupOf_, placeOf_;
+  std::vector<bool> own_;
   uint32_t count_ = 1, width_ = 1;
 };
 

@@ -1,8 +1,12 @@
 // Memory of the KV cache: fixed-size pages, the same number for every layer of a group. Page i of every layer of a
 // group belongs to the same sequence.
+//
+// Where layers have heads of several sizes, a page of the pool is as large as those of a group's layers together, of
+// the group that needs most; else each layer's pages stand side by side.
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "../kernels/cpu/Attention.h"
 #include "../system/Arena.h"
@@ -16,6 +20,10 @@ class CacheMemory {
   // states: of layers that remember one instead of keys and values, so many sequences' (stateFloats of each layer).
   // Throws Error(Memory) where pages x layers of a group x page bytes overflow. Reserves nothing.
   CacheMemory(const CacheLayout& layout, CacheGroups groups, uint32_t pages, const DecoderSpec* spec = nullptr,
+              uint32_t states = 0)
+      : CacheMemory(std::vector<CacheLayout>(groups.layers(), layout), std::move(groups), pages, spec, states) {}
+  // layouts: of each layer, pages of one number of tokens all.
+  CacheMemory(std::vector<CacheLayout> layouts, CacheGroups groups, uint32_t pages, const DecoderSpec* spec = nullptr,
               uint32_t states = 0);
 
   void reserve() {
@@ -32,21 +40,23 @@ class CacheMemory {
   uint32_t states() const { return states_; }
   size_t stateBytes() const { return stateBytes_; }  // of one sequence
   size_t bytes() const { return bytes_; }
-  uint8_t* data() const { return block_.data(); }  // once reserved
-  const CacheLayout& layout() const { return layout_; }
+  uint8_t* data() const { return block_.data(); }                 // once reserved
+  const CacheLayout& layout() const { return layouts_.front(); }  // where all layers have one
+  const CacheLayout& layout(size_t layer) const { return layouts_[layer]; }
+  uint32_t pageTokens() const { return layouts_.front().pageTokens; }
   const CacheGroups& groups() const { return groups_; }
   uint32_t pages() const { return pages_; }
-  size_t pageBytes() const { return pageBytes_; }
+  size_t pageBytes() const { return pageBytes_; }  // of the layer with the largest
   // Pages are touched by tasks alone, which see to it that none is written and read at once.
-  uint8_t* page(size_t layer, size_t page) const {
-    return block_.data() + (size_t(groups_.placeOf(layer)) * pages_ + page) * pageBytes_;
-  }
+  uint8_t* page(size_t layer, size_t page) const { return block_.data() + firstPages_[layer] + page * stride_; }
 
  private:
-  CacheLayout layout_;
+  std::vector<CacheLayout> layouts_;
   CacheGroups groups_;
   uint32_t pages_;
-  size_t pageBytes_;
+  size_t pageBytes_ = 0;
+  std::vector<size_t> firstPages_;  // where a layer's first page begins
+  size_t stride_ = 0;               // from one of its pages to the next
   size_t bytes_;
   Arena block_;
   static constexpr size_t kStateHeader = 16;  // floats: 64 bytes

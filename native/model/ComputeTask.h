@@ -20,6 +20,9 @@ struct HeadResult : TaskResult {
   // behind all of them, and where nobody looked (on a device).
   std::vector<int32_t> rows, tokens, topCounts, topTokens;
   std::vector<float> logprobs, topLogprobs;
+  // How likely each row's token was under the model's own distribution over those that its grammar allowed; NaN where
+  // there was no other, and of rows that did not want it. Empty where none did.
+  std::vector<float> certainties;
   // Where their grammars are behind the token, of rows that have one (GrammarMatcher::Place, -1 of the others); empty
   // where none has. Of those that failed, why, in the same order.
   std::vector<int32_t> places;

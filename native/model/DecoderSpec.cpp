@@ -57,7 +57,10 @@ void checkPosition(const DecoderSpec& spec) {
       for (size_t t = 0; t < spec.rotaryTables.size(); t++) {
         const std::string field = "position.tables[" + std::to_string(t) + "]";
         const RotaryTable& table = spec.rotaryTables[t];
-        if (table.frequencies.size() != spec.rotaryDims / 2) {
+        const bool several = std::any_of(spec.layerSpecs.begin(), spec.layerSpecs.end(),
+                                         [](const LayerSpec& layer) { return layer.headDim != 0; });
+        if (several ? table.frequencies.empty() || table.frequencies.size() > spec.rotaryDims / 2
+                    : table.frequencies.size() != spec.rotaryDims / 2) {
           refuse(field + ".frequencies", std::to_string(table.frequencies.size()) + " numbers",
                  std::to_string(spec.rotaryDims / 2) + ", half of dims");
         }
@@ -171,6 +174,60 @@ void checkStateSpace(const DecoderSpec& spec) {
            "a range of numbers of at least 0");
 }
 
+void checkLatent(const DecoderSpec& spec) {
+  const LatentSpec& latent = spec.latent;
+  if (latent.rank == 0) return;
+  checkCount("attention.latent.rank", latent.rank, kMaxLatentDim);
+  checkCount("attention.latent.rotated", latent.rotated, kMaxLatentDim);
+  checkCount("attention.latent.plain", latent.plain, kMaxHeadDim);
+  checkCount("attention.latent.value", latent.value, kMaxHeadDim);
+  if (latent.queryRank > kMostWidth)
+    refuse("attention.latent.queryRank", std::to_string(latent.queryRank), "at most " + std::to_string(kMostWidth));
+  if (!(latent.epsilon >= 0) || !std::isfinite(latent.epsilon))
+    refuse("attention.latent.epsilon", std::to_string(latent.epsilon), "a finite number of at least 0");
+  if (latent.rank % 16 != 0 || latent.value % 16 != 0)
+    refuse("attention.latent", "rank " + std::to_string(latent.rank) + ", value " + std::to_string(latent.value),
+           "multiples of 16");
+  if (spec.headDim != latent.rank + latent.rotated || spec.kvHeads != 1 || spec.rotaryDims != latent.rotated ||
+      spec.position != PositionKind::Rotary)
+    refuse("attention.latent", "heads of " + std::to_string(spec.headDim), "one head of rank and rotated elements");
+  if (spec.shares > 1 || !spec.causal || spec.attentionGate || spec.qkNorm != QueryKeyNorm::None || spec.valueNorm)
+    refuse("attention.latent", "one beside shares, gates or norms of heads", "none of these");
+  const bool plainLayers = std::all_of(spec.layerSpecs.begin(), spec.layerSpecs.end(), [](const LayerSpec& layer) {
+    return layer.ownKeys() && layer.headDim == 0 && layer.kvHeads == 0 && !layer.valuesAreKeys;
+  });
+  if (!plainLayers) refuse("attention.latent", "layers of other attention", "none beside latent ones");
+}
+
+void checkLayerAttention(const DecoderSpec& spec, size_t index, const std::string& field) {
+  const LayerSpec& layer = spec.layerSpecs[index];
+  if (layer.headDim > spec.headDim)
+    refuse(field + ".headDim", std::to_string(layer.headDim), "at most the decoder's " + std::to_string(spec.headDim));
+  if (layer.kvHeads > spec.heads || spec.heads % spec.kvHeadsOf(layer) != 0)
+    refuse(field + ".kvHeads", std::to_string(layer.kvHeads),
+           "a divisor of the " + std::to_string(spec.heads) + " heads");
+  if (layer.innerSize > kMostWidth)
+    refuse(field + ".innerSize", std::to_string(layer.innerSize), "at most " + std::to_string(kMostWidth));
+  if (layer.scalesQueries && spec.queryScale.period == 0)
+    refuse(field + ".scalesQueries", "true", "false, or attention.queryScale");
+  if (layer.keysOf != LayerSpec::kOwnKeys) {
+    const bool there = layer.keysOf < index && spec.layerSpecs[layer.keysOf].ownKeys();
+    if (!there || layer.mixer != Mixer::Attention || spec.hasPeers())
+      refuse(field + ".keysOf", std::to_string(layer.keysOf), "a layer before it that has keys, all of them here");
+    const LayerSpec& other = spec.layerSpecs[layer.keysOf];
+    if (spec.headDimOf(other) != spec.headDimOf(layer) || spec.kvHeadsOf(other) != spec.kvHeadsOf(layer) ||
+        other.window != layer.window)
+      refuse(field + ".keysOf", std::to_string(layer.keysOf), "a layer with heads and a window like its own");
+  }
+  const bool special = layer.headDim != 0 || layer.kvHeads != 0 || layer.keysOf != LayerSpec::kOwnKeys ||
+                       layer.valuesAreKeys || layer.innerSize != 0;
+  if (special && (spec.shares > 1 || !spec.causal || spec.attentionGate))
+    refuse(field, "heads of its own", "none beside shares, gates and encoders");
+  if (spec.position == PositionKind::Rotary && layer.rotaryTable < spec.rotaryTables.size() && spec.latent.rank == 0 &&
+      2 * spec.rotaryTables[layer.rotaryTable].frequencies.size() > spec.headDimOf(layer))
+    refuse(field + ".rotaryTable", std::to_string(layer.rotaryTable), "a table for heads of its size");
+}
+
 }  // namespace
 
 uint32_t DecoderSpec::convolvedWidth(Mixer mixer) const {
@@ -179,6 +236,15 @@ uint32_t DecoderSpec::convolvedWidth(Mixer mixer) const {
     case Mixer::StateSpace: return stateValues() + 2 * recurrent.stateGroups * recurrent.stateDim;
     default: return hiddenSize;
   }
+}
+
+bool DecoderSpec::needsProcessor() const {
+  return remembers() || attentionGate || latent.rank != 0 || valueNorm || queryScale.period != 0 ||
+         qkNorm == QueryKeyNorm::Unit || layerInputSize != 0 || layerScale || router.apart || router.weighsInputs ||
+         router.expertScale || std::any_of(layerSpecs.begin(), layerSpecs.end(), [](const LayerSpec& layer) {
+           return layer.headDim != 0 || layer.kvHeads != 0 || layer.keysOf != LayerSpec::kOwnKeys ||
+                  layer.valuesAreKeys || layer.innerSize != 0 || isChunked(layer.window);
+         });
 }
 
 uint32_t DecoderSpec::mixedWidth() const {
@@ -227,7 +293,7 @@ void validate(const DecoderSpec& spec) {
   checkCount("contextTokens", spec.contextTokens, kMostContext);
   checkCount("heads", spec.heads, kMostHeads);
   checkCount("kvHeads", spec.kvHeads, spec.heads);
-  checkCount("headDim", spec.headDim, kMaxHeadDim);
+  checkCount("headDim", spec.headDim, spec.latent.rank == 0 ? kMaxHeadDim : kMaxLatentDim);
   checkCount("feedForwardSize", spec.feedForwardSize, kMostWidth);
   checkCount("embedding.size", spec.embeddingSize, kMostWidth);
   if (spec.heads % spec.kvHeads != 0)
@@ -249,6 +315,17 @@ void validate(const DecoderSpec& spec) {
   checkPosition(spec);
   checkEncoder(spec);
   checkEviction(spec);
+  checkLatent(spec);
+  checkFinite("attention.queryScale.factor", spec.queryScale.factor);
+  if (spec.queryScale.period > kMostContext || spec.queryScale.first > 1)
+    refuse("attention.queryScale", std::to_string(spec.queryScale.period),
+           "a period of at most " + std::to_string(kMostContext) + ", counted from 0 or 1");
+  if (spec.layerInputSize != 0 || spec.layerScale) {
+    if (spec.layerInputSize > kMostWidth)
+      refuse("layerInputs", std::to_string(spec.layerInputSize), "at most " + std::to_string(kMostWidth));
+    if (spec.hasPeers() || !spec.causal || spec.norm != NormKind::Rms || spec.embeddingSize != spec.hiddenSize)
+      refuse("layerInputs", "some beside part or share", "a decoder as a whole, with RMS norms");
+  }
 
   if (spec.activation == Activation::ClampedSwiglu && spec.feedForward == FeedForwardKind::Plain)
     refuse("feedForward.activation", "clamped-swiglu", "another one where there is no gate");
@@ -256,6 +333,9 @@ void validate(const DecoderSpec& spec) {
     checkCount("feedForward.experts.count", spec.experts, kMostExperts);
     checkCount("feedForward.experts.perToken", spec.expertsPerToken, spec.experts);
     checkRouter(spec);
+    checkFinite("feedForward.experts.router.logitScale", spec.router.logitScale);
+    if (spec.router.apart && (spec.residual != Residual::Sandwich || spec.sharedSize == 0 || spec.shares > 1))
+      refuse("feedForward.experts.apart", "true", "false, or norms round both branches and a shared block");
     if (spec.sharedSize > kMostWidth)
       refuse("feedForward.experts.shared.size", std::to_string(spec.sharedSize),
              "at most " + std::to_string(kMostWidth));
@@ -287,8 +367,12 @@ void validate(const DecoderSpec& spec) {
   for (size_t layer = 0; layer < spec.layerSpecs.size(); layer++) {
     const LayerSpec& layerSpec = spec.layerSpecs[layer];
     const std::string field = "layerSpecs[" + std::to_string(layer) + "]";
-    if (layerSpec.window > kMostContext)
-      refuse(field + ".window", std::to_string(layerSpec.window), "at most " + std::to_string(kMostContext));
+    if (windowTokens(layerSpec.window) > kMostContext)
+      refuse(field + ".window", std::to_string(windowTokens(layerSpec.window)),
+             "at most " + std::to_string(kMostContext));
+    if (isChunked(layerSpec.window) && (!spec.causal || windowTokens(layerSpec.window) == 0))
+      refuse(field + ".chunked", "true", "false of an encoder, and without a window");
+    checkLayerAttention(spec, layer, field);
     if (layerSpec.mixer > Mixer::StateSpace) refuse(field + ".mixer", "an unknown one", "one of four");
     if (layerSpec.dense && (spec.feedForward != FeedForwardKind::Experts || spec.denseSize == 0))
       refuse(field + ".dense", "true", "false, or experts in other layers and feedForward.experts.denseSize");

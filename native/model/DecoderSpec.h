@@ -8,12 +8,13 @@
 #include <vector>
 
 #include "../kernels/cpu/RowKernels.h"
+#include "../kernels/cpu/window.h"
 
 namespace spillway {
 
 enum class NormKind : uint8_t { Rms, Layer };
 enum class Residual : uint8_t { Pre, Post, Sandwich, Branch, Parallel };
-enum class QueryKeyNorm : uint8_t { None, Head, Rotated, Row, Layer };
+enum class QueryKeyNorm : uint8_t { None, Head, Rotated, Unit, Row, Layer };
 enum class PositionKind : uint8_t { Rotary, Learned, Alibi };
 enum class RotaryStyle : uint8_t { Pairs, Halves };
 enum class FeedForwardKind : uint8_t { Plain, Gated, Experts };
@@ -21,7 +22,7 @@ enum class RouterScore : uint8_t { Softmax, Sigmoid };
 enum class GroupScore : uint8_t { Best, BestTwo };
 
 struct RotaryTable {
-  std::vector<float> frequencies;  // dims / 2
+  std::vector<float> frequencies;  // dims / 2; fewer where layers have heads of several sizes
   float scale = 1;
 };
 
@@ -29,12 +30,19 @@ struct RotaryTable {
 enum class Mixer : uint8_t { Attention, DeltaRule, ShortConvolution, StateSpace };
 
 struct LayerSpec {
-  uint32_t window = 0;
+  uint32_t window = 0;       // as window.h has it
   uint32_t rotaryTable = 0;  // kNoRotation: heads are not rotated
   bool dense = false;        // among layers of experts, one without
   Mixer mixer = Mixer::Attention;
+  uint32_t headDim = 0, kvHeads = 0;  // 0: the decoder's
+  uint32_t keysOf = kOwnKeys;         // the layer whose keys and values it reads, having none of its own
+  bool valuesAreKeys = false;         // as they are before norm and rotation
+  bool scalesQueries = false;         // by their position (QueryScale)
+  uint32_t innerSize = 0;             // of a block that all tokens go through; 0: the decoder's
 
   static constexpr uint32_t kNoRotation = UINT32_MAX;
+  static constexpr uint32_t kOwnKeys = UINT32_MAX;
+  bool ownKeys() const { return mixer == Mixer::Attention && keysOf == kOwnKeys; }
 };
 
 // How a token's experts are chosen and weighed.
@@ -46,6 +54,10 @@ struct RouterSpec {
   bool choiceBias = false;
   uint32_t groups = 1, groupsPerToken = 1;
   GroupScore groupScore = GroupScore::Best;
+  float logitScale = 1;       // of logits, before scores are made of them
+  bool weighsInputs = false;  // experts' inputs are multiplied by their weights, and not what comes out
+  bool expertScale = false;   // weights are multiplied by a number of each expert, last
+  bool apart = false;         // a mixture with norms of its own beside the block (ExpertsSpec of DecoderSpec.ts)
 
   static constexpr uint32_t kMostGroups = 64;
 
@@ -76,6 +88,21 @@ struct RecurrentSpec {
   uint32_t stateHeads = 0, stateHeadDim = 0, stateDim = 0, stateGroups = 0;
   float leastTimeStep = 0, mostTimeStep = std::numeric_limits<float>::infinity();
   bool negatedRates = false;  // decays are stored as the negatives of their rates instead of these rates' logarithms
+};
+
+// Of attention whose keys and values are one latent row of a token (DeepSeek V2): what queries and outputs are made of.
+// The decoder's headDim is `rank` + `rotated` then, and it has one key and value head.
+struct LatentSpec {
+  uint32_t rank = 0;                           // 0: there is none
+  uint32_t queryRank = 0;                      // 0: queries are one product
+  uint32_t rotated = 0, plain = 0, value = 0;  // elements of a head
+  float epsilon = 0;                           // of the norms of latent rows
+};
+
+// Queries are multiplied by 1 + factor * log(1 + floor((position + first) / period)).
+struct QueryScale {
+  float factor = 0;
+  uint32_t period = 0, first = 0;
 };
 
 struct DecoderSpec {
@@ -114,6 +141,9 @@ struct DecoderSpec {
   // Where layers without a window let keys go: a token sees the pages of the first `evictionSinks` positions, and those
   // of the last `evictionWindow` that end with its own; 0: all.
   uint32_t evictionSinks = 0, evictionWindow = 0;
+  bool valueNorm = false;  // an RMS norm of each value head, without weights
+  LatentSpec latent;
+  QueryScale queryScale;
   // False: an encoder, in which every token of a row sees all others; it has no head, and rows are computed whole.
   bool causal = true;
   uint32_t relativeBuckets = 0;  // of the weights that scores get by distance (MPNet); 0: they do not
@@ -141,6 +171,9 @@ struct DecoderSpec {
 
   RecurrentSpec recurrent;
 
+  uint32_t layerInputSize = 0;  // of what each layer gets of a token's embedding (Gemma 4); 0: nothing
+  bool layerScale = false;      // a layer's outputs are multiplied by a number of its own
+
   std::vector<PooledLayer> pooledLayers;  // what becomes of pooled hidden states, in order
 
   std::vector<LayerSpec> layerSpecs;
@@ -152,11 +185,26 @@ struct DecoderSpec {
   bool hasExperts(const LayerSpec& layer) const { return feedForward == FeedForwardKind::Experts && !layer.dense; }
   // Inner width of the block that all of a layer's tokens go through; 0 where there are only experts.
   uint32_t innerWidth(const LayerSpec& layer) const {
-    if (feedForward != FeedForwardKind::Experts) return feedForwardSize;
+    if (feedForward != FeedForwardKind::Experts) return layer.innerSize == 0 ? feedForwardSize : layer.innerSize;
     return layer.dense ? denseSize : sharedSize;
   }
+  // Of one layer, and of the widest.
+  uint32_t headDimOf(const LayerSpec& layer) const { return layer.headDim == 0 ? headDim : layer.headDim; }
+  uint32_t kvHeadsOf(const LayerSpec& layer) const { return layer.kvHeads == 0 ? kvHeads : layer.kvHeads; }
+  uint32_t queryWidth(const LayerSpec& layer) const { return heads * headDimOf(layer); }
+  uint32_t keyWidth(const LayerSpec& layer) const { return kvHeadsOf(layer) * headDimOf(layer); }
   uint32_t queryWidth() const { return heads * headDim; }
-  uint32_t keyWidth() const { return kvHeads * headDim; }
+  uint32_t keyWidth() const {
+    uint32_t width = 0;
+    for (const LayerSpec& layer : layerSpecs) width = std::max(width, keyWidth(layer));
+    return layerSpecs.empty() ? kvHeads * headDim : width;
+  }
+  // Of what the output projection takes.
+  uint32_t attendedWidth(const LayerSpec& layer) const {
+    return latent.rank == 0 ? queryWidth(layer) : heads * latent.value;
+  }
+  // Something that the processor alone computes.
+  bool needsProcessor() const;
   // Of what a row's pooled hidden states become.
   uint32_t pooledWidth() const { return pooledLayers.empty() ? hiddenSize : pooledLayers.back().outputs; }
   bool has(Mixer mixer) const {

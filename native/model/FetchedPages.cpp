@@ -53,7 +53,7 @@ class Lister {
   void add(const BatchRange& range) {
     const uint32_t first = range.firstPosition, current = first / pageTokens_,
                    complete = (first + range.tokens) / pageTokens_;
-    const uint32_t lowest = window_ != 0 && first >= window_ ? first - window_ + 1 : 0;
+    const uint32_t lowest = firstSeen(window_, first);
     const uint32_t end = std::min((first + range.tokens - 1) / pageTokens_ + 1, range.devicePages);
     for (uint32_t p = lowest / pageTokens_; p < end; p++) {
       const uint32_t entry = range.firstPage + p;

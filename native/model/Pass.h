@@ -90,6 +90,9 @@ struct Pass {
   // hidden += second + first, in this order, times residualScale; second is overwritten.
   virtual void addBranches(const float* first, float* second) const = 0;
 
+  // y += x. Of the processor.
+  virtual void addRows(const float* x, float* y) const;
+
   // --- Products.
   // Rows as input of products with these weights. What is made of them lives in scratch.
   virtual MatrixInput prepared(const StoredMatrix* const* weights, size_t count, const float* input, size_t rows,
@@ -110,6 +113,9 @@ struct Pass {
   // Norms and rotation of new queries and keys. Keys and values go into the cache's pages where these are at hand;
   // where not, attention stores them.
   virtual void finishHeads(size_t layer, float* keys, float* values) const = 0;
+  // What project() does instead of a layer of latent attention. `keys`: [tokens, headDim] of latent rows. Of the
+  // processor.
+  virtual void projectLatent(size_t layer, float* keys) const;
   // Attention over the pages; queries become attention outputs. All of it is a backend's own: on a device tokens attend
   // there, on the processor, or on both.
   virtual void attend(size_t layer) const = 0;
@@ -122,11 +128,19 @@ struct Pass {
   virtual ExpertTokens tokensOf(const ExpertRouting& routing, uint32_t expert) const = 0;
   // All tokens, each with the logistic function of what a matrix of one output makes of its input. Lives in scratch.
   virtual ExpertTokens gated(const StoredMatrix& gate, const float* input) const = 0;
+  // x_i *= share_i, after which all shares count as 1. Of the processor.
+  virtual void weighRows(float* x, const ExpertRouting& routing, const ExpertTokens& of, size_t width) const;
   // to_i = x_token(i), `width` elements each; and to_token(i) += share_i * x_i.
   virtual void gatherRows(const float* x, const ExpertTokens& of, size_t width, float* to) const = 0;
   virtual void scatterRows(const float* x, const ExpertTokens& of, size_t width, float* to) const = 0;
   // x = activation(x) * up, [rows, width] both.
   virtual void activate(float* x, const float* up, size_t rows, size_t width) const = 0;
+
+  // --- The end of a layer.
+  // What it adds of its tokens' embeddings to what it has made of them, and the factor of its outputs
+  // (DecoderSpec::layerInputSize, layerScale). Of the processor.
+  virtual void addLayerInput(size_t layer) const;
+  virtual void scaleLayer(size_t layer) const;
 
   // --- What a backend does around the layers.
   // finishLayer(), or as much of it as is still wanted.

@@ -27,6 +27,7 @@ struct SequenceOptions {
   std::shared_ptr<const Grammar> grammar;  // that the sampled tokens follow; null: any may come
   std::vector<int32_t>
       candidates;  // instead of the most likely alternatives these are reported, in this order; none: those
+  bool certainty = false;  // how likely each token was among those that might come is reported with it
   Pooling pooling = Pooling::None;
   // From this position on tokens are of a second text, where a model tells these apart (token types).
   uint32_t secondText = kAllTokens;
@@ -42,6 +43,7 @@ struct Sequence {
         adjustments(std::move(options.adjustments)),
         logprobs(options.candidates.empty() ? options.logprobs : static_cast<int32_t>(options.candidates.size())),
         candidates(std::move(options.candidates)),
+        certainty(options.certainty),
         pooling(options.pooling),
         secondText(options.secondText),
         state(options.state),
@@ -67,6 +69,7 @@ struct Sequence {
   const std::shared_ptr<const LogitAdjustments> adjustments;
   const int32_t logprobs;
   const std::vector<int32_t> candidates;
+  const bool certainty;
   const Pooling pooling;
   const uint32_t secondText;
   const int32_t state;

@@ -7,8 +7,6 @@ namespace {
 using Spec = DecoderSpec;
 using Layer = LayerSpec;
 
-Presence required(const Spec&, const Layer&) { return Presence::Required; }
-Presence optional(const Spec&, const Layer&) { return Presence::Optional; }
 Presence requiredIf(bool condition) { return condition ? Presence::Required : Presence::Unused; }
 Presence optionalIf(bool condition) { return condition ? Presence::Optional : Presence::Unused; }
 
@@ -55,10 +53,35 @@ Presence norm1(const Spec& spec, const Layer&) {
   return requiredIf(normsInputs(spec));
 }
 Presence ifBranchNorms(const Spec& spec, const Layer&) { return requiredIf(normsBranches(spec)); }
+bool normsHeads(const Spec& spec) { return spec.qkNorm != QueryKeyNorm::None && spec.qkNorm != QueryKeyNorm::Unit; }
 Presence ifAttention(const Spec&, const Layer& layer) { return requiredIf(attends(layer)); }
 Presence ifAttentionBias(const Spec&, const Layer& layer) { return optionalIf(attends(layer)); }
-Presence ifQkNorm(const Spec& spec, const Layer& layer) {
-  return requiredIf(attends(layer) && spec.qkNorm != QueryKeyNorm::None);
+bool hasKeys(const Spec& spec, const Layer& layer) { return layer.ownKeys() && spec.latent.rank == 0; }
+bool hasValues(const Spec& spec, const Layer& layer) { return hasKeys(spec, layer) && !layer.valuesAreKeys; }
+Presence ifKeys(const Spec& spec, const Layer& layer) { return requiredIf(hasKeys(spec, layer)); }
+Presence ifKeysBias(const Spec& spec, const Layer& layer) { return optionalIf(hasKeys(spec, layer)); }
+Presence ifValues(const Spec& spec, const Layer& layer) { return requiredIf(hasValues(spec, layer)); }
+Presence ifValuesBias(const Spec& spec, const Layer& layer) { return optionalIf(hasValues(spec, layer)); }
+Presence ifQueryNorm(const Spec& spec, const Layer& layer) { return requiredIf(attends(layer) && normsHeads(spec)); }
+Presence ifKeyNorm(const Spec& spec, const Layer& layer) {
+  return requiredIf(hasKeys(spec, layer) && normsHeads(spec));
+}
+bool isLatent(const Spec& spec, const Layer& layer) { return attends(layer) && spec.latent.rank != 0; }
+Presence ifLatent(const Spec& spec, const Layer& layer) { return requiredIf(isLatent(spec, layer)); }
+Presence ifLatentBias(const Spec& spec, const Layer& layer) { return optionalIf(isLatent(spec, layer)); }
+Presence ifQueryRank(const Spec& spec, const Layer& layer) {
+  return requiredIf(isLatent(spec, layer) && spec.latent.queryRank != 0);
+}
+Presence ifQueryRankBias(const Spec& spec, const Layer& layer) {
+  return optionalIf(isLatent(spec, layer) && spec.latent.queryRank != 0);
+}
+Presence ifLayerInput(const Spec& spec, const Layer&) { return requiredIf(spec.layerInputSize != 0); }
+Presence ifLayerScale(const Spec& spec, const Layer&) { return requiredIf(spec.layerScale); }
+Presence ifApart(const Spec& spec, const Layer& layer) {
+  return requiredIf(spec.hasExperts(layer) && spec.router.apart);
+}
+Presence ifExpertScale(const Spec& spec, const Layer& layer) {
+  return requiredIf(spec.hasExperts(layer) && spec.router.expertScale);
 }
 Presence ifAttentionGate(const Spec& spec, const Layer& layer) {
   return requiredIf(attends(layer) && spec.attentionGate);
@@ -99,15 +122,33 @@ WeightShape hidden(const Spec& spec, const Layer&) { return {spec.hiddenSize, 1}
 bool normsHeadsAlike(const Spec& spec) {
   return spec.qkNorm == QueryKeyNorm::Head || spec.qkNorm == QueryKeyNorm::Rotated;
 }
-WeightShape queryNorms(const Spec& spec, const Layer&) {
-  return {normsHeadsAlike(spec) ? spec.headDim : spec.queryWidth(), 1};
+WeightShape queryNorms(const Spec& spec, const Layer& layer) {
+  return {normsHeadsAlike(spec) ? spec.headDimOf(layer) : spec.queryWidth(layer), 1};
 }
-WeightShape keyNorms(const Spec& spec, const Layer&) {
-  return {normsHeadsAlike(spec) ? spec.headDim : spec.keyWidth(), 1};
+WeightShape keyNorms(const Spec& spec, const Layer& layer) {
+  return {normsHeadsAlike(spec) ? spec.headDimOf(layer) : spec.keyWidth(layer), 1};
+}
+// Of heads' queries as they are projected.
+uint32_t projectedQueries(const Spec& spec, const Layer& layer) {
+  return spec.latent.rank == 0 ? spec.queryWidth(layer) : spec.heads * (spec.latent.plain + spec.latent.rotated);
 }
 WeightShape heads(const Spec& spec, const Layer&) { return {spec.heads, 1}; }
-WeightShape queries(const Spec& spec, const Layer&) { return {spec.queryWidth(), 1}; }
-WeightShape keys(const Spec& spec, const Layer&) { return {spec.keyWidth(), 1}; }
+WeightShape queries(const Spec& spec, const Layer& layer) { return {projectedQueries(spec, layer), 1}; }
+WeightShape keys(const Spec& spec, const Layer& layer) { return {spec.keyWidth(layer), 1}; }
+WeightShape one(const Spec&, const Layer&) { return {1, 1}; }
+WeightShape queryRank(const Spec& spec, const Layer&) { return {spec.latent.queryRank, 1}; }
+WeightShape latentRank(const Spec& spec, const Layer&) { return {spec.latent.rank, 1}; }
+WeightShape latentRow(const Spec& spec, const Layer&) { return {spec.headDim, 1}; }
+WeightShape hiddenToQueryRank(const Spec& spec, const Layer&) { return {spec.latent.queryRank, spec.hiddenSize}; }
+WeightShape hiddenToLatent(const Spec& spec, const Layer&) { return {spec.headDim, spec.hiddenSize}; }
+WeightShape plainToLatent(const Spec& spec, const Layer&) { return {spec.heads * spec.latent.rank, spec.latent.plain}; }
+WeightShape latentToValues(const Spec& spec, const Layer&) {
+  return {spec.heads * spec.latent.value, spec.latent.rank};
+}
+WeightShape layerInput(const Spec& spec, const Layer&) { return {spec.layerInputSize, 1}; }
+WeightShape vocabularyToInput(const Spec& spec, const Layer&) { return {spec.vocabularySize, spec.layerInputSize}; }
+WeightShape hiddenToInput(const Spec& spec, const Layer&) { return {spec.layerInputSize, spec.hiddenSize}; }
+WeightShape inputToHidden(const Spec& spec, const Layer&) { return {spec.hiddenSize, spec.layerInputSize}; }
 WeightShape inner(const Spec& spec, const Layer& layer) { return {spec.innerWidth(layer), 1}; }
 WeightShape expertInner(const Spec& spec, const Layer&) { return {spec.feedForwardSize, 1}; }
 WeightShape hiddenToOne(const Spec& spec, const Layer&) { return {1, spec.hiddenSize}; }
@@ -121,9 +162,13 @@ WeightShape positions(const Spec& spec, const Layer&) {
 }
 WeightShape embeddingToHidden(const Spec& spec, const Layer&) { return {spec.hiddenSize, spec.embeddingSize}; }
 WeightShape hiddenToEmbedding(const Spec& spec, const Layer&) { return {spec.embeddingSize, spec.hiddenSize}; }
-WeightShape hiddenToQueries(const Spec& spec, const Layer&) { return {spec.queryWidth(), spec.hiddenSize}; }
-WeightShape hiddenToKeys(const Spec& spec, const Layer&) { return {spec.keyWidth(), spec.hiddenSize}; }
-WeightShape queriesToHidden(const Spec& spec, const Layer&) { return {spec.hiddenSize, spec.queryWidth()}; }
+WeightShape hiddenToQueries(const Spec& spec, const Layer& layer) {
+  return {projectedQueries(spec, layer), spec.latent.queryRank == 0 ? spec.hiddenSize : spec.latent.queryRank};
+}
+WeightShape hiddenToKeys(const Spec& spec, const Layer& layer) { return {spec.keyWidth(layer), spec.hiddenSize}; }
+WeightShape attendedToHidden(const Spec& spec, const Layer& layer) {
+  return {spec.hiddenSize, spec.attendedWidth(layer)};
+}
 WeightShape hiddenToInner(const Spec& spec, const Layer& layer) { return {spec.innerWidth(layer), spec.hiddenSize}; }
 WeightShape innerToHidden(const Spec& spec, const Layer& layer) { return {spec.hiddenSize, spec.innerWidth(layer)}; }
 WeightShape hiddenToExpert(const Spec& spec, const Layer&) { return {spec.feedForwardSize, spec.hiddenSize}; }
@@ -188,16 +233,24 @@ const std::vector<WeightRole<LayerWeights>>& layerRoles() {
       {"norm2.bias", nullptr, &L::norm2Bias, ifNormBias, hidden},
       {"post_norm1.weight", nullptr, &L::postNorm1, ifBranchNorms, hidden},
       {"post_norm2.weight", nullptr, &L::postNorm2, ifBranchNorms, hidden},
+      {"q_down.weight", &L::qDown, nullptr, ifQueryRank, hiddenToQueryRank},
+      {"q_down.bias", nullptr, &L::qDownBias, ifQueryRankBias, queryRank},
+      {"q_down_norm.weight", nullptr, &L::qDownNorm, ifQueryRank, queryRank},
       {"q.weight", &L::q, nullptr, ifAttention, hiddenToQueries},
       {"q.bias", nullptr, &L::qBias, ifAttentionBias, queries},
-      {"k.weight", &L::k, nullptr, ifAttention, hiddenToKeys},
-      {"k.bias", nullptr, &L::kBias, ifAttentionBias, keys},
-      {"v.weight", &L::v, nullptr, ifAttention, hiddenToKeys},
-      {"v.bias", nullptr, &L::vBias, ifAttentionBias, keys},
-      {"o.weight", &L::o, nullptr, ifAttention, queriesToHidden},
+      {"k.weight", &L::k, nullptr, ifKeys, hiddenToKeys},
+      {"k.bias", nullptr, &L::kBias, ifKeysBias, keys},
+      {"v.weight", &L::v, nullptr, ifValues, hiddenToKeys},
+      {"v.bias", nullptr, &L::vBias, ifValuesBias, keys},
+      {"latent.weight", &L::latent, nullptr, ifLatent, hiddenToLatent},
+      {"latent.bias", nullptr, &L::latentBias, ifLatentBias, latentRow},
+      {"latent_norm.weight", nullptr, &L::latentNorm, ifLatent, latentRank},
+      {"k_up.weight", &L::kUp, nullptr, ifLatent, plainToLatent},
+      {"v_up.weight", &L::vUp, nullptr, ifLatent, latentToValues},
+      {"o.weight", &L::o, nullptr, ifAttention, attendedToHidden},
       {"o.bias", nullptr, &L::oBias, ifAttentionBias, hidden},
-      {"q_norm.weight", nullptr, &L::qNorm, ifQkNorm, queryNorms},
-      {"k_norm.weight", nullptr, &L::kNorm, ifQkNorm, keyNorms},
+      {"q_norm.weight", nullptr, &L::qNorm, ifQueryNorm, queryNorms},
+      {"k_norm.weight", nullptr, &L::kNorm, ifKeyNorm, keyNorms},
       {"q_gate.weight", &L::qGate, nullptr, ifAttentionGate, hiddenToQueries},
       {"sinks", nullptr, &L::sinks, ifSinks, heads},
       {"conv.weight", nullptr, &L::conv, ifConvolved, convolution},
@@ -232,6 +285,18 @@ const std::vector<WeightRole<LayerWeights>>& layerRoles() {
       {"router.bias", nullptr, &L::routerBias, ifExpertsBias, experts},
       {"router.choice_bias", nullptr, &L::routerChoiceBias, ifChoiceBias, experts},
       {"shared_gate.weight", &L::sharedGate, nullptr, ifSharedGate, hiddenToOne},
+      {"router_norm.weight", nullptr, &L::routerNorm, ifApart, hidden},
+      {"experts_norm.weight", nullptr, &L::expertsNorm, ifApart, hidden},
+      {"post_experts_norm.weight", nullptr, &L::postExpertsNorm, ifApart, hidden},
+      {"post_block_norm.weight", nullptr, &L::postBlockNorm, ifApart, hidden},
+      {"expert_scale", nullptr, &L::expertScale, ifExpertScale, experts},
+      {"input_embedding", &L::inputEmbedding, nullptr, ifLayerInput, vocabularyToInput},
+      {"input_projection.weight", &L::inputProjection, nullptr, ifLayerInput, hiddenToInput},
+      {"input_norm.weight", nullptr, &L::inputNorm, ifLayerInput, layerInput},
+      {"input_gate.weight", &L::inputGate, nullptr, ifLayerInput, hiddenToInput},
+      {"input_out.weight", &L::inputOut, nullptr, ifLayerInput, inputToHidden},
+      {"input_post_norm.weight", nullptr, &L::inputPostNorm, ifLayerInput, hidden},
+      {"layer_scale", nullptr, &L::scale, ifLayerScale, one},
   };
   return roles;
 }

@@ -116,6 +116,16 @@ struct ExpertWeights {
 };
 struct LayerWeights {
   StoredMatrix q{}, k{}, v{}, o{}, qGate{}, gate{}, up{}, down{}, router{}, sharedGate{};
+  // Of latent attention (LatentSpec): queries' first product; each token's latent row; what a head's queries become
+  // there, [heads * rank, plain], and its outputs of it, [heads * value, rank].
+  StoredMatrix qDown{}, latent{}, kUp{}, vUp{};
+  const float *qDownBias = nullptr, *qDownNorm = nullptr, *latentBias = nullptr, *latentNorm = nullptr;
+  // What a layer gets of a token's embedding (DecoderSpec::layerInputSize), and what its outputs are multiplied by.
+  StoredMatrix inputEmbedding{}, inputProjection{}, inputGate{}, inputOut{};
+  const float *inputNorm = nullptr, *inputPostNorm = nullptr, *scale = nullptr;
+  // Of a mixture apart from the block beside it (RouterSpec::apart).
+  const float *routerNorm = nullptr, *expertScale = nullptr, *expertsNorm = nullptr, *postExpertsNorm = nullptr,
+              *postBlockNorm = nullptr;
   // Of layers that remember a state (RecurrentSpec).
   StoredMatrix mix{}, mixGate{}, beta{}, alpha{};
   const float *conv = nullptr, *convBias = nullptr, *decay = nullptr, *decayBias = nullptr, *mixNorm = nullptr,

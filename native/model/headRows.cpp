@@ -34,6 +34,7 @@ size_t headRowsAtATime(const DecoderSpec& spec) {
 std::vector<WantedLogits> listWanted(const Batch& batch, HeadResult& result, bool (*first)(const Sequence&)) {
   std::vector<WantedLogits> wanted;
   size_t tops = 0;
+  bool certain = false;
   for (auto* list : {&result.rows, &result.topCounts}) list->reserve(batch.ranges.size());
   wanted.reserve(batch.ranges.size());
   for (uint32_t r = 0; r < batch.ranges.size(); r++) {
@@ -46,6 +47,7 @@ std::vector<WantedLogits> listWanted(const Batch& batch, HeadResult& result, boo
       else
         wanted.push_back({r, range.firstToken + range.tokens - 1, static_cast<uint32_t>(result.rows.size()),
                           static_cast<uint32_t>(tops), first(*range.sequence)});
+      certain |= range.sequence->certainty;
       result.rows.push_back(static_cast<int32_t>(range.sequence->handle));
       result.topCounts.push_back(range.sequence->pooling == Pooling::None ? std::max(range.sequence->logprobs, 0) : 0);
       tops += static_cast<size_t>(result.topCounts.back());
@@ -64,6 +66,7 @@ std::vector<WantedLogits> listWanted(const Batch& batch, HeadResult& result, boo
     throw Error(ErrorCode::Memory, "too many alternatives are asked for in one batch");
   result.tokens.resize(result.rows.size());
   result.logprobs.resize(result.rows.size(), std::numeric_limits<float>::quiet_NaN());
+  if (certain) result.certainties.resize(result.rows.size(), std::numeric_limits<float>::quiet_NaN());
   result.topTokens.resize(tops);
   result.topLogprobs.resize(tops);
   std::stable_partition(wanted.begin(), wanted.end(), [](const WantedLogits& entry) { return entry.first; });
@@ -88,6 +91,8 @@ void sampleConstrained(const Kernels& kernels, const Sequence& sequence, const W
   result.tokens[wanted.result] = sampled.token;
   if (sampled.token == kNotFinite) return;
   if (sequence.logprobs >= 0) result.logprobs[wanted.result] = logProbabilityOf(normaliser, logits[sampled.token]);
+  if (sequence.certainty)
+    result.certainties[wanted.result] = certaintyOf(kernels, logits, vocabulary, sampled.token);
   // What is forced is computed without a head: a sequence that wants log-probabilities samples each token of it.
   const size_t room = sequence.capacityTokens - std::min<size_t>(sequence.capacityTokens, sequence.tokens.size() + 1);
   sequence.grammar->append(sampled.token, sequence.logprobs >= 0 ? 0 : room);
@@ -113,6 +118,8 @@ void useLogits(const Kernels& kernels, const Batch& batch, const WantedLogits& w
   result.tokens[wanted.result] = sampled.token;
   if (sequence.logprobs >= 0) result.logprobs[wanted.result] = sampled.logprob;
   if (sampled.token == kNotFinite) return;
+  if (sequence.certainty)
+    result.certainties[wanted.result] = certaintyOf(kernels, logits, vocabulary, sampled.token);
   if (!sequence.candidates.empty()) {
     logProbabilities(kernels, logits, vocabulary, sequence.candidates.data(), sequence.candidates.size(),
                      &result.topLogprobs[wanted.top]);

@@ -1,5 +1,6 @@
 #include "layer.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -74,24 +75,40 @@ void project(const Pass& pass, size_t layer) {
   const ScratchScope scope(pass);
   if (spec.position == PositionKind::Rotary) pass.fillRotary();
   activations.keysSerial = 0;
-  const StoredMatrix* const matrices[] = {&weights.q, &weights.k, &weights.v, &weights.qGate};
-  const size_t count = spec.attentionGate ? 4 : 3;
+  const LayerSpec& layerSpec = spec.layerSpecs[layer];
+  const auto place = [&](float* kept) {
+    return activations.keepsKeys ? kept : pass.scratch.take<float>(pass.tokens() * spec.keyWidth(layerSpec));
+  };
+  if (spec.latent.rank != 0) {
+    float* keys = place(activations.keys);
+    pass.projectLatent(layer, keys);
+    pass.finishHeads(layer, keys, keys);
+    activations.keysSerial = pass.batch.serial;
+    activations.keysLayer = layer;
+    return;
+  }
+  const size_t width = spec.keyWidth(layerSpec);
+  const bool ownKeys = layerSpec.ownKeys(), ownValues = ownKeys && !layerSpec.valuesAreKeys;
+  const StoredMatrix* matrices[Pass::kMostProducts + 1] = {&weights.q};
+  size_t count = 1;
+  if (ownKeys) matrices[count++] = &weights.k;
+  if (ownValues) matrices[count++] = &weights.v;
+  const size_t products = count;
+  if (spec.attentionGate) matrices[count++] = &weights.qGate;
   // Which vectors there are is known once they have been loaded; a norm takes the more scratch.
   const bool normless = spec.residual == Residual::Post || spec.residual == Residual::Branch ||
                         (weights.norm1 == nullptr && !pass.measuring);
   const MatrixInput input =
       normless ? pass.prepared(matrices, count, activations.hidden, pass.tokens(), spec.hiddenSize, ProductOf::Tokens)
                : pass.normed(matrices, count, weights.norm1, weights.norm1Bias);
-  const auto place = [&](float* kept) {
-    return activations.keepsKeys ? kept : pass.scratch.take<float>(pass.tokens() * spec.keyWidth());
-  };
   float *keys = place(activations.keys), *values = place(activations.values);
   const ProductJob jobs[] = {
-      {&weights.q, weights.qBias, activations.queries, spec.queryWidth()},
-      {&weights.k, weights.kBias, keys, spec.keyWidth()},
-      {&weights.v, weights.vBias, values, spec.keyWidth()},
+      {&weights.q, weights.qBias, activations.queries, spec.queryWidth(layerSpec)},
+      {&weights.k, weights.kBias, keys, width},
+      {&weights.v, weights.vBias, values, width},
   };
-  pass.multiply(jobs, 3, input, ProductOf::Tokens);
+  pass.multiply(jobs, products, input, ProductOf::Tokens);
+  if (layerSpec.valuesAreKeys && !pass.measuring) std::copy_n(keys, pass.tokens() * width, values);
   if (spec.attentionGate) {
     const ProductJob gate{&weights.qGate, nullptr, activations.mixed, spec.mixedWidth()};
     pass.multiply(&gate, 1, input, ProductOf::Tokens);
@@ -109,10 +126,13 @@ bool hasExperts(const LayerWeights& layer) { return present(layer.router); }
 // computed one after another, each for all tokens that chose it.
 //
 // Where there is a block beside the experts that all tokens go through, it is added last.
-void feedForwardExperts(const Pass& pass, const LayerWeights& weights, const float* input, float* output) {
+//
+// routed: what the router reads, which is the input but where a mixture is apart.
+void feedForwardExperts(const Pass& pass, const LayerWeights& weights, const float* routed, const float* input,
+                        float* output) {
   const size_t width = pass.spec.hiddenSize, inner = pass.spec.feedForwardSize, tokens = pass.tokens();
   const ScratchScope scope(pass);
-  const ExpertRouting routing = pass.route(weights, input, output);
+  const ExpertRouting routing = pass.route(weights, routed, output);
   float* gathered = pass.scratch.take<float>(tokens * width);
   float* gate = pass.scratch.take<float>(tokens * inner);
   float* up = pass.scratch.take<float>(tokens * inner);
@@ -122,6 +142,7 @@ void feedForwardExperts(const Pass& pass, const LayerWeights& weights, const flo
     if (chosen.count == 0) continue;
     const ExpertWeights& expert = weights.experts[e];
     pass.gatherRows(input, chosen, width, gathered);
+    if (pass.spec.router.weighsInputs) pass.weighRows(gathered, routing, chosen, width);
     const ProductJob jobs[] = {{&expert.gate, expert.gateBias, gate, inner}, {&expert.up, expert.upBias, up, inner}};
     pass.multiply(jobs, 2, gathered, chosen.count, width, ProductOf::Others);
     pass.activate(gate, up, chosen.count, inner);
@@ -158,10 +179,30 @@ void feedForwardShared(const Pass& pass, const LayerWeights& weights, const floa
   pass.scatterRows(result, all, width, output);
 }
 
+// output = a block, and a mixture apart from it, which read the hidden states with norms of their own and are normed
+// before they are added.
+void feedForwardApart(const Pass& pass, const LayerWeights& weights, const float* input, float* output) {
+  const ScratchScope scope(pass);
+  const size_t elements = pass.tokens() * pass.spec.hiddenSize;
+  float* routed = pass.scratch.take<float>(elements);
+  float* read = pass.scratch.take<float>(elements);
+  pass.norm(pass.activations.hidden, weights.routerNorm, nullptr, routed);
+  pass.norm(pass.activations.hidden, weights.expertsNorm, nullptr, read);
+  feedForwardExperts(pass, weights, routed, read, output);
+  pass.norm(output, weights.postExpertsNorm, nullptr, output);
+  const InnerMatrices inner(weights);
+  feedForwardDense(pass, weights,
+                   pass.prepared(inner.each, 2, input, pass.tokens(), pass.spec.hiddenSize, ProductOf::Tokens), read,
+                   Epilogue::Store);
+  pass.norm(read, weights.postBlockNorm, nullptr, read);
+  pass.addRows(read, output);
+}
+
 // output = the feed-forward block of `input`; both [tokens, hiddenSize], not overlapping.
 void feedForward(const Pass& pass, const LayerWeights& weights, const float* input, float* output) {
   if (hasExperts(weights)) {
-    feedForwardExperts(pass, weights, input, output);
+    if (pass.spec.router.apart) return feedForwardApart(pass, weights, input, output);
+    feedForwardExperts(pass, weights, input, input, output);
     if (present(weights.down)) feedForwardShared(pass, weights, input, output);
     return;
   }
@@ -255,6 +296,20 @@ void Pass::multiply(const ProductJob* products, size_t count, const float* input
   multiply(products, count, prepared(each, count, input, rows, columns, of), of);
 }
 
+namespace {
+
+[[noreturn]] void refuseElsewhere() {
+  throw Error(ErrorCode::InvalidArgument, "layer: found parts that the processor alone computes, expected it to");
+}
+
+}  // namespace
+
+void Pass::projectLatent(size_t, float*) const { refuseElsewhere(); }
+void Pass::weighRows(float*, const ExpertRouting&, const ExpertTokens&, size_t) const { refuseElsewhere(); }
+void Pass::addRows(const float*, float*) const { refuseElsewhere(); }
+void Pass::addLayerInput(size_t) const { refuseElsewhere(); }
+void Pass::scaleLayer(size_t) const { refuseElsewhere(); }
+
 void takeKeys(const Batch& batch, Activations& activations, size_t layer) {
   if (activations.keysSerial != batch.serial || activations.keysLayer != layer) {
     throw Error(ErrorCode::InvalidArgument,
@@ -264,7 +319,16 @@ void takeKeys(const Batch& batch, Activations& activations, size_t layer) {
   activations.keysSerial = 0;  // attention overwrites the queries, so it cannot be done twice
 }
 
+static void addBranches(const Pass& pass, size_t layer);
+
 void finishLayer(const Pass& pass, size_t layer) {
+  addBranches(pass, layer);
+  if (pass.spec.layerInputSize != 0) pass.addLayerInput(layer);
+  if (pass.spec.layerScale) pass.scaleLayer(layer);
+}
+
+// Both branches, added to the hidden states.
+static void addBranches(const Pass& pass, size_t layer) {
   const DecoderSpec& spec = pass.spec;
   const LayerWeights& weights = pass.weights.layer(layer);
   if (spec.residual == Residual::Pre && spec.residualScale == 1 && !hasExperts(weights))

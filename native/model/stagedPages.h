@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 
+#include "../kernels/cpu/window.h"
 #include "Batch.h"
 
 namespace spillway {
@@ -26,7 +27,7 @@ void forStagedPages(const Batch& batch, uint32_t group, uint32_t window, uint32_
     const BatchRange& range = batch.ranges[r];
     if (!range.spilled) continue;
     const uint32_t first = range.firstPosition;
-    const uint32_t lowest = window != 0 && first >= window ? first - window + 1 : 0;
+    const uint32_t lowest = firstSeen(window, first);
     const uint32_t current = first / pageTokens;
     const uint32_t complete = (first + range.tokens) / pageTokens;
     const uint32_t table = range.table(group);

@@ -103,11 +103,13 @@ RuntimeOptions checked(RuntimeOptions&& options) {
   if (options.weights && !options.gpu) checkRange("weights.buffers", options.weights->buffers, kMostBuffers);
   if (options.spill) check(*options.spill);
   checkGroups(options);
-  if (options.gpu && (options.decoder.remembers() || options.decoder.attentionGate))
-    throw Error(
-        ErrorCode::InvalidArgument,
-        "gpu: found one for a model whose layers remember a state, or gate attention, expected the processor to "
-        "compute");
+  if (options.gpu && options.decoder.needsProcessor())
+    throw Error(ErrorCode::InvalidArgument,
+                "gpu: found one for a model of the family " + options.decoder.family +
+                    ", which has parts that are computed by the processor alone, expected the processor to compute");
+  if (options.decoder.latent.rank != 0 && isQuantised(options.cacheType))
+    throw Error(ErrorCode::InvalidArgument,
+                "cache.type: found one of integers for a model that keeps latent rows, expected f16 or f32");
   if (options.decoder.remembers()) checkRange("states", options.states, kMostStates);
   return std::move(options);
 }
@@ -131,11 +133,20 @@ CacheGroups groupsOf(const RuntimeOptions& options) {
   groups.resize(options.decoder.layers, 0);
   for (size_t layer = 0; layer < groups.size(); layer++)
     if (options.decoder.layerSpecs[layer].mixer != Mixer::Attention) groups[layer] = CacheGroups::kNone;
-  return CacheGroups(std::move(groups));
+  std::vector<uint32_t> pagesOf;
+  for (const LayerSpec& layer : options.decoder.layerSpecs)
+    pagesOf.push_back(layer.keysOf == LayerSpec::kOwnKeys ? CacheGroups::kNone : layer.keysOf);
+  return CacheGroups(std::move(groups), pagesOf);
 }
 
-CacheLayout layoutOf(const RuntimeOptions& options) {
-  return {options.cacheType, options.decoder.kvHeads, options.decoder.headDim, options.pageTokens};
+// Of each layer.
+std::vector<CacheLayout> layoutsOf(const RuntimeOptions& options) {
+  const DecoderSpec& spec = options.decoder;
+  std::vector<CacheLayout> layouts;
+  for (const LayerSpec& layer : spec.layerSpecs)
+    layouts.push_back(
+        {options.cacheType, spec.kvHeadsOf(layer), spec.headDimOf(layer), options.pageTokens, spec.latent.rank != 0});
+  return layouts;
 }
 
 }  // namespace
@@ -143,7 +154,7 @@ CacheLayout layoutOf(const RuntimeOptions& options) {
 Model::Model(RuntimeOptions&& options)
     : options_(checked(std::move(options))),
       weights_(options_.decoder, options_.bindings, options_.files, residentLayerBytes(options_)),
-      cache_(layoutOf(options_), groupsOf(options_), options_.pages, &options_.decoder, options_.states),
+      cache_(layoutsOf(options_), groupsOf(options_), options_.pages, &options_.decoder, options_.states),
       pool_(options_.threads),
       compute_{kernelsFor(options_.instructionSet), pool_, options_.precision},
       backend_((options_.gpu ? makeCudaBackend : makeCpuBackend)({options_, weights_, cache_, compute_})) {

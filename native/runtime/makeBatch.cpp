@@ -64,10 +64,10 @@ void checkGroups(const Batch& batch, const BatchBounds& bounds) {
     for (uint32_t g = 0; g < batch.groups; g++) {
       const bool evicts = bounds.groupWindows[g] == 0 && bounds.evictionWindow != 0;
       const uint32_t window = evicts ? bounds.evictionWindow : bounds.groupWindows[g], first = range.firstPosition;
-      const uint32_t seen = (window != 0 && first >= window ? first - window + 1 : 0) / bounds.pageTokens;
+      const uint32_t seen = firstSeen(window, first) / bounds.pageTokens;
       const uint32_t sinks = (bounds.evictionSinks + bounds.pageTokens - 1) / bounds.pageTokens;
       for (uint32_t p = evicts ? 0 : seen; p <= (first + range.tokens - 1) / bounds.pageTokens; p++) {
-        if (p >= sinks && p < seen) continue;
+        if (evicts && p >= sinks && p < seen) continue;
         if (batch.pages[range.table(g) + p] == kGivenBack)
           refuse(r, "pages", kGivenBack,
                  "a page for position " + std::to_string(uint64_t(p) * bounds.pageTokens) + " in group " +

@@ -36,6 +36,7 @@ await runCampaign(
     const load = (file) => import(join(ROOT, 'dist', file));
     const { Template } = await load('model/tokenizer/jinja/Template.js');
     const { formIn } = await load('engine/tools/forms/index.js');
+    const { parsedAnswer } = await load('engine/tools/AnswerReader.js');
     const { callableTools } = await load('engine/tools/callableTools.js');
     const { reasoningMarksIn } = await load('model/tokenizer/ChatTemplate.js');
     const tools = await callableTools(TOOLS.map(({ function: { name, parameters } }) => ({ name, parameters })));
@@ -85,7 +86,7 @@ await runCampaign(
           failure ??= `${error.message}`;
           break;
         }
-        const read = form.read(answer, tools, { marks, open: false });
+        const read = parsedAnswer(form, answer, tools, { marks, open: false });
         const got =
           read.problem ?? read.calls.map(({ name, arguments: written }) => ({ name, arguments: JSON.parse(written) }));
         if (JSON.stringify(sorted(got)) === JSON.stringify(sorted(calls))) campaign.count('read back');

@@ -13,8 +13,10 @@ export { type BadRowReport, dryRun, type DryRunOptions, type DryRunReport, type 
 export { estimateRows, type EstimateRowsOptions } from '../estimateRows.js';
 export type { NamedFile } from '../files/realPath.js';
 export { checkJobFiles, type JobFileOptions, type JobFileState } from '../jobs/jobFiles.js';
+export { DATABASE_WAIT, type DatabaseOutput, databasePlace, databaseTable } from '../jobs/database/DatabaseOutput.js';
 export type { JobOptions, JobSummary, RowGenerator } from '../jobs/JobOptions.js';
 export { collectJob, type CollectJobOptions, type CollectSummary } from '../jobs/shards/collectJob.js';
+export type { Calibration, TruthReport } from '../jobs/Truth.js';
 export type { RowSample, SubsetOptions } from '../jobs/RowSubset.js';
 export { type Shard, shardPath } from '../jobs/shards/Shard.js';
 export { shardOfEnvironment } from '../jobs/shards/shardOfEnvironment.js';

@@ -20,6 +20,17 @@ export { typicalProcessBytes } from '../plan/reserves.js';
 export { predict, type Prediction } from '../plan/predict.js';
 export { planDocument, type PlanDocument } from '../plan/document/planDocument.js';
 export type { Advice } from '../plan/document/advise.js';
+export {
+  COST_MODEL_NAMES,
+  type BlockCost,
+  type BlockSetting,
+  type CostModel,
+  type CostModelName,
+  type MemoryTerm,
+  type PhaseCost,
+} from '../plan/CostModel.js';
+export type { Affine } from '../plan/Affine.js';
+export type { PlacementVariable, PlacementVector } from '../plan/Placement.js';
 export type { Allowed, MemoryCaps, PlanRequest } from '../plan/PlanRequest.js';
 export { BLOCK_LIMITS, parsePolicy, type BlockChoice, type Compression, type Policy } from '../plan/Policy.js';
 export type { UnpredictedOptions } from '../plan/unpredicted.js';
@@ -49,6 +60,7 @@ export { cachedProfile, refreshProfile } from '../profile/cachedProfile.js';
 export { readChip, readHardware } from '../profile/readHardware.js';
 export { readModelShape } from '../engine/open/readModelShape.js';
 export { splitThreads, type ThreadedWork, type ThreadSplit } from '../plan/papers/splitThreads.js';
+export { planSweep, readSweepFile, type Sweep, type SweepFile, type SweepLine } from '../planSweep.js';
 export { simulatePlan, type SimulatedPlan, type SimulateOptions } from '../simulatePlan.js';
 export { planPipeline } from '../plan/pipeline/planPipeline.js';
 export { planTensorParallel, type TensorParallelPlan } from '../plan/pipeline/planTensorParallel.js';

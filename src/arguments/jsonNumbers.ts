@@ -121,27 +121,49 @@ function* unmarked(value: unknown, mark: string, looked: { values: number }): Wo
   return value;
 }
 
-/** A copy that is what JSON makes of a value; numbers with a spelling keep it. @throws TypeError for what is no JSON */
+/** Lists and objects inside of one another that a copy is made of. */
+const DEEPEST = 1000;
+
+/**
+ * A copy that is what JSON makes of a value; numbers with a spelling keep it.
+ * @throws TypeError for what is no JSON; RangeError for what is nested too deep, or leads to itself
+ */
 export function plainCopy(value: unknown): unknown {
-  let spelled = false;
-  const json = JSON.stringify(value, function (this: unknown, name: string, member: unknown) {
-    // What JSON.stringify hands over has been made a number already.
-    const original: unknown =
-      isObject(this) || Array.isArray(this) ? (this as Record<string, unknown>)[name] : undefined;
-    if (!(original instanceof SpelledNumber)) return member;
-    spelled = true;
-    return { [SPELLING]: original.spelling };
-  });
-  if (!spelled) return JSON.parse(json) as unknown;
-  return JSON.parse(json, (_name, member: unknown) => {
-    const spelling = isObject(member) ? member[SPELLING] : undefined;
-    return typeof spelling === 'string' && WHOLE_NUMBER.test(spelling) ? new SpelledNumber(spelling) : member;
-  });
+  const copy = copied('', value, DEEPEST);
+  if (copy === undefined) throw new TypeError(`found ${typeof value}, which JSON has not`);
+  return copy;
 }
 
-/** A name that no data has. */
-const SPELLING = '\ufdd0spelling';
-const WHOLE_NUMBER = new RegExp(`^${NUMBER.source}$`);
+function copied(name: string, given: unknown, deepest: number): unknown {
+  if (given instanceof SpelledNumber) return given;
+  const value = bareValue(name, given);
+  if (typeof value === 'bigint') throw new TypeError('found a BigInt, which JSON has not');
+  // Of zeros JSON has one.
+  if (typeof value === 'number') return Number.isFinite(value) ? value + 0 : null;
+  if (typeof value !== 'object' || value === null)
+    return typeof value === 'string' || typeof value === 'boolean' ? value : value === null ? null : undefined;
+  if (deepest === 0) throw new RangeError('found too many lists and objects inside of one another');
+  // Where a list has holes there is nothing.
+  if (Array.isArray(value)) return Array.from(value, (member, at) => copied(String(at), member, deepest - 1) ?? null);
+  const copy: Record<string, unknown> = {};
+  for (const [key, member] of Object.entries(value)) {
+    const made = copied(key, member, deepest - 1);
+    if (made === undefined) continue;
+    if (key === '__proto__') Object.defineProperty(copy, key, { value: made, ...OWN });
+    else copy[key] = made;
+  }
+  return copy;
+}
+
+const OWN = { enumerable: true, writable: true, configurable: true } as const;
+
+/** What JSON.stringify takes a value for. */
+function bareValue(name: string, given: unknown): unknown {
+  if (given === null || (typeof given !== 'object' && typeof given !== 'bigint')) return given;
+  const { toJSON } = given as { readonly toJSON?: unknown };
+  const value: unknown = typeof toJSON === 'function' ? toJSON.call(given, name) : given;
+  return value instanceof Number || value instanceof String || value instanceof Boolean ? value.valueOf() : value;
+}
 
 function isSpelled(token: string): boolean {
   const number = Number(token);

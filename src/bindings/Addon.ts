@@ -236,6 +236,8 @@ export interface NativeRowOptions {
    * as the vocabulary has. Default: those.
    */
   readonly candidates?: Int32Array;
+  /** Report with each token how likely it was among those that might come. Default false. */
+  readonly certainty?: boolean;
   /**
    * Where its head would sample, the row has an embedding instead: the hidden state behind the final norm of its last
    * token, the mean of those of all, the first one's, the largest number of all in each dimension, or the mean in
@@ -483,6 +485,11 @@ export interface NativeHeadResult {
   readonly topCounts: Int32Array;
   readonly topTokens: Int32Array;
   readonly topLogprobs: Float32Array;
+  /**
+   * How likely each row's token was, under the model's own distribution over those that its grammar allowed; NaN where
+   * there was no other, and of rows that did not ask. Empty where none did.
+   */
+  readonly certainties: Float32Array;
   /** Where each row's grammar is behind its token (GRAMMAR_PLACES; -1 of rows without); empty where no row has one. */
   readonly places: Int32Array;
   /** Why grammars failed, of those that did, in the order of `places`. */

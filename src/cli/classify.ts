@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
 import { addLabelFlags, labelOptions, type LabelFlags } from './flags/answerFlags.js';
 import { addPromptFlags } from './flags/promptFlags.js';
-import { addRowFileFlags, addRowJobFlags, type RowJobFlags } from './flags/rowJobFlags.js';
+import { addRowFileFlags, addRowJobFlags, addTruthFlag, type RowJobFlags } from './flags/rowJobFlags.js';
 import { runRowJob } from './rowJob.js';
 
 const EXAMPLES = `
@@ -22,6 +22,7 @@ export function addClassify(program: Command, context: CommandContext): void {
   addLabelFlags(command);
   addPromptFlags(command, false);
   addRowJobFlags(command);
+  addTruthFlag(command);
   command.addHelpText('after', EXAMPLES);
   command.action(async (flags: RowJobFlags & LabelFlags) => {
     const options = await labelOptions(flags, context.signal);

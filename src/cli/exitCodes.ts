@@ -12,6 +12,7 @@ const BY_CODE: Readonly<Record<Exclude<ErrorCode, 'interrupted'>, number>> = {
   'model-file': EXIT.unusable,
   'job-file': EXIT.unusable,
   queue: EXIT.unusable,
+  database: EXIT.unusable,
   native: EXIT.unusable,
   task: EXIT.unusable,
   peer: EXIT.unusable,

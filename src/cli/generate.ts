@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
 import { addFormatFlags, formatFiles, formatOptions, type FormatFlags } from './flags/formatFlags.js';
 import { addPromptFlags } from './flags/promptFlags.js';
-import { addRowFileFlags, addRowJobFlags, type RowJobFlags } from './flags/rowJobFlags.js';
+import { addRowFileFlags, addRowJobFlags, addTruthFlag, type RowJobFlags } from './flags/rowJobFlags.js';
 import { addSamplingFlags, samplingOptions, type SamplingFlags } from './flags/samplingFlags.js';
 import { runRowJob } from './rowJob.js';
 
@@ -25,6 +25,7 @@ export function addGenerate(program: Command, context: CommandContext): void {
   addFormatFlags(command);
   addSamplingFlags(command);
   addRowJobFlags(command);
+  addTruthFlag(command);
   command.addHelpText('after', EXAMPLES);
   command.action((flags: GenerateFlags) => {
     const options = samplingOptions(flags);
@@ -33,7 +34,11 @@ export function addGenerate(program: Command, context: CommandContext): void {
       expected: options,
       samples: flags.samples,
       files: formatFiles(flags),
-      read: (signal) => formatOptions(flags, signal),
+      // How far confidence is to be relied on shows where it is said.
+      read: async (signal) => ({
+        ...(flags.truth !== undefined && { confidence: true }),
+        ...(await formatOptions(flags, signal)),
+      }),
       task: (common) => ({ generate: { ...options, ...common } }),
       answer: (engine, composition) => ({
         generate: (rows, rowsOptions) => engine.generate(rows, { ...rowsOptions, ...composition }),

@@ -8,6 +8,7 @@ export * from '../api/models.js';
 export { serialPipeline } from '../api/operators.js';
 export * from '../api/plan.js';
 export * from '../api/schedules.js';
+export * from '../api/serve.js';
 
 // What is no interface of a library for language models: how files are written, what is said of a wrong value, and
 // what the package is. These rooms know nothing of engines, models, plans and jobs.

@@ -4,61 +4,35 @@ import { addSwitch, longFlag, requireFlags } from './flags/commandFlags.js';
 import { decimal, path, size, sizeOrNone, wholeNumber } from './flags/parsers.js';
 import {
   BLOCK_LIMITS,
-  MemoryBudgetError,
+  COST_MODEL_NAMES,
   planCurves,
   planDocument,
   planPipeline,
   planTensorParallel,
-  readHardware,
   readMachines,
   readModelShape,
   readPolicyFile,
-  repackedModelBytes,
   SCHEDULE_NAMES,
   simulatePipeline,
   simulatePlan,
   SOCKET_OPTIONS,
-  typicalProcessBytes,
   UsageError,
   writeFileAtomic,
-  type HiddenStates,
-  type Compression,
   type PlanRequest,
   type Policy,
-  type ProfileOptions,
-  type ScheduleName,
 } from './library.js';
 import { addHiddenStates } from './flags/peerFlags.js';
-import { showIdentifying } from './openModel.js';
 import { describePipeline } from './pipelineReport.js';
 import { describeTensorParallel } from './tensorParallelReport.js';
-import { addChipFlags, planChips, type PlanChipsFlags } from './planChips.js';
+import { addChipFlags, planChips } from './planChips.js';
 import { planPage } from './planPage.js';
+import { measuring, requestOf, requestOn, withProcess, type PlanCommandFlags } from './planRequest.js';
+import { printSweep } from './planSweep.js';
 import { describePlan } from './planReport.js';
-import { ProgressMeter } from './ProgressMeter.js';
 import { checkCommandPaths } from './reportFiles.js';
+import { loadSchedule, scheduleFlag } from './scheduleModule.js';
 import { checkStandardOutput } from './standardStreams.js';
 import { TraceFile } from './TraceFile.js';
-
-interface PlanCommandFlags extends PlanChipsFlags {
-  readonly machines?: string;
-  readonly hiddenStates: HiddenStates;
-  readonly sharedPrefixTokens: number;
-  readonly rows?: number;
-  readonly policy?: string;
-  readonly costModel: 'spillway' | 'flexgen' | 'lm-offload';
-  readonly gpuMemory?: number;
-  readonly cpuMemory?: number;
-  readonly diskMemory?: number;
-  readonly disk?: string;
-  readonly schedule?: ScheduleName;
-  readonly batches?: number;
-  readonly tokensPerSquare?: number;
-  readonly compressCache: Compression | 'auto';
-  readonly threads?: number;
-  readonly simulate: boolean;
-  readonly trace?: string;
-}
 
 const COMPRESSION_FLAGS = ['none', '8bit', '4bit', 'auto'] as const;
 
@@ -100,9 +74,9 @@ export function addPlan(program: Command, context: CommandContext): void {
   command.addOption(
     new Option(
       '--cost-model <name>',
-      "spillway: ours; flexgen: FlexGen's as shipped; lm-offload: LM-Offload's equations",
+      "spillway: ours; flexgen: FlexGen's as shipped; flexgen-paper: as its paper prints it; lm-offload: LM-Offload's equations",
     )
-      .choices(['spillway', 'flexgen', 'lm-offload'])
+      .choices(COST_MODEL_NAMES)
       .default('spillway'),
   );
   command.option(
@@ -131,7 +105,12 @@ export function addPlan(program: Command, context: CommandContext): void {
       'predict this policy (the object `policy` that --json prints, and --stats of a run writes) and search nothing (default: search)',
     ).argParser(path),
   );
-  command.addOption(new Option('--schedule <name>', '(default: the best)').choices(SCHEDULE_NAMES));
+  command.addOption(
+    new Option(
+      '--schedule <name|file>',
+      `${SCHEDULE_NAMES.join(', ')}; or a module (.mjs) of your own, simulated beside the plan's (default: the best)`,
+    ).argParser(scheduleFlag),
+  );
   command.option('--batch-size <n>', 'rows in a batch (default: the best)', wholeNumber(1, BLOCK_LIMITS.batchSize));
   command.option(
     '--batches <n>',
@@ -160,6 +139,12 @@ export function addPlan(program: Command, context: CommandContext): void {
   addSwitch(command, '--simulate', 'run the plan task by task in virtual time, beside the closed form');
   command.addOption(
     new Option(
+      '--sweep <file>',
+      'instead of one plan a table of many, as CSV: of JSON with lists `schedules` (names, modules), `policies` (search, files), `hardware`, `costModels` (default: none)',
+    ).argParser(path),
+  );
+  command.addOption(
+    new Option(
       '--trace <file>',
       'with --simulate: write every task as a Chrome trace, for Perfetto (default: none)',
     ).argParser(path),
@@ -173,7 +158,6 @@ export function addPlan(program: Command, context: CommandContext): void {
 
 /** What bounds or settles the search. */
 const SEARCHED = [
-  'schedule',
   'batchSize',
   'batches',
   'tokensPerSquare',
@@ -184,9 +168,10 @@ const SEARCHED = [
 ] as const satisfies readonly (keyof PlanCommandFlags)[];
 
 /** @throws UsageError for a flag of the search beside a policy, which would change nothing */
-function checkSearched({ policy }: PlanCommandFlags, command: Command): void {
+function checkSearched({ policy, schedule }: PlanCommandFlags, command: Command): void {
   if (policy === undefined) return;
-  const name = SEARCHED.find((each) => command.getOptionValueSource(each) === 'cli');
+  const name =
+    typeof schedule === 'string' ? 'schedule' : SEARCHED.find((each) => command.getOptionValueSource(each) === 'cli');
   if (name !== undefined)
     throw new UsageError(`${longFlag(name)} bounds the search: leave out --policy, which is one plan and no search`);
 }
@@ -203,7 +188,11 @@ async function plan(flags: PlanCommandFlags, context: CommandContext): Promise<v
     throw new UsageError(
       `--hidden-states: found ${flags.hiddenStates} without --machines, expected links between some`,
     );
-  const { model, policy, hardware: machine, trace, html, disk } = flags;
+  const { model, policy, hardware: machine, trace, html, schedule } = flags;
+  if (flags.sweep !== undefined) {
+    await sweepOf(flags, flags.sweep, context);
+    return;
+  }
   checkDisk(flags);
   // A page or a trace is wanted for itself.
   if (html === undefined && trace === undefined) checkStandardOutput();
@@ -214,32 +203,44 @@ async function plan(flags: PlanCommandFlags, context: CommandContext): Promise<v
     trace,
   });
   const given = flags.policy === undefined ? undefined : await readPolicyFile(flags.policy);
-  const shape = await readModelShape(flags.model);
-  const hardware = await measuring(context, flags, (options) => readHardware(machine, options));
-  const compressWeights = given?.compressWeights ?? (flags.compressWeights === 'auto' ? 'none' : flags.compressWeights);
-  const held =
-    machine === 'this' && hardware.memory.diskBytes > 0
-      ? await withMeter((meter) =>
-          repackedModelBytes(flags.model, {
-            disk,
-            compressWeights,
-            signal: context.signal,
-            onProgress: showIdentifying(meter),
-          }),
-        )
-      : 0;
-  const { memory } = hardware;
-  const request = requestOf(flags, shape, { ...hardware, memory: { ...memory, diskBytes: memory.diskBytes + held } });
+  const own = typeof schedule === 'object' ? await loadSchedule(schedule.file) : undefined;
+  const request = await requestOn(machine, flags, given?.compressWeights, context);
   const document = withProcess(flags, request, () => planDocument(request, given));
   if (document.predicted.warning !== undefined) context.say(`warning: ${document.predicted.warning}`);
   const simulated = flags.simulate ? await simulate(flags, request, document.policy, context) : undefined;
+  const ownSchedule = own && {
+    name: own.name,
+    ...(await simulatePlan(request, document.policy, { signal: context.signal, schedule: own })),
+  };
   if (flags.html !== undefined)
     await writeFileAtomic(
       flags.html,
       await planPage(document, planCurves(request, document.policy, document.predicted)),
     );
-  const whole = { ...document, ...(simulated && { simulated }) };
-  await context.print(flags.json ? `${JSON.stringify(whole, undefined, 2)}\n` : describePlan(document, simulated));
+  const whole = { ...document, ...(simulated && { simulated }), ...(ownSchedule && { ownSchedule }) };
+  await context.print(
+    flags.json ? `${JSON.stringify(whole, undefined, 2)}\n` : describePlan(document, simulated, ownSchedule),
+  );
+}
+
+/** A table of plans. @throws UsageError for flags that its file says, or that are of one plan */
+async function sweepOf(flags: PlanCommandFlags, file: string, context: CommandContext): Promise<void> {
+  const { policy, schedule, trace, html, disk, hardware, costModel } = flags;
+  const alone = {
+    policy,
+    schedule: typeof schedule === 'object' ? schedule.file : schedule,
+    trace,
+    html,
+    disk,
+    ...(flags.json && { json: 'it' }),
+    ...(hardware !== 'this' && { hardware }),
+    ...(costModel !== 'spillway' && { 'cost-model': costModel }),
+  };
+  for (const [flag, value] of Object.entries(alone))
+    if (value !== undefined) throw new UsageError(`--${flag}: found ${value} beside --sweep, expected one of them`);
+  checkStandardOutput();
+  await checkCommandPaths({ model: flags.model, read: { sweep: file }, reports: {}, trace: undefined });
+  await printSweep(file, (machine) => requestOn(machine, flags, undefined, context), flags.simulate, context);
 }
 
 /** @throws UsageError for a folder of this machine beside another one, of which it says nothing */
@@ -292,77 +293,6 @@ function orRefusal<T>(plan: () => T): T | { readonly refused: string } {
   }
 }
 
-/** Measuring this machine takes a few seconds, which a person should see pass. */
-async function measuring<Read>(
-  context: CommandContext,
-  { gpuMemory, disk }: Pick<PlanCommandFlags, 'gpuMemory' | 'disk'>,
-  read: (options: ProfileOptions) => Promise<Read>,
-): Promise<Read> {
-  return withMeter((meter) =>
-    read({
-      gpuMemory,
-      disk,
-      signal: context.signal,
-      onNote: (line) => context.say(line),
-      onProgress: ({ done, total, what }) => meter.show('measuring this machine', { done, total, words: what }),
-    }),
-  );
-}
-
-async function withMeter<Result>(work: (meter: ProgressMeter) => Promise<Result>): Promise<Result> {
-  const meter = new ProgressMeter('auto', process.stderr);
-  try {
-    return await work(meter);
-  } finally {
-    meter.stop();
-  }
-}
-
-function requestOf(
-  flags: PlanCommandFlags,
-  shape: PlanRequest['shape'],
-  hardware: PlanRequest['hardware'],
-): PlanRequest {
-  const {
-    promptTokens,
-    maxNewTokens,
-    sharedPrefixTokens,
-    rows,
-    gpuMemory,
-    cpuMemory,
-    diskMemory,
-    costModel,
-    schedule,
-    batchSize,
-    batches,
-    tokensPerSquare,
-    threads,
-  } = flags;
-  const kinds = (flag: Compression | 'auto'): readonly Compression[] =>
-    flag === 'auto' ? ['none', '8bit', '4bit'] : [flag];
-  return {
-    shape,
-    hardware,
-    workload: { promptTokens, newTokens: maxNewTokens, ...(sharedPrefixTokens > 0 && { sharedPrefixTokens }), rows },
-    caps: {
-      ...(gpuMemory !== undefined && { gpu: gpuMemory }),
-      ...(cpuMemory !== undefined && { cpu: capped(cpuMemory, { shape, hardware, costModel }) }),
-      ...(diskMemory !== undefined && { disk: diskMemory }),
-    },
-    allow: {
-      ...(schedule && { schedules: [schedule] }),
-      batchSize,
-      batches,
-      tokensPerSquare,
-      threads,
-      compressWeights: kinds(flags.compressWeights),
-      compressCache: kinds(flags.compressCache),
-    },
-    costModel,
-    maxLatencySeconds: flags.maxLatency,
-  };
-}
-
 async function simulate(
   flags: PlanCommandFlags,
   request: PlanRequest,
@@ -375,31 +305,4 @@ async function simulate(
   } finally {
     trace?.close();
   }
-}
-
-/**
- * Runs a plan whose caps are those of a plan, and names those of a process where it fits none.
- * @throws MemoryBudgetError
- */
-function withProcess<Plan>({ cpuMemory }: PlanCommandFlags, request: PlanRequest, run: () => Plan): Plan {
-  try {
-    return run();
-  } catch (error) {
-    if (!(error instanceof MemoryBudgetError) || error.tier !== 'cpu' || !leavesProcess(request)) throw error;
-    const { availableBytes, neededBytes } = error;
-    const needed = neededBytes + typicalProcessBytes(request.shape.vocabularySize);
-    throw new MemoryBudgetError('cpu', cpuMemory ?? availableBytes, needed, 'the smallest plan');
-  }
-}
-
-/**
- * What a cap on the process leaves for a plan. GPU machines and the papers' models count in capacities of tiers: there
- * it is what it is.
- */
-function capped(cpuMemory: number, of: Pick<PlanRequest, 'shape' | 'hardware' | 'costModel'>): number {
-  return leavesProcess(of) ? Math.max(1, cpuMemory - typicalProcessBytes(of.shape.vocabularySize)) : cpuMemory;
-}
-
-function leavesProcess({ hardware, costModel }: Pick<PlanRequest, 'hardware' | 'costModel'>): boolean {
-  return hardware.memory.gpuBytes === 0 && costModel === 'spillway';
 }

@@ -1,18 +1,23 @@
 import { formatBytes, type PlanDocument, type SimulatedPlan } from './library.js';
 import { formatTable } from './table.js';
 
-/** A plan in words. */
-export function describePlan(plan: PlanDocument, simulated: SimulatedPlan | undefined): string {
+/** A plan in words. @param own the same plan under a schedule of somebody's own */
+export function describePlan(
+  plan: PlanDocument,
+  simulated: SimulatedPlan | undefined,
+  own?: SimulatedPlan & { readonly name: string },
+): string {
   const { model, hardware, predicted, advice } = plan;
   const lines = [`${model} on ${hardware}: ${speedWords(plan)}`, `policy: ${policyWords(plan)}`, ''];
   const blocks = [lines.join('\n'), formatTable(placementTable(plan)), '\n', formatTable(queueTable(plan, simulated))];
-  if (simulated) {
+  if (simulated || own) {
     blocks.push(
       '\n',
       formatTable([
         ['', 'tokens/s', 'seconds'],
         ['closed form', predicted.tokensPerSecond.toPrecision(4), seconds(predicted.wallSeconds)],
-        ['simulated', simulated.tokensPerSecond.toPrecision(4), seconds(simulated.seconds)],
+        ...(simulated ? [simulatedRow('simulated', simulated)] : []),
+        ...(own ? [simulatedRow(`simulated, ${own.name}`, own)] : []),
       ]),
     );
   }
@@ -33,6 +38,10 @@ export function describePlan(plan: PlanDocument, simulated: SimulatedPlan | unde
     );
   }
   return blocks.join('');
+}
+
+function simulatedRow(name: string, { tokensPerSecond, seconds: all }: SimulatedPlan): string[] {
+  return [name, tokensPerSecond.toPrecision(4), seconds(all)];
 }
 
 /** `12.4 tokens/s (spillway's model), 22 min for 504 rows, of which prompts 15 min` */

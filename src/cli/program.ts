@@ -17,6 +17,7 @@ import { refuseRepeated, suggestFlags } from './flags/commandFlags.js';
 import { packageRoot } from './library.js';
 import { addRerank } from './rerank.js';
 import { addScore } from './score.js';
+import { addServe } from './serve.js';
 import { visible } from './table.js';
 import { addTokenize } from './tokenize.js';
 
@@ -50,7 +51,7 @@ export function createProgram(
 ): Command {
   const program = new Command('spillway')
     .description(
-      'Generates text for files of prompts, classifies, scores and embeds them, with language models, for throughput, within the memory given.',
+      'Generates text for files of prompts, classifies, scores and embeds them, or serves that over HTTP, with language models, for throughput, within the memory given.',
     )
     .version(packageRoot().version, '-v, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
@@ -68,6 +69,7 @@ export function createProgram(
     addScore,
     addRerank,
     addEmbed,
+    addServe,
     addJob,
     addFollow,
     addTokenize,

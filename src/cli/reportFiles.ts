@@ -12,6 +12,7 @@ import {
   UsageError,
   writeFileAtomic,
   type NamedFile,
+  type TruthReport,
   type DryRunReport,
   type RunStats,
 } from './library.js';
@@ -101,6 +102,9 @@ export async function checkWritable(path: string, inPlace = false): Promise<void
 }
 
 /** @throws JobFileError */
-export async function writeStats(path: string, stats: RunStats | DryRunReport): Promise<void> {
+export async function writeStats(
+  path: string,
+  stats: (RunStats & { readonly truth?: TruthReport }) | DryRunReport,
+): Promise<void> {
   await writeFileAtomic(path, `${JSON.stringify(stats, undefined, 2)}\n`);
 }

@@ -9,14 +9,16 @@ import { promptFiles, promptOptions } from './flags/promptFlags.js';
 import type { RowJobFlags } from './flags/rowJobFlags.js';
 import { flagsOfShard, shardOf } from './flags/shardFlags.js';
 import { endInTime, subsetOptions } from './flags/subsetFlags.js';
-import { comesOnce, jobFormatsOf, queryOf, readOptions, tableOptions } from './flags/tableFlags.js';
+import { comesOnce, jobFormatsOf, queryOf, readOptions, tableOf, tableOptions } from './flags/tableFlags.js';
 import { describeDryRun } from './dryRunReport.js';
 import { describeColumns, describeRest, describeRun, rowProgress } from './generateReport.js';
+import { describeTruth } from './truthReport.js';
 import {
   checkJobFiles,
   checkJobInput,
   checkJobOptions,
   checkResponseFormat,
+  databasePlace,
   type ConnectedPeers,
   dryRun,
   Engine,
@@ -46,6 +48,7 @@ import {
   type RunOptions,
   type RunStats,
   type Tokenizer,
+  type TruthReport,
 } from './library.js';
 import { peerRing } from './peerRing.js';
 import { pulledModel, showIdentifying, showOpening, showPlanning } from './openModel.js';
@@ -107,13 +110,16 @@ export async function runRowJob(
   endInTime(given, context);
   const shard = shardOf(given, process.env);
   checkJobOptions({ ...subsetOptions(given), ...(shard && { shard }) });
-  const flags = shard === undefined ? given : await flagsOfShard(given, shard);
+  const table = tableOf(given, (words) => context.say(words));
+  if (table) checkJobOptions({ output: table, outputFormat: given.outputFormat });
+  const placed = table === undefined ? given : { ...given, output: databasePlace(table).path };
+  const flags = shard === undefined ? placed : await flagsOfShard(placed, shard);
   if (shard !== undefined)
     context.say(`shard ${shard.index} of ${shard.count}, counted from 0: results go to ${flags.output}`);
   if (flags.output === '-') checkStandardOutput();
   if (flags.input === '-') checkStandardInput((text) => context.say(text));
   const meter = new ProgressMeter(flags.progress, process.stderr);
-  const formats = await jobFormatsOf(flags);
+  const formats = await jobFormatsOf(flags, table);
   const inputs = formats.inputs.map((file) => file.path);
   const files = {
     ...(comesOnce(flags.input) ? {} : { input: inputs }),
@@ -146,9 +152,10 @@ export async function runRowJob(
   let peers: ConnectedPeers | undefined;
   let trace: TraceFile | undefined;
   let stats: RunStats | undefined;
+  let truth: TruthReport | undefined;
   const run = async (): Promise<void> => {
     const input = query ? await peekRows(query, prompts.promptTemplate) : inputOf(flags, formats, prompts, told, say);
-    const common = { ...jobOptions(flags, formats, prompts, say), input };
+    const common = { ...jobOptions(flags, formats, prompts, say), ...(table && { output: table }), input };
     await checkJobInput({ ...common, ...asked.task({ order: flags.order, ...prompts }) }, formats);
     if (flags.reuse !== undefined)
       reuse = await ReuseFile.open(flags.reuse, {
@@ -247,6 +254,8 @@ export async function runRowJob(
     meter.stop();
     for (const words of watch.words(running.tokenizer.hasChatTemplate, running.source.tokenizer.kind !== 'none'))
       context.say(withFlags(words, flagNames));
+    if (summary.truth) context.say(describeTruth(summary.truth));
+    truth = summary.truth;
     context.say(describeRun(summary, stats, (performance.now() - start) / 1000, asked.expected.ignoreEos));
     if ((flags.limit ?? flags.sample) !== undefined && job.resultsFile !== undefined && summary.stopped !== true)
       context.say(
@@ -268,7 +277,7 @@ export async function runRowJob(
       flags.stats !== undefined &&
       stats !== undefined &&
       !(flags.resume && didNothing(stats) && existsSync(flags.stats)) &&
-      writeStats(flags.stats, stats),
+      writeStats(flags.stats, truth ? { ...stats, truth } : stats),
   );
   await done.catch((error: unknown) => {
     // Also where a peer went away, a task failed, or the disk is full: all but what is refused, and whoever reads the
@@ -289,7 +298,12 @@ export async function runRowJob(
 }
 
 /** @throws UsageError beside a shard, of whose rows alone nothing is said */
-function withoutOutput({ errors: _errors, ...flags }: RowJobFlags): RowJobFlags {
+function withoutOutput({
+  errors: _errors,
+  outputDatabase: _database,
+  outputJournal: _journal,
+  ...flags
+}: RowJobFlags): RowJobFlags {
   if (flags.shard !== undefined)
     throw new UsageError(`--shard: found ${flags.shard} beside --dry-run, which says what all rows would take`);
   return { ...flags, output: '-', resume: false, retryErrors: false, overwrite: false };
@@ -381,6 +395,7 @@ function jobOptions(
     output: output === '-' ? standardOutput() : output,
     ...tableOptions(flags),
     ...subsetOptions(flags),
+    ...(flags.truth !== undefined && { truth: flags.truth }),
     carryFields,
     resume,
     retryErrors,
@@ -405,7 +420,7 @@ function rowsOfQuery(
       templated,
       ownTexts,
       onColumns,
-      carryFields: carryFields || output.format.carries === true,
+      carryFields: carryFields || output.format.carries === true || flags.truth !== undefined,
     });
   }
   if (database === undefined) return undefined;
@@ -425,7 +440,7 @@ function inputOf(
   const carried = carries === 'exact' ? output.format === read.format : carries && output.format.carries === true;
   return readRows(process.stdin, {
     ...readOptions({ input, ...flags }, prompts, told),
-    carryFields: carryFields || carried,
+    carryFields: carryFields || carried || flags.truth !== undefined,
     onColumns,
     name: 'standard input',
   });

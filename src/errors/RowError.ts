@@ -14,10 +14,13 @@ export type RowErrorCode =
   | 'chat-template' // the model has no chat template, or the template refused the messages
   | 'numeric' // the model's logits for the row are not finite
   | 'schema' // its answer was cut off before it satisfied its `responseFormat`, or does not
+  | 'unsupported-content' // a message has a picture, a sound, a video or a file
   | 'unsupported-schema' // its `responseFormat` cannot be held to: a keyword that is not enforced, say
   | 'timeout' // it has taken longer than rows may
   | 'limit' // what the model's tokenizer makes of the row, or of its answer, takes more time or room than it may
-  | 'memory'; // the row alone needs more KV cache than the run has
+  | 'memory' // the row alone needs more KV cache than the run has
+  | 'cancelled' // its batch was cancelled before it was computed (`serve`)
+  | 'expired'; // its batch was given so much time, and it was not computed by then (`serve`)
 
 /** One row cannot be processed. It becomes a row of output with `finishReason: 'error'`; the job goes on. */
 export class RowError extends SpillwayError {

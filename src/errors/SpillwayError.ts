@@ -7,6 +7,7 @@ export type ErrorCode =
   | 'row' // one row is bad; the others are unaffected
   | 'job-file' // an input or output file of a job failed: disk full, read error, a torn or foreign output
   | 'queue' // a queue of work cannot be reached, or holds something else than a job
+  | 'database' // the database that results go to is away, full, or has no place for them
   | 'native' // the native addon is missing or refused a call
   | 'task' // a task of a run failed on its device
   | 'peer' // the engine of the layers before or after failed, went away, or sent what does not fit

@@ -1,4 +1,5 @@
 import { cancellable } from '../collections/cancellable.js';
+import { DatabaseError } from '../errors/DatabaseError.js';
 import { InterruptedError } from '../errors/InterruptedError.js';
 import { JobFileError } from '../errors/JobFileError.js';
 import { SpillwayError } from '../errors/SpillwayError.js';
@@ -6,7 +7,6 @@ import { UsageError } from '../errors/UsageError.js';
 import type { AnyResult } from '../Results.js';
 import type { RowInput } from '../Row.js';
 import { identifyModel } from '../model/identity/identifyModel.js';
-import { modelSettings } from '../model/modelFiles.js';
 import { checkRowGenerator, checkWholeJob } from './checkJobOptions.js';
 import { DoneRows } from './record/DoneRows.js';
 import { ErrorLimit } from './ErrorLimit.js';
@@ -16,7 +16,8 @@ import { compressed } from './formats/compression.js';
 import { resultColumns } from './formats/resultColumns.js';
 import type { FinishedRow, WriteOptions } from './formats/RowFormat.js';
 import { resultLine } from './formats/formatResult.js';
-import { checkJobFiles, type JobFileOptions } from './jobFiles.js';
+import { checkJobFiles } from './jobFiles.js';
+import { jobPaths, settledOptions } from './jobPaths.js';
 import { carriesInto, checkAnswerFormat, describeForm, isExact, jobFormats, type JobFormats } from './jobFormats.js';
 import { JobInput } from './input/JobInput.js';
 import type { JobOptions, JobSummary, RowGenerator } from './JobOptions.js';
@@ -24,8 +25,8 @@ import { jobTaskOf, type JobTask } from './jobTask.js';
 import {
   checkSameJob,
   identityOf,
-  NAMED_PARAMETERS,
   recordOf,
+  runOfRecord,
   withEngine,
   writeRecord,
   type JobIdentity,
@@ -35,14 +36,19 @@ import { JobOutput } from './output/JobOutput.js';
 import { JobRows } from './JobRows.js';
 import { RowSubset } from './RowSubset.js';
 import { publishJournal } from './output/publishOutput.js';
+import { readsCarry, Truth } from './Truth.js';
 import { WholeRows } from './output/WholeRows.js';
 import { orderJournal } from './output/rewriteJournal.js';
 import type { ScannedJournal } from './output/Journal.js';
 import { rowsOfShard, settledShard } from './shards/Shard.js';
-import { sha256OfFile } from './shards/sha256OfFile.js';
 import { openSpecialWritable } from '../files/specialFiles.js';
 import { type RowSink, StreamWriter } from '../files/StreamWriter.js';
-import { partsOf, writeOptions } from './output/writeOptions.js';
+import { jobWriteOptions } from './jobWriteOptions.js';
+import { type DatabasePlace, isDatabaseOutput } from './database/DatabaseOutput.js';
+import { type FileJobOptions, placedJob } from './database/placedJob.js';
+import { completePart } from './shards/completePart.js';
+import { FedJournal } from './database/FedJournal.js';
+import { type FeedOptions, TableFeed } from './database/TableFeed.js';
 
 /** An output that can be resumed, and what it is resumed from. */
 interface OutputFile {
@@ -76,16 +82,20 @@ export class Job implements AsyncDisposable {
   /** Whether all rows are written. */
   #whole = false;
   readonly #begun = new Date();
+  /** What brings results into a table of a database. */
+  #feed: TableFeed | undefined;
   #written = 0;
 
   private constructor(
-    private readonly options: JobOptions,
+    private readonly options: FileJobOptions,
     private readonly task: JobTask,
     /** Undefined where the output is a stream, pipe or device. */
     private readonly file: OutputFile | undefined,
     private readonly input: JobInput,
     private readonly formats: JobFormats,
     private readonly subset: RowSubset | undefined,
+    /** Of results that go to a table of a database: the file is their journal. */
+    private readonly place: DatabasePlace | undefined,
   ) {}
 
   /**
@@ -137,47 +147,28 @@ export class Job implements AsyncDisposable {
    * @throws JobFileError: a file cannot be read or written, or the output holds something else than results
    * @throws InterruptedError when `generate.signal` fires
    */
-  static async open(options: JobOptions): Promise<Job> {
-    checkWholeJob(options);
+  static async open(given: JobOptions): Promise<Job> {
+    checkWholeJob(given);
+    const { options, place } = await placedJob(given);
     const { output, modelFiles = [], resultIdentity = {}, errors } = options;
     const task = jobTaskOf(options);
     const { signal } = task.options;
-    const { delimiter, ...others } = options;
+    const { delimiter: _delimiter, ...others } = options;
     // A part's may be for what is made of it.
     const formats = await jobFormats(options.shard === undefined ? options : others);
-    checkAnswerFormat(task.name, formats);
-    const paths: JobFileOptions = {
-      ...(formats.inputs.length > 0 ? { input: formats.inputs.map(({ path }) => path) } : {}),
-      ...(typeof output === 'string'
-        ? { output, modelFiles: [...modelFiles, ...(await modelSettings(modelFiles))] }
-        : {}),
-      resume: options.resume ?? false,
-      retryErrors: options.retryErrors ?? false,
-      overwrite: options.overwrite ?? false,
-      published: formats.published,
-      ...(errors !== undefined && { errors }),
-    };
+    checkAnswerFormat(task.name, formats, task.options.questions !== undefined);
+    const paths = await jobPaths(options, formats);
     const files = await checkJobFiles(paths);
     const opened = await JobInput.open(options, task.name, formats, files.input);
     const subset = await RowSubset.of(options, opened.again ? () => opened.read(false) : undefined, signal);
     if (typeof output !== 'string' || files.output === 'special') {
       if (errors !== undefined)
         throw new UsageError('`errors` needs a regular file as output: a stream takes all results');
-      return new Job(options, task, undefined, opened, formats, subset).#checked();
+      return new Job(options, task, undefined, opened, formats, subset, undefined).#checked();
     }
 
     const model = modelFiles.length > 0 ? await identifyModel(modelFiles, { signal }) : undefined;
-    const { columns } = options;
-    const settled = {
-      ...task.settled,
-      ...options.identity,
-      inputFormat: formats.input.format.name,
-      carryFields: options.carryFields ?? false,
-      ...(opened.hadParameters && NAMED_PARAMETERS),
-      ...(columns && { columns: Object.fromEntries(Object.entries(columns).sort()) }),
-      ...(delimiter !== undefined && { delimiter }),
-      ...(options.shard && { shard: settledShard(options.shard) }),
-    };
+    const settled = settledOptions(options, task, formats, opened);
     const locked = await JobOutput.lock(
       {
         output,
@@ -213,7 +204,10 @@ export class Job implements AsyncDisposable {
       if (file.before !== undefined)
         checkSameJob(output, file.before, record, { input: known && !longer, engine: false });
       const earlier = options.resume === true ? await file.scan(options.retryErrors ?? false) : undefined;
-      return new Job(options, task, { files: file, record, earlier, longer }, opened, formats, subset).#checked();
+      const job = new Job(options, task, { files: file, record, earlier, longer }, opened, formats, subset, place);
+      if (place && isDatabaseOutput(given.output))
+        job.#feed = await TableFeed.open(given.output, place, job.#feedOptions(record, file));
+      return job.#checked();
     } catch (error) {
       locked.release();
       throw error;
@@ -250,9 +244,10 @@ export class Job implements AsyncDisposable {
         this.#sink = await this.#begin(first);
       },
       this.#digest,
-      this.input.rowReader(this.options.carryFields === true || this.#writesTables),
+      this.input.rowReader(readsCarry(this.options) || this.#writesTables),
     );
     const counts = { done: 0, failed: 0, stopped: false };
+    const truth = Truth.of(this.options, this.task.options, this.formats, this.#joins);
     const earlier = this.file?.earlier;
     const keptFailed = this.options.retryErrors === true ? 0 : (earlier?.failed ?? 0);
     const limit = new ErrorLimit(this.options.maxErrors, this.totalRows);
@@ -270,7 +265,7 @@ export class Job implements AsyncDisposable {
       let failure: { readonly error: unknown } | undefined;
       try {
         for await (const answer of rows) {
-          const received = source.receive(answer);
+          const received = truth?.judge(source.receive(answer)) ?? source.receive(answer);
           for (const result of whole?.add(answer.index, received, source.isOpen(answer.index)) ?? received) {
             counts.done += 1;
             yield result;
@@ -292,15 +287,17 @@ export class Job implements AsyncDisposable {
     signal?.addEventListener('abort', onAbort);
     try {
       if (signal?.aborted === true) onAbort();
-      await this.#write(results(this.task.answer(engine, source.send(input), ending.signal, this.#now)), counts, end);
+      const sent = truth?.taken(source.send(input)) ?? source.send(input);
+      await this.#write(results(this.task.answer(engine, sent, ending.signal, this.#now)), counts, end);
       if (!counts.stopped) source.checkAnswered();
     } catch (error) {
       // The engine may have wrapped what the input threw. And whatever an aborted engine throws, the abort is the
       // reason.
-      const reason: unknown = error instanceof JobFileError ? error : (source.failure ?? error);
+      const isWriting = error instanceof JobFileError || error instanceof DatabaseError;
+      const reason: unknown = isWriting ? error : (source.failure ?? error);
       // What is refused is not what the next run has to come by.
       if (reason instanceof UsageError) this.#digest = undefined;
-      throw signal?.aborted === true && !(reason instanceof JobFileError)
+      throw signal?.aborted === true && !isWriting && !(reason instanceof JobFileError)
         ? new InterruptedError(signal.reason)
         : reason;
     } finally {
@@ -308,6 +305,7 @@ export class Job implements AsyncDisposable {
     }
     await this.#closeSink();
     const { done, failed, stopped } = counts;
+    if (!stopped) await this.#feed?.complete();
     if (this.file) {
       // What an earlier run had finished ahead of its turn, or done again, stood where the run had left it, so that
       // nothing was lost.
@@ -320,10 +318,24 @@ export class Job implements AsyncDisposable {
         await orderJournal(files.journalOf(record));
       if (!stopped) await this.input.checkUnchanged();
       if (files.published) await this.#publish(this.file, done + this.keptRows);
-      if (shard !== undefined && !stopped) await this.#complete(this.file, source.rows);
+      if (shard !== undefined && !stopped)
+        await completePart(files, this.#record ?? record, {
+          rows: source.rows,
+          options: this.#writeOptions(),
+          table: this.input.again ? undefined : this.input.table,
+        });
     } else if (!stopped) await this.input.checkUnchanged();
     this.#whole = !stopped && this.subset === undefined;
-    return { rows: source.ownRows, done, failed, kept: this.keptRows, keptFailed, ...(stopped && { stopped }) };
+    const refused = this.#feed?.refused ?? 0;
+    return {
+      rows: source.ownRows,
+      done,
+      failed: failed + refused,
+      kept: this.keptRows,
+      keptFailed,
+      ...(stopped && { stopped }),
+      ...(truth && { truth: truth.report() }),
+    };
   }
 
   /** Writes out what is pending and lets go of the files. Idempotent. @throws JobFileError */
@@ -332,13 +344,12 @@ export class Job implements AsyncDisposable {
     try {
       await this.#closeSink();
     } finally {
+      await this.#feed?.close();
       this.file?.files.release(this.#whole);
     }
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close();
-  }
+  [Symbol.asyncDispose] = (): Promise<void> => this.close();
 
   async #closeSink(): Promise<void> {
     const sink = this.#sink;
@@ -351,16 +362,6 @@ export class Job implements AsyncDisposable {
     await writeRecord(this.file.files.path, this.#record).catch(() => undefined);
   }
 
-  /** Notes that a shard's part is whole, and what is to be known of it where it is put together with the others. */
-  async #complete({ files, record: begun }: OutputFile, rows: number): Promise<void> {
-    const record = this.#record ?? begun;
-    const { table: _table, name: _name, ...written } = this.#writeOptions();
-    const sha256 = await sha256OfFile(files.journalOf(record).path);
-    const { columns, dialect } = (!this.input.again && this.input.table) || {};
-    const table = columns && { columns, ...(dialect && { dialect }) };
-    await writeRecord(files.path, { ...record, complete: { rows, sha256, written, ...(table && { table }) } });
-  }
-
   /** The rows, with what their results need beside the prompt. */
   #readInput(): AsyncIterable<RowInput> | Iterable<RowInput> {
     const { output } = this.formats;
@@ -368,7 +369,7 @@ export class Job implements AsyncDisposable {
     const carried = carries && !this.#joins;
     // A journal is lines of JSON, whatever becomes of it.
     return this.input.read(
-      this.options.carryFields === true || carried,
+      readsCarry(this.options) || carried,
       carried && this.file === undefined && isExact(this.formats, output),
       carries && this.#joins ? (isExact(this.formats, output) ? 'exact' : 'readable') : undefined,
     );
@@ -380,7 +381,7 @@ export class Job implements AsyncDisposable {
 
   /** Whether what goes with a result is read from the input again, when the output is written. */
   get #joins(): boolean {
-    return this.file !== undefined && this.input.again;
+    return this.file !== undefined && this.place === undefined && this.input.again;
   }
 
   /**
@@ -441,35 +442,32 @@ export class Job implements AsyncDisposable {
 
   /** Writes the output, and what failed, from the journal, in which so many results stand. @throws JobFileError */
   async #publish({ files, record }: OutputFile, results: number): Promise<void> {
+    const feed = this.#feed;
     await publishJournal(files.journalOf(record), results, {
       path: files.path,
       errors: files.errors,
       formats: this.formats,
       input: this.#joins ? this.input : undefined,
+      options: this.#writeOptions(false),
+      ...(feed && { refusedBy: (result) => feed.told(result) }),
+    });
+  }
+
+  /** @param keyed whether for a table of a database, whose rows have a key */
+  #writeOptions(keyed = this.place !== undefined): WriteOptions {
+    const { options, task, formats, input, place } = this;
+    return jobWriteOptions({ options, task, formats, input }, place?.name, keyed);
+  }
+
+  #feedOptions(record: JobRecord, files: JobOutput): FeedOptions {
+    return {
+      job: record.run,
+      journal: files.journalOf(record),
       options: this.#writeOptions(),
-    });
-  }
-
-  #writeOptions(): WriteOptions {
-    const { resultColumns = {}, resultPrefix, delimiter, output } = this.options;
-    const { name: task, options } = this.task;
-    const there = partsOf(task, options, !this.#carriesColumns);
-    const name = typeof output === 'string' ? output : 'output';
-    return writeOptions(there, options, {
-      task,
-      table: () => this.input.table,
-      name,
-      resultColumns,
-      ...(resultPrefix !== undefined && { resultPrefix }),
-      ...(delimiter !== undefined && { delimiter }),
-    });
-  }
-
-  /** Whether the columns of the input, among which an id is, if there is one, stand in every table that is written. */
-  get #carriesColumns(): boolean {
-    const { input, output } = this.formats;
-    if (input.format.carries !== true) return false;
-    return this.input.again || this.options.carryFields === true || output.format.carries === true;
+      withoutErrors: this.formats.errors !== undefined,
+      signal: this.task.options.signal,
+      earlierRun: this.options.overwrite === true ? runOfRecord(files.path) : undefined,
+    };
   }
 
   /** Makes the output ready for results: the first change on disk. An empty input has no first row. */
@@ -491,7 +489,9 @@ export class Job implements AsyncDisposable {
       };
       this.#record = whole;
       if (before) checkSameJob(this.file.files.path, before, whole, { input: !this.file.longer });
-      return await this.file.files.begin(whole, this.file.earlier, this.options.retryErrors ?? false);
+      if (this.options.overwrite === true) await this.#feed?.forget();
+      const journal = await this.file.files.begin(whole, this.file.earlier, this.options.retryErrors ?? false);
+      return this.#feed === undefined ? journal : await FedJournal.begin(journal, this.#feed);
     } catch (error) {
       if (error instanceof SpillwayError) throw error;
       throw fileFailure(output, 'written', error);

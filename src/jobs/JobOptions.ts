@@ -12,9 +12,11 @@ import type {
 } from '../Results.js';
 import type { FormatOptions } from './output/writeOptions.js';
 import type { MaxErrors } from './ErrorLimit.js';
+import type { TruthReport } from './Truth.js';
 import type { SubsetOptions } from './RowSubset.js';
 import type { FormatChoice } from './formats/rowFormats.js';
 import type { TakenColumns } from './formats/RowFormat.js';
+import type { DatabaseOutput } from './database/DatabaseOutput.js';
 import type { InputPaths } from './input/inputFiles.js';
 import type { Shard } from './shards/Shard.js';
 
@@ -68,8 +70,12 @@ export interface JobOptions extends SubsetOptions {
    * Default false. Tables carry all columns of the input in any case.
    */
   readonly carryFields?: boolean;
-  /** A file, or a stream. A stream (and a path that is a pipe or device) cannot be resumed. */
-  readonly output: string | Writable;
+  /**
+   * A file, a stream, or a table of a database. A stream (and a path that is a pipe or device) cannot be resumed. Of a
+   * table the results stand in a journal beside the database's file, or in the working folder, too, which is what is
+   * resumed.
+   */
+  readonly output: string | Writable | DatabaseOutput;
   /**
    * Default `auto`: what the output's name says. Any but plain `jsonl` is written as a whole when a run ends: until
    * then results are in `OUTPUT.rows.jsonl`, which is what is resumed.
@@ -89,6 +95,12 @@ export interface JobOptions extends SubsetOptions {
    * written. Default: any may.
    */
   readonly maxErrors?: MaxErrors;
+  /**
+   * The column of the input, or the field of its rows, that says what is right: the summary has how answers compare
+   * with it. `NAME=COLUMN` says which answer is meant, of several questions or of an object's properties; without, the
+   * one that is called as the column, or the only one. Rows of earlier runs are not compared. Default: none.
+   */
+  readonly truth?: string;
   /**
    * These rows of the input alone: the others are read, and not answered. `output` is then a part, best called by
    * `shardPath`; `collectJob` makes one output of the parts. Default: all rows.
@@ -147,4 +159,6 @@ export interface JobSummary {
   readonly keptFailed: number;
   /** There, and true, if more rows failed than may, so that the run ended before the input did. */
   readonly stopped?: true;
+  /** How answers of this run compare with `truth`, where that was asked. */
+  readonly truth?: TruthReport;
 }

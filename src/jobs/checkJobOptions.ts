@@ -9,16 +9,19 @@ import type { GenerateOptions, PromptOptions } from '../Row.js';
 import { checkedCompletions, checkedLabels, forTheRun } from '../rows/completions.js';
 import { ROW_LIMITS } from '../model/files/limits.js';
 import { checkPromptTemplate } from '../rows/promptTemplate.js';
+import { checkAskedOptions, settledQuestions } from '../rows/questions.js';
 import { checkToolOptions } from '../rows/tools.js';
 import { checkResponseFormat } from '../rows/responseFormat.js';
 import { checkTemplateInput } from '../rows/templateInput.js';
 import { answerProperties } from './output/writeOptions.js';
 import { checkColumns, checkDelimiter, checkNamesOfColumns, checkResultColumns } from './formats/checkColumns.js';
+import { checkDatabaseOutput, isDatabaseOutput } from './database/DatabaseOutput.js';
 import { isInputPaths } from './input/inputFiles.js';
 import { checkMaxErrors } from './ErrorLimit.js';
 import { checkFormat, FORMAT_NAMES } from './formats/rowFormats.js';
 import type { JobOptions, RowGenerator } from './JobOptions.js';
 import { checkSample, LIMIT, SAMPLE_SEED } from './RowSubset.js';
+import { checkTruth } from './Truth.js';
 import { checkShard, SHARD_ROWS, SHARDS } from './shards/Shard.js';
 import { LEASE_SECONDS, MAX_DELIVER } from './work/JobManifest.js';
 
@@ -58,6 +61,7 @@ const CHECKS: Readonly<Record<keyof JobOptions, Check>> = {
   resultPrefix: text('what goes before names of columns'),
   errors: text("a file's path"),
   maxErrors: checkMaxErrors,
+  truth: checkTruth,
   shard: checkShard,
   limit: whole(LIMIT.least),
   sample: checkSample,
@@ -70,7 +74,9 @@ const CHECKS: Readonly<Record<keyof JobOptions, Check>> = {
   identity: object,
   generate: (name, value) => {
     checkPrompts(name, value);
-    const { responseFormat, tools, toolChoice, parallelToolCalls } = value as GenerateOptions;
+    const { responseFormat, questions, tools, toolChoice, parallelToolCalls } = value as GenerateOptions;
+    if (questions !== undefined) settledQuestions(`${name}.questions`, questions);
+    checkAskedOptions(value as object);
     if ((tools ?? toolChoice ?? parallelToolCalls) !== undefined) checkToolOptions(value as GenerateOptions);
     if (responseFormat !== undefined) checkResponseFormat(`${name}.responseFormat`, responseFormat);
   },
@@ -104,7 +110,17 @@ export function checkJobOptions(options: Partial<JobOptions>): void {
     throw new UsageError(
       `${limit === undefined ? 'sample' : 'limit'}: found it beside a shard, whose part would lack rows, expected one of them`,
     );
+  if (options.truth !== undefined) checkCompared(options);
   if (resultColumns !== undefined) checkResultColumns('resultColumns', resultColumns, answerProperties(generate));
+}
+
+/** Whether there is one answer a row, which can be compared. @throws UsageError */
+function checkCompared({ generate, score, rerank, embed }: Partial<JobOptions>): void {
+  const other = Object.entries({ score, rerank, embed }).find(([, task]) => task !== undefined)?.[0];
+  if (other !== undefined)
+    throw new UsageError(`truth: found it beside ${other}, expected generate or classify, whose answers are texts`);
+  if (generate?.samples !== undefined)
+    throw new UsageError('truth: found it beside samples, expected one answer a row to compare with it');
 }
 
 /** The same for a whole job. @throws UsageError, also for one without input or output, which have no default */
@@ -147,8 +163,11 @@ function checkInput(name: string, input: unknown): void {
 }
 
 function checkOutput(name: string, output: unknown): void {
-  if (typeof output !== 'string' && !hasMethods(output, 'write', 'end', 'on'))
-    throw new UsageError(`${name}: found ${found(output)}, expected a file's path or a Writable`);
+  if (isDatabaseOutput(output)) checkDatabaseOutput(output);
+  else if (typeof output !== 'string' && !hasMethods(output, 'write', 'end', 'on'))
+    throw new UsageError(
+      `${name}: found ${found(output)}, expected a file's path, a Writable or a table of a database`,
+    );
 }
 
 function checkPaths(name: string, value: unknown): void {

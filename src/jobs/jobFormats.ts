@@ -221,8 +221,16 @@ async function startOf(path: string, compression: Compression | undefined): Prom
   return start.split('\n', START_LINES).join('\n');
 }
 
-/** @throws UsageError for a format that has no place for what the task answers */
-export function checkAnswerFormat(task: JobTaskName, { output, errors }: JobFormats): void {
+/**
+ * @param asked whether rows have several answers, by the names of questions
+ * @throws UsageError for a format that has no place for what the task answers
+ */
+export function checkAnswerFormat(task: JobTaskName, { output, errors }: JobFormats, asked: boolean): void {
+  const one = asked ? [output, errors].find((file) => file?.format === openaiBatch) : undefined;
+  if (one)
+    throw new UsageError(
+      `outputFormat: found ${one.format.name} beside questions, expected another: a response there has one answer`,
+    );
   const holds = ({ tasks }: RowFormat): boolean => tasks?.includes(task) ?? true;
   const other = [output, errors].find((file) => file !== undefined && !holds(file.format))?.format;
   if (!other) return;

@@ -64,8 +64,22 @@ export interface DecoderSpec {
      * - `rotated` (Hunyuan): the same after the rotation
      * - `row` (OLMo 2): an RMS norm over all heads together, before the rotation
      * - `layer` (StableLM, Cohere): a layer norm without bias over each head before the rotation, each with its weights
+     * - `unit` (LLaMA 4): an RMS norm without weights over each head after the rotation, of layers that rotate
      */
-    readonly qkNorm: 'none' | 'head' | 'rotated' | 'row' | 'layer';
+    readonly qkNorm: 'none' | 'head' | 'rotated' | 'row' | 'layer' | 'unit';
+    /** Each value head goes through an RMS norm without weights (Gemma 4). Default: not. */
+    readonly valueNorm?: boolean;
+    /**
+     * Latent attention (DeepSeek V2): a token's keys and values are one row, from which those of all heads are made,
+     * and its queries may be a product of two. The cache keeps these rows alone. Always computed in the absorbed form,
+     * so that the decoder has one key and value head of `rank` + `rotated` elements.
+     */
+    readonly latent?: LatentSpec;
+    /**
+     * Queries of layers with `scalesQueries` are multiplied by 1 + factor x log(1 + floor((position + first) /
+     * period)), where `first` is 0 or 1 (LLaMA 4, Ministral 3).
+     */
+    readonly queryScale?: { readonly factor: number; readonly period: number; readonly first: 0 | 1 };
     /**
      * Each head has a score of its own that counts in the softmax's sum and has no value (gpt-oss). Default: it has
      * none.
@@ -162,6 +176,15 @@ export interface DecoderSpec {
     readonly experts?: ExpertsSpec;
   };
 
+  /**
+   * Elements that each layer gets of a token beside the hidden states (Gemma 4): of an embedding of its own, and of a
+   * projection of the token's. Default: none.
+   */
+  readonly layerInputs?: number;
+
+  /** What a layer has made of the hidden states is multiplied by a number of its own (Gemma 4). Default: not. */
+  readonly layerScale?: boolean;
+
   /** Logits are multiplied by this, before they are capped. Default 1. */
   readonly logitScale?: number;
 
@@ -178,6 +201,22 @@ export interface DecoderSpec {
   readonly layerSpecs: readonly LayerSpec[];
 }
 
+/** Sizes of latent attention. */
+export interface LatentSpec {
+  /** Elements of a row that keys and values are made of; a multiple of 16. */
+  readonly rank: number;
+  /** Elements of what queries are made of; 0: they are one product of the hidden states. */
+  readonly queryRank: number;
+  /** Elements of a head's query and key that are rotated, of which all heads' keys have the same. */
+  readonly rotated: number;
+  /** Those that are not. */
+  readonly plain: number;
+  /** Elements of a head's value; a multiple of 16. */
+  readonly value: number;
+  /** Of the norms of rows. */
+  readonly epsilon: number;
+}
+
 /** A product, with a bias where there is one, or a layer norm. */
 export type PooledLayer =
   | {
@@ -190,6 +229,38 @@ export type PooledLayer =
 /** Whether this is an encoder. */
 export function isEncoder({ attention }: DecoderSpec): boolean {
   return attention.causal === false;
+}
+
+/** Whether some of its parts are computed by the processor alone. */
+export function needsProcessor({
+  attention,
+  recurrent,
+  feedForward,
+  layerInputs = 0,
+  layerScale = false,
+  layerSpecs,
+}: DecoderSpec): boolean {
+  const { router, shared } = feedForward.experts ?? {};
+  return [
+    recurrent !== undefined,
+    attention.gate,
+    attention.latent !== undefined,
+    attention.valueNorm,
+    attention.queryScale !== undefined,
+    attention.qkNorm === 'unit',
+    layerInputs > 0,
+    layerScale,
+    router?.weighsInputs,
+    router?.expertScale,
+    shared?.apart,
+    layerSpecs.some(hasOwnHeads),
+    layerSpecs.some(({ chunked = false, innerSize }) => chunked || innerSize !== undefined),
+  ].includes(true);
+}
+
+/** Whether a layer's heads, keys or values are others than the decoder says. */
+export function hasOwnHeads({ headDim, kvHeads, keysOf, valuesAreKeys = false }: LayerSpec): boolean {
+  return headDim !== undefined || kvHeads !== undefined || keysOf !== undefined || valuesAreKeys;
 }
 
 /** Numbers that a row's pooled hidden states come to. */
@@ -215,6 +286,20 @@ export interface LayerSpec {
    * Sliding window: query i sees keys i - window + 1 to i; of an encoder to i + window - 1. 0 means all of them.
    */
   readonly window: number;
+  /** Query i sees keys from the last multiple of `window` on (LLaMA 4). Default false. */
+  readonly chunked?: boolean;
+  /** Elements of a head, at most the decoder's. Default: the decoder's. */
+  readonly headDim?: number;
+  /** Default: the decoder's. */
+  readonly kvHeads?: number;
+  /** The layer before it whose keys and values it reads, having none of its own. Default: it has. */
+  readonly keysOf?: number;
+  /** Its values are its keys as they are before norm and rotation. Default false. */
+  readonly valuesAreKeys?: boolean;
+  /** See `attention.queryScale`. Default false. */
+  readonly scalesQueries?: boolean;
+  /** Inner width of its feed-forward block. Default: the decoder's. */
+  readonly innerSize?: number;
   /** Index into the rotary tables; `none`: q and k are not rotated. 0 where there is no rotary encoding. */
   readonly rotaryTable: number | 'none';
   /** Among layers of experts: this one has a gated block of `denseSize` instead. Default false. */
@@ -232,7 +317,15 @@ export interface ExpertsSpec {
    * A gated block that all tokens go through beside their experts, in the layer's own `gate`, `up` and `down`. `gate`:
    * it is weighed by the logistic function of what a matrix of one output makes of the block's input.
    */
-  readonly shared?: { readonly size: number; readonly gate: boolean };
+  readonly shared?: {
+    readonly size: number;
+    readonly gate: boolean;
+    /**
+     * The mixture stands beside the block (Gemma 4): its router and its experts read the hidden states through norms of
+     * their own, and both results are normed before they are added. Default false.
+     */
+    readonly apart?: boolean;
+  };
   /** Inner width of layers that are `dense`. */
   readonly denseSize?: number;
 }
@@ -249,6 +342,12 @@ export interface RouterSpec {
   readonly scale: number;
   /** A vector is added to scores where experts are chosen by them, and not where they are weighed. */
   readonly choiceBias: boolean;
+  /** Logits are multiplied by this, first. Default 1. */
+  readonly logitScale?: number;
+  /** Experts' inputs are multiplied by their weights, and not what they give (LLaMA 4). Default false. */
+  readonly weighsInputs?: boolean;
+  /** Weights are multiplied by a number of each expert, last (Gemma 4). Default false. */
+  readonly expertScale?: boolean;
   /**
    * Experts are of groups, one after another, and a token takes those of its best groups only: by the best score in
    * one, or by the sum of the two best.

@@ -35,6 +35,14 @@ export type LayerRole =
   | 'o.bias'
   | 'q_norm.weight'
   | 'k_norm.weight' // vectors [headDim], or of all heads
+  | 'q_down.weight' // matrix [queryRank, hidden], of latent attention, as are
+  | 'q_down.bias'
+  | 'q_down_norm.weight'
+  | 'latent.weight' // matrix [rank + rotated, hidden]
+  | 'latent.bias'
+  | 'latent_norm.weight' // vector [rank]
+  | 'k_up.weight' // matrix [heads x rank, plain]: what a head's query becomes
+  | 'v_up.weight' // matrix [heads x value, rank]
   | 'sinks' // vector [heads]
   | 'q_gate.weight' // matrix [heads x headDim, hidden]
   | 'conv.weight' // vector [hidden x taps], of `short-convolution`, as are
@@ -69,6 +77,18 @@ export type LayerRole =
   | 'router.bias'
   | 'router.choice_bias' // vector [experts]
   | 'shared_gate.weight' // matrix [1, hidden]
+  | 'router_norm.weight' // vectors [hidden] of a mixture apart, as are
+  | 'experts_norm.weight'
+  | 'post_experts_norm.weight'
+  | 'post_block_norm.weight'
+  | 'expert_scale' // vector [experts]
+  | 'input_embedding' // matrix [vocabulary, layerInputs], of what a layer gets of a token, as are
+  | 'input_projection.weight' // matrices [layerInputs, hidden]
+  | 'input_gate.weight'
+  | 'input_norm.weight' // vector [layerInputs]
+  | 'input_out.weight' // matrix [hidden, layerInputs]
+  | 'input_post_norm.weight' // vector [hidden]
+  | 'layer_scale' // vector [1]
   | `expert.${number}.${'gate' | 'up' | 'down'}.${'weight' | 'bias'}`;
 
 /**

@@ -19,6 +19,9 @@ export const MODEL_SETTINGS: ReadonlySet<string> = new Set([
 /** Folders of sentence-transformers' modules, each with settings of its own: `1_Pooling`. */
 const MODULE = /^\d+_\w+$/;
 
+/** Chat templates that have names: `tool_use.jinja`, say. */
+export const ADDITIONAL_TEMPLATES = 'additional_chat_templates';
+
 /** Weights, their index, and the vocabularies of older tokenizers. */
 const OTHERS = /\.(safetensors|safetensors\.index\.json|gguf|bin)$|^(vocab\.json|merges\.txt|tokenizer\.model)$/;
 
@@ -28,8 +31,10 @@ const OTHERS = /\.(safetensors|safetensors\.index\.json|gguf|bin)$|^(vocab\.json
  */
 export async function modelFiles(path: string): Promise<string[]> {
   const inside = await readdir(path).catch(() => undefined);
-  if (inside !== undefined)
-    return inside.filter((name) => MODEL_SETTINGS.has(name) || OTHERS.test(name)).map((name) => join(path, name));
+  if (inside !== undefined) {
+    const own = inside.filter((name) => MODEL_SETTINGS.has(name) || OTHERS.test(name)).map((name) => join(path, name));
+    return [...own, ...(await additionalTemplates(path).catch(() => []))];
+  }
   const split = parseSplitName(basename(path));
   if (split === undefined) return [path];
   const beside = await readdir(dirname(path)).catch(() => []);
@@ -74,6 +79,17 @@ export async function modelSettings(weights: readonly string[]): Promise<string[
       const inside = await readdir(join(folder, module)).catch((): string[] => []);
       if (inside.includes('config.json')) found.push(join(folder, module, 'config.json'));
     }
+    if (names.includes(ADDITIONAL_TEMPLATES)) found.push(...(await additionalTemplates(folder)));
   }
   return [...new Set(found)].sort();
+}
+
+/** The named chat templates of a model's folder that has any, sorted. @throws ModelFileError */
+export async function additionalTemplates(folder: string): Promise<string[]> {
+  const own = join(folder, ADDITIONAL_TEMPLATES);
+  const inside = await orModelFileError(own, () => readdir(own));
+  return inside
+    .filter((name) => name.endsWith('.jinja'))
+    .sort()
+    .map((name) => join(own, name));
 }

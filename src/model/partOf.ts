@@ -1,4 +1,5 @@
 import { UsageError } from '../errors/UsageError.js';
+import { hasOwnHeads } from './DecoderSpec.js';
 import type { ModelSource } from './ModelSource.js';
 import type { TensorBinding } from './TensorBinding.js';
 
@@ -35,6 +36,10 @@ export function partOf(source: ModelSource, { first, count }: LayerRange): Model
     throw new UsageError(`layers: found first ${first}, count ${count}, expected some of the model's ${layers} layers`);
   }
   if (count === layers) return source;
+  if ((decoder.layerInputs ?? 0) > 0 || decoder.layerScale === true || decoder.layerSpecs.some(hasOwnHeads))
+    throw new UsageError(
+      `layers: found some of those of a model of the family ${decoder.family}, expected all: its layers read other layers' keys, or embeddings`,
+    );
   const begins = first === 0;
   const samples = first + count === layers;
   const tied = !bindings.some(({ role }) => role === 'head.weight');

@@ -1,5 +1,5 @@
 import { UsageError } from '../errors/UsageError.js';
-import type { DecoderSpec } from './DecoderSpec.js';
+import { needsProcessor, type DecoderSpec } from './DecoderSpec.js';
 import type { ModelSource } from './ModelSource.js';
 import type { TensorBinding } from './TensorBinding.js';
 import { WEIGHT_TYPES } from './weightTypes.js';
@@ -30,9 +30,9 @@ export function shareOf(source: ModelSource, share: LayerShare): ModelSource {
   const { decoder, bindings } = source;
   const { heads, kvHeads, headDim, position } = decoder;
   const { index, of } = share;
-  if (decoder.recurrent || decoder.attention.gate === true)
+  if (needsProcessor(decoder))
     throw new UsageError(
-      `tensorParallel: found a model of the family ${decoder.family}, expected none whose layers remember a state or gate attention: divide its layers over engines (layers)`,
+      `tensorParallel: found a model of the family ${decoder.family}, expected none whose layers remember a state, gate attention, keep latent rows or differ in their heads: divide its layers over engines (layers)`,
     );
   const part = (what: string, count: number): Range => {
     if (count % of !== 0) throw refused(share, `a number that divides the model's ${count} ${what}`);

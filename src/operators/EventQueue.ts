@@ -1,6 +1,7 @@
 import { Fifo, type Queue } from '../collections/Channel.js';
 import type { RowEvent } from '../engine/rows/Generation.js';
 import type { RowDelta } from '../Row.js';
+import { joinedCalls } from '../rows/joinedCalls.js';
 
 /** Events that wait to be taken: deltas of a row are one, however many have come, so that they stay few. */
 export class EventQueue<Result> implements Queue<RowEvent<Result>> {
@@ -48,10 +49,12 @@ function keyOf({ id, index, sample }: RowDelta): string {
 
 function together(first: RowDelta, pieces: readonly RowDelta[]): RowDelta {
   const reasoning = pieces.map((piece) => piece.reasoning ?? '').join('');
+  const toolCalls = joinedCalls(pieces.flatMap((piece) => piece.toolCalls ?? []));
   return {
     ...first,
     text: pieces.map(({ text }) => text).join(''),
     ...(reasoning !== '' && { reasoning }),
+    ...(toolCalls.length > 0 && { toolCalls }),
     tokens: pieces.flatMap(({ tokens }) => tokens),
   };
 }

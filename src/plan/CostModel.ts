@@ -56,11 +56,15 @@ export interface BlockCost {
   readonly onceSeconds: number;
 }
 
-export const COST_MODEL_NAMES = ['spillway', 'flexgen', 'lm-offload'] as const;
+export const COST_MODEL_NAMES = ['spillway', 'flexgen', 'flexgen-paper', 'lm-offload'] as const;
+export type CostModelName = (typeof COST_MODEL_NAMES)[number];
 
-/** A way to cost blocks. Pure. */
+/**
+ * A way to cost blocks. Pure. One of your own goes into a request beside the names of those that are there:
+ * `choosePolicy({ …, costModel: mine })`; the search minimises what it says.
+ */
 export interface CostModel {
-  readonly name: (typeof COST_MODEL_NAMES)[number];
+  readonly name: string;
   /**
    * The costs of a setting; several where a choice of its own is to be made (whether anything is on disk), the one that
    * needs least first.
@@ -70,6 +74,8 @@ export interface CostModel {
   blockAt(setting: BlockSetting, placement: PlacementVector): BlockCost;
   /** Schedules that are tried where a request names none. */
   readonly schedules: readonly ScheduleName[];
+  /** With a GPU: what is tried of attention on the processor, whatever a request allows. Default: what it allows. */
+  readonly cpuAttention?: readonly boolean[];
   /** Smallest step of a share that a placement can make; 0 for any. */
   shareStep(setting: BlockSetting): { readonly weights: number; readonly cache: number; readonly activations: number };
 }

@@ -270,18 +270,20 @@ function mixersOfDecoder(decoder: DecoderSpec): Pick<ModelShape, 'mixers'> {
   return plain || isEncoder(decoder) ? {} : { mixers };
 }
 
-function mixerOfLayer(decoder: DecoderSpec, { mixer = 'attention', window }: LayerSpec): MixerShape {
-  const { heads, kvHeads, headDim, hiddenSize, recurrent, attention } = decoder;
+function mixerOfLayer(decoder: DecoderSpec, layer: LayerSpec): MixerShape {
+  const { heads, hiddenSize, recurrent, attention } = decoder;
+  const { mixer = 'attention', window, headDim = decoder.headDim, kvHeads = decoder.kvHeads } = layer;
   const kept = (convolved: number): number => ((recurrent?.taps ?? 1) - 1) * convolved;
   switch (mixer) {
     case 'attention': {
       const queries = heads * headDim;
       const gates = attention.gate === true ? queries : 0;
+      const products = layer.keysOf !== undefined ? 0 : layer.valuesAreKeys === true ? 1 : 2;
       const { sinks = 0, window: last = 0 } = attention.eviction ?? {};
       const seen = sinks + last;
       return {
         layers: 0,
-        projected: queries + 2 * kvHeads * headDim + gates,
+        projected: queries + products * kvHeads * headDim + gates,
         mixed: queries,
         window: window === 0 ? seen : window,
       };

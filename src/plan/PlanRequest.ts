@@ -1,6 +1,7 @@
 import * as z from 'zod';
+import { membersOf } from '../arguments/isObject.js';
 import { UsageError } from '../errors/UsageError.js';
-import { COST_MODEL_NAMES, type CostModel } from './CostModel.js';
+import { COST_MODEL_NAMES, type CostModel, type CostModelName } from './CostModel.js';
 import { profileSchema, type HardwareProfile } from './HardwareProfile.js';
 import { shapeSchema, type ModelShape } from './ModelShape.js';
 import { parsedArgument } from './parsed.js';
@@ -37,8 +38,8 @@ export interface PlanRequest {
   readonly workload: Workload;
   readonly caps?: MemoryCaps | undefined;
   readonly allow?: Allowed | undefined;
-  /** Default spillway. */
-  readonly costModel?: CostModel['name'] | undefined;
+  /** One that is there by its name, or a caller's own. Default spillway. */
+  readonly costModel?: CostModelName | CostModel | undefined;
   /**
    * Most seconds that a block may take from its first prompt to its last token, by itself. Default: any. Of what is
    * searched; a policy that is given is predicted whatever it takes.
@@ -54,6 +55,32 @@ const cap = z
   .optional();
 export const capsSchema: z.ZodType<MemoryCaps> = z.strictObject({ gpu: cap, cpu: cap, disk: cap });
 const { batchSize, batches, threads, tokensPerSquare } = BLOCK_BOUNDS;
+
+/** Whether it may be a cost model of a caller's own: what those that are there are called means what they do. */
+function isOwnModel(value: unknown): value is CostModel {
+  // Methods may be inherited.
+  const members = membersOf(value);
+  const { name, schedules, cpuAttention = [true] } = members;
+  return (
+    typeof name === 'string' &&
+    name !== '' &&
+    !(COST_MODEL_NAMES as readonly string[]).includes(name) &&
+    isListOf(schedules, (each) => (SCHEDULE_NAMES as readonly unknown[]).includes(each)) &&
+    isListOf(cpuAttention, (each) => typeof each === 'boolean') &&
+    (['blocks', 'blockAt', 'shareStep'] as const).every((each) => typeof members[each] === 'function')
+  );
+}
+
+function isListOf(value: unknown, isOne: (each: unknown) => boolean): boolean {
+  return Array.isArray(value) && value.length > 0 && value.every(isOne);
+}
+
+const costModelSchema = z.custom<CostModelName | CostModel>(
+  (value) => (COST_MODEL_NAMES as readonly unknown[]).includes(value) || isOwnModel(value),
+  {
+    error: `expected one of ${COST_MODEL_NAMES.join(', ')}, or a cost model of another name: { name, schedules, blocks, blockAt, shareStep }`,
+  },
+);
 
 const requestSchema: z.ZodType<PlanRequest> = z.strictObject({
   hardware: profileSchema,
@@ -74,7 +101,7 @@ const requestSchema: z.ZodType<PlanRequest> = z.strictObject({
       mostBatches: batches.optional(),
     })
     .optional(),
-  costModel: z.enum(COST_MODEL_NAMES).optional(),
+  costModel: costModelSchema.optional(),
   maxLatencySeconds: z.number().positive().optional(),
 });
 
@@ -87,7 +114,7 @@ export function parseRequest(value: PlanRequest): PlanRequest {
   const request = parsedArgument(requestSchema, value, 'request');
   const { workload, shape, costModel = 'spillway' } = request;
   const { promptTokens, sharedPrefixTokens = 0 } = workload;
-  if (costModel !== 'spillway' && shape.experts !== undefined)
+  if (typeof costModel === 'string' && costModel !== 'spillway' && shape.experts !== undefined)
     throw new UsageError(
       `costModel: found ${costModel} for ${shape.name} with ${shape.experts.count} experts, expected spillway: the papers' models know dense models alone`,
     );
@@ -102,6 +129,11 @@ export function parseRequest(value: PlanRequest): PlanRequest {
       `allow.batchSize: found ${rows}, expected at most \`allow.tokensPerSquare\`, ${square}: every row has a token in a square`,
     );
   return request;
+}
+
+/** What a cost model is called. */
+export function nameOf(costModel: CostModelName | CostModel): string {
+  return typeof costModel === 'string' ? costModel : costModel.name;
 }
 
 /** Most rows of a batch that are searched: every row has a token in a square. @param usual where nobody says */

@@ -1,10 +1,17 @@
-import type { CostModel } from './CostModel.js';
+import type { CostModel, CostModelName } from './CostModel.js';
 import { flexgenModel } from './papers/flexgen/flexgenModel.js';
+import { flexgenPaperModel } from './papers/flexgen/flexgenPaperModel.js';
 import { lmOffloadModel } from './papers/lmOffload/lmOffloadModel.js';
 import { spillwayModel } from './model/spillwayModel.js';
 
-export const COST_MODELS: Readonly<Record<CostModel['name'], CostModel>> = {
+export const COST_MODELS: Readonly<Record<CostModelName, CostModel>> = {
   spillway: spillwayModel,
   flexgen: flexgenModel,
+  'flexgen-paper': flexgenPaperModel,
   'lm-offload': lmOffloadModel,
 };
+
+/** The model that a request means. @param given one of those by its name, or the caller's own */
+export function costModelOf(given: CostModelName | CostModel = 'spillway'): CostModel {
+  return typeof given === 'string' ? COST_MODELS[given] : given;
+}

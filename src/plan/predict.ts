@@ -2,7 +2,7 @@ import { blockSeconds } from './blockSeconds.js';
 import { MemoryBudgetError } from '../errors/MemoryBudgetError.js';
 import { UsageError } from '../errors/UsageError.js';
 import { type BlockCost, type BlockSetting, type CostAt, type CostModel, costAt, overflows } from './CostModel.js';
-import { COST_MODELS } from './costModels.js';
+import { costModelOf } from './costModels.js';
 import type { HardwareProfile } from './HardwareProfile.js';
 import { vectorOf, type PlacementVector } from './Placement.js';
 import type { Tier } from '../engine/grid/Tier.js';
@@ -42,7 +42,7 @@ export function settingOf(
 } {
   const { hardware, shape, workload, caps, costModel = 'spillway' } = parseRequest(request);
   const policy = policyArgument(given);
-  const model = COST_MODELS[costModel];
+  const model = costModelOf(costModel);
   const { weights: _w, cache: _c, activations: _h, ...block } = policy;
   const capped = cappedHardware(hardware, caps);
   checkTiers(capped, policy);
@@ -87,7 +87,7 @@ export function blockSecondsOf(request: PlanRequest, policy: Policy): number {
   const capped = cappedHardware(hardware, caps);
   checkTiers(capped, policy);
   const setting = { hardware: capped, shape, workload, block: policy };
-  return blockSeconds(COST_MODELS[costModel], setting, vectorOf(policy), usableBytes(capped).cpu);
+  return blockSeconds(costModelOf(costModel), setting, vectorOf(policy), usableBytes(capped).cpu);
 }
 
 export function predictionOf(at: CostAt, cost: BlockCost, usable: Readonly<Record<Tier, number>>): Prediction {

@@ -6,9 +6,13 @@ export class StepLimit extends Error {
   }
 }
 
+/** Steps between two moments at which others may have their turn. */
+const SLICE = 2 ** 14;
+
 /** Counts work down. A step is what takes some nanoseconds: a character that is looked at, a value that is compared. */
 export class Steps {
   #left: number;
+  #due = SLICE;
 
   constructor(readonly most: number) {
     this.#left = most;
@@ -17,6 +21,13 @@ export class Steps {
   /** Those that there are no more. */
   get taken(): number {
     return this.most - this.#left;
+  }
+
+  /** Whether so many have been taken since this was true last that others should have their turn. */
+  get due(): boolean {
+    if (this.taken < this.#due) return false;
+    this.#due = this.taken + SLICE;
+    return true;
   }
 
   /** @throws StepLimit once there are none left */

@@ -40,13 +40,18 @@ export function wordsFor(answer: KeptAnswer): object {
       probabilities: Object.entries(probabilities).flatMap(([each, of]) => [each, wordFor(of)]),
     };
   }
-  const { text, reasoning, tokens, finishReason, logprobs, attempts } = answer;
+  const { text, reasoning, tokens, finishReason, logprobs, attempts, confidence, leastConfidence, fieldConfidence } =
+    answer;
   return {
     text,
     reasoning,
     tokens,
     finishReason,
     attempts,
+    confidence,
+    leastConfidence,
+    fieldConfidence:
+      fieldConfidence && Object.entries(fieldConfidence).map(([name, { mean, least }]) => [name, mean, least]),
     logprobs: logprobs?.map((entry) => [...pairFor(entry), entry.top.flatMap(pairFor)]),
   };
 }
@@ -74,6 +79,7 @@ export function generatedOf({
   finishReason,
   logprobs,
   attempts,
+  ...certainties
 }: Members): GeneratedAnswer | undefined {
   if (
     typeof text !== 'string' ||
@@ -84,16 +90,42 @@ export function generatedOf({
     return undefined;
   if (reasoning !== undefined && typeof reasoning !== 'string') return undefined;
   if (attempts !== undefined && !(Number.isSafeInteger(attempts) && (attempts as number) > 0)) return undefined;
+  const certainty = certaintyOf(certainties);
+  if (!certainty) return undefined;
   const answer: GeneratedAnswer = {
     text,
     ...(reasoning !== undefined && { reasoning }),
     tokens,
     finishReason,
     ...(attempts !== undefined && { attempts: attempts as number }),
+    ...certainty,
   };
   if (logprobs === undefined) return answer;
   const entries = allOf(logprobs, entryOf);
   return entries && { ...answer, logprobs: entries };
+}
+
+/** How sure the model was, as far as it was asked; undefined for what says it wrongly. */
+function certaintyOf({
+  confidence,
+  leastConfidence,
+  fieldConfidence: words,
+}: Members): Pick<GeneratedAnswer, 'confidence' | 'leastConfidence' | 'fieldConfidence'> | undefined {
+  if (confidence === undefined && leastConfidence === undefined && words === undefined) return {};
+  if (!isProbability(confidence) || !isProbability(leastConfidence)) return undefined;
+  const told = { confidence, leastConfidence };
+  if (words === undefined) return told;
+  const fields = allOf(words, (word) => {
+    const [name, mean, least] = Array.isArray(word) ? (word as unknown[]) : [];
+    return typeof name === 'string' && isProbability(mean) && isProbability(least)
+      ? ([name, { mean, least }] as const)
+      : undefined;
+  });
+  return fields && { ...told, fieldConfidence: Object.fromEntries(fields) };
+}
+
+function isProbability(value: unknown): value is number {
+  return typeof value === 'number' && value >= 0 && value <= 1;
 }
 
 export function classifiedOf({

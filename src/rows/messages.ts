@@ -1,6 +1,8 @@
 import { isObject } from '../arguments/isObject.js';
 import type { RowPrompt } from '../Row.js';
+import { foundInRow } from '../arguments/found.js';
 import { isAbsent, wrongType } from './rowFields.js';
+import { RowError } from '../errors/RowError.js';
 import { plainJson } from './templateInput.js';
 
 type ChatMessage = Extract<RowPrompt, { readonly messages: readonly unknown[] }>['messages'][number];
@@ -11,7 +13,7 @@ const TEXTS = ['name', 'tool_call_id', 'reasoning_content', 'reasoning', 'thinki
 /**
  * A row's messages, wherever the row comes from: copies of what of them is ours, that nobody can change any more. Null
  * is as good as absent; content may be absent where tools are called.
- * @throws RowError `invalid-row`, naming the message's field
+ * @throws RowError `invalid-row`, naming the message's field; `unsupported-content` for a picture and its like
  */
 export function readMessages(messages: unknown): ChatMessage[] {
   if (!Array.isArray(messages) || messages.length === 0)
@@ -43,11 +45,32 @@ function readMessage(message: unknown, index: number): ChatMessage {
   };
 }
 
+/** What parts beside text are of, by their type or the member that holds them, as their various forms call them. */
+const MEDIA = [
+  ['a picture', /image|picture|photo/i],
+  ['a sound', /audio|sound|speech/i],
+  ['a video', /video/i],
+  ['a file', /file|document/i],
+] as const;
+
+/** The part's kind where it is of no text: said by its type, or, without one, by its members. */
+function mediumOf(part: unknown): string | undefined {
+  if (!isObject(part) || part.type === 'text') return undefined;
+  const names = typeof part.type === 'string' ? [part.type] : Object.keys(part).slice(0, 8);
+  return MEDIA.find(([, pattern]) => names.some((name) => pattern.test(name.slice(0, 100))))?.[0];
+}
+
 /** Parts of a content as OpenAI writes them: those of text alone. */
 function readParts(name: string, content: readonly unknown[]): readonly unknown[] {
   return Array.from(content, (part, index) => {
     const type = isObject(part) ? part.type : undefined;
     const text = isObject(part) ? part.text : undefined;
+    const medium = mediumOf(part);
+    if (medium !== undefined)
+      throw new RowError(
+        'unsupported-content',
+        `${name}[${index}]: found ${medium} (${foundInRow(type)}), expected text alone: of a model that also sees or hears the language model is computed; leave such parts out, or say in words what they show`,
+      );
     if (type !== 'text' || typeof text !== 'string')
       throw wrongType(
         `${name}[${index}]`,

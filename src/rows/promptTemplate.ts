@@ -25,13 +25,17 @@ interface Asked {
 export function checkPromptTemplate(name: string, template: unknown): asserts template is string {
   checkText(name, template, EXPECTED);
   const names = fieldsOfTemplate(template);
-  const rest = template.replace(FIELD, '\0');
-  if (names.length === 0 && !rest.includes('{{'))
-    throw new UsageError(`${name}: found ${found(template)}, expected ${EXPECTED}`);
-  if (names.includes('') || rest.includes('{{'))
+  const strays = hasStrayBraces(template);
+  if (names.length === 0 && !strays) throw new UsageError(`${name}: found ${found(template)}, expected ${EXPECTED}`);
+  if (strays)
     throw new UsageError(
       `${name}: found braces that name no field in ${found(template)}, expected ${EXPECTED} ({{{{ is the text {{)`,
     );
+}
+
+/** Whether a template has braces that name no field. */
+export function hasStrayBraces(template: string): boolean {
+  return fieldsOfTemplate(template).includes('') || template.replace(FIELD, '\0').includes('{{');
 }
 
 /** The names of the fields that a template asks for. */

@@ -3,6 +3,7 @@ import { isObject, membersOf } from '../arguments/isObject.js';
 import { isWithin, rangeWords, wholeRange } from '../arguments/NumberRange.js';
 import { RowError, type RowErrorCode } from '../errors/RowError.js';
 import type { BadRow, Row, RowFailure, RowInput } from '../Row.js';
+import { withQuestionOf } from './askedRow.js';
 import { misspelt } from './misspelt.js';
 import { isAbsent, NUMBERS, PROMPTS, PAIRS, TEXT_LISTS, TOKEN_LISTS } from './rowFields.js';
 
@@ -63,7 +64,7 @@ export function readableRow(given: unknown): RowInput {
       if (value !== undefined) fields[name] = value;
     }
     // What the fields hold is judged when the row is prepared.
-    return { ...identity, ...(fields as unknown as Row) };
+    return withQuestionOf(given as object as Row, { ...identity, ...(fields as unknown as Row) });
   } catch (error) {
     const { rowCode, message } = orRowError(error);
     return { ...identity, error: { code: rowCode, message } };

@@ -10,6 +10,17 @@ export interface ToolCall {
   };
 }
 
+/** What a call of a tool in an answer has grown by. */
+export interface ToolCallDelta {
+  /** Which of the answer's calls it is, from 0. */
+  readonly index: number;
+  /** Where the call begins. */
+  readonly id?: string;
+  readonly name?: string;
+  /** What has come of its arguments since, JSON when they are all there. */
+  readonly arguments: string;
+}
+
 /** A function by its name, as OpenAI writes it. */
 export interface NamedFunction {
   readonly type: 'function';

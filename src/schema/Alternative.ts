@@ -1,3 +1,5 @@
+import type { Work } from '../collections/drained.js';
+import { Steps } from '../regex/Steps.js';
 import { type Json, type JsonObject, type TypeName, TYPES } from './keywords.js';
 import type { SchemaDocument, Subschema } from './SchemaDocument.js';
 
@@ -149,6 +151,23 @@ export function both(a: Alternative, b: Alternative): Alternative | undefined {
   };
 }
 
+/** How much a way says, and putting it together with another has to go through. */
+export function sizeOf({ values, number, string, list, object, evaluated: { names, patterns } }: Alternative): number {
+  return (
+    (values?.length ?? 0) +
+    number.multipleOf.length +
+    string.patterns.length +
+    string.formats.length +
+    list.layers.length +
+    object.required.length +
+    object.absent.size +
+    object.names.length +
+    object.layers.length +
+    (names === 'all' ? 0 : names.size) +
+    patterns.size
+  );
+}
+
 function extreme(
   a: NumberRule,
   b: NumberRule,
@@ -193,8 +212,11 @@ export function same(a: Json, b: Json): boolean {
 
 /** Those that are among the others. */
 export function common(values: readonly Json[], others: readonly Json[]): readonly Json[] {
-  const texts = textsOf(others);
-  return values.filter((value) => texts.has(canonical(value)));
+  const [{ each }, { all }] = [textsOf(values), textsOf(others)];
+  const kept = values.filter((_, at) => all.has(each[at] ?? ''));
+  const texts = each.filter((text) => all.has(text));
+  TEXTS.set(kept, { each: texts, all: new Set(texts) });
+  return kept;
 }
 
 /** One text for equal values. */
@@ -208,13 +230,64 @@ export function canonical(value: Json): string {
   return `{${texts.join()}}`;
 }
 
-const TEXTS = new WeakMap<readonly Json[], ReadonlySet<string>>();
+/** The same in slices. @throws StepLimit */
+export function* canonicalInParts(value: Json, steps: Steps): Work<string> {
+  if (typeof value !== 'object' || value === null) return scalarText(value, steps);
+  steps.take(1);
+  const texts: string[] = [];
+  if (Array.isArray(value)) {
+    for (const one of value as readonly Json[]) {
+      if (steps.due) yield;
+      texts.push(typeof one === 'object' ? yield* canonicalInParts(one, steps) : scalarText(one, steps));
+    }
+    return `[${texts.join()}]`;
+  }
+  const members = Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1));
+  for (const [name, member] of members) {
+    if (steps.due) yield;
+    if (member !== undefined) texts.push(`${JSON.stringify(name)}:${yield* canonicalInParts(member, steps)}`);
+  }
+  return `{${texts.join()}}`;
+}
 
-/** Values, each as its one text: made once of each list, for it is asked for again and again. */
-export function textsOf(values: readonly Json[]): ReadonlySet<string> {
-  let texts = TEXTS.get(values);
-  if (texts === undefined) TEXTS.set(values, (texts = new Set(values.map(canonical))));
+function scalarText(value: Json, steps: Steps): string {
+  const text = JSON.stringify(value);
+  steps.take(text.length);
+  return text;
+}
+
+/** Values, each as its one text. */
+interface Texts {
+  readonly each: readonly string[];
+  readonly all: ReadonlySet<string>;
+}
+
+/** Made once of each list, for it is asked for again and again. */
+const TEXTS = new WeakMap<readonly Json[], Texts>();
+
+function textsOf(values: readonly Json[]): Texts {
+  const known = TEXTS.get(values);
+  return known ?? keptTexts(values, values.map(canonical));
+}
+
+function keptTexts(values: readonly Json[], each: readonly string[]): Texts {
+  const texts = { each, all: new Set(each) };
+  TEXTS.set(values, texts);
   return texts;
+}
+
+/** The texts of a list's values, made in slices: who asks for them afterwards has them at once. */
+export function* textsInParts(values: readonly Json[]): Work<ReadonlySet<string>> {
+  const known = TEXTS.get(values);
+  if (known !== undefined) return known.all;
+  // Nobody's: whoever comes first would pay for all.
+  const steps = new Steps(Number.MAX_SAFE_INTEGER);
+  const each: string[] = [];
+  for (const value of values) {
+    each.push(yield* canonicalInParts(value, steps));
+    if (steps.due) yield;
+  }
+  return keptTexts(values, each).all;
 }
 
 /** Every value. */
@@ -242,9 +315,14 @@ export interface Place {
 /** In which ways values satisfy schemas: what an `Expander` answers to those that it asks itself. */
 export interface Ways {
   readonly document: SchemaDocument;
-  ways(goal: Goal, annotated?: boolean): readonly Alternative[];
-  knownWays(goal: Goal): readonly Alternative[] | undefined;
-  together(sets: readonly (readonly Alternative[])[], place: Pick<Place, 'schema' | 'keyword'>): readonly Alternative[];
+  ways(goal: Goal, annotated?: boolean): Work<readonly Alternative[]>;
+  /** Of each of these. */
+  waysOfEach(goals: readonly Goal[], annotated?: boolean): Work<readonly (readonly Alternative[])[]>;
+  knownWays(goal: Goal): Work<readonly Alternative[] | undefined>;
+  together(
+    sets: readonly (readonly Alternative[])[],
+    place: Pick<Place, 'schema' | 'keyword'>,
+  ): Work<readonly Alternative[]>;
   goal(schema: Subschema, rest: string, holds?: boolean): Goal;
   limited(ways: readonly Alternative[], place: Pick<Place, 'schema' | 'keyword'>): readonly Alternative[];
   target(place: Place): Subschema;

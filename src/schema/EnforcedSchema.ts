@@ -48,12 +48,13 @@ export class EnforcedSchema {
     return this.#document.steps.taken;
   }
 
-  /** What is wrong with a value, in words; undefined where it is valid. */
-  problem(value: unknown): string | undefined {
-    const { root } = this.#document;
-    this.#values.steps = new Steps(SCHEMA_LIMITS.valueSteps);
+  /**
+   * What is wrong with a value, in words; undefined where it is valid.
+   * @param steps that it may take, where others are looked at as well
+   */
+  problem(value: unknown, steps = new Steps(SCHEMA_LIMITS.valueSteps)): string | undefined {
     try {
-      return drained(this.#values.problem(value as Json, root));
+      return drained(this.#values.problem(value as Json, this.#document.root, steps));
     } catch (error) {
       if (isBeyond(error)) return `it cannot be looked at in ${SCHEMA_LIMITS.valueSteps} steps`;
       throw error;
@@ -124,10 +125,8 @@ function* read(schema: unknown, bounds: AnswerBounds): Work<Read> {
 }
 
 function* readAndLowered(schema: unknown, bounds: AnswerBounds): Work<Read> {
-  const document = new SchemaDocument(schema);
-  yield;
-  const values = new Values(document, document.steps);
-  yield;
+  const document = yield* SchemaDocument.inParts(schema);
+  const values = yield* Values.inParts(document, document.steps);
   return { document, values, ...(yield* lower(document, values, document.root, { ...bounds, combined: true })) };
 }
 
@@ -138,7 +137,7 @@ function* lower(document: SchemaDocument, values: Values, place: Subschema, boun
   yield* nodes.settle();
   if (!whole.possible)
     throw new UnsupportedSchema('', 'false', 'found a schema that no value satisfies, or none that can be written');
-  return { grammar: lowered(whole, nodes), left: [...expander.left] };
+  return { grammar: yield* lowered(whole, nodes), left: [...expander.left] };
 }
 
 function tooLarge(): UnsupportedSchema {

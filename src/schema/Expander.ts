@@ -1,3 +1,4 @@
+import type { Work } from '../collections/drained.js';
 import {
   alternative,
   type Alternative,
@@ -6,6 +7,8 @@ import {
   type Goal,
   type Place,
   type PropertiesLayer,
+  sizeOf,
+  textsInParts,
   type Ways,
   withAll,
   without,
@@ -19,13 +22,13 @@ import { PatternProblem, translated } from './patterns.js';
 import { relaxed } from './relaxed.js';
 import { pointerOf, type SchemaDocument, type Subschema, UnsupportedSchema } from './SchemaDocument.js';
 
-/** How many values ways list. */
-function valuesIn(ways: readonly Alternative[]): number {
-  return ways.reduce((sum, { values }) => sum + (values?.length ?? 0), 0);
+/** How much ways say together. */
+function sizesOf(ways: readonly Alternative[]): number {
+  return ways.reduce((sum, way) => sum + sizeOf(way), 0);
 }
 
-/** What it takes to put two ways together, roughly. */
-const STEPS_A_WAY = 100;
+/** What it takes to put two ways together, and to look at a schema, roughly. */
+const [STEPS_A_WAY, STEPS_A_SCHEMA] = [100, 100];
 
 /**
  * Says in which ways a value satisfies a schema: choices between subschemas are multiplied out, down to the value's own
@@ -46,7 +49,7 @@ export class Expander implements Ways {
    * @returns none where nothing satisfies it
    * @throws UnsupportedSchema
    */
-  ways({ schema, holds }: Goal, annotated = false): readonly Alternative[] {
+  *ways({ schema, holds }: Goal, annotated = false): Work<readonly Alternative[]> {
     const { schema: keywords, id, pointer } = schema;
     if (typeof keywords === 'boolean') return keywords === holds ? [ANY] : [];
     const key = `${id} ${holds}`;
@@ -59,9 +62,11 @@ export class Expander implements Ways {
     const whole = `${key} ${annotated}`;
     const known = this.#known.get(whole);
     if (known !== undefined) return known;
+    this.document.steps.take(STEPS_A_SCHEMA);
+    if (this.document.steps.due) yield;
     this.#underWay.add(key);
     try {
-      const ways = holds ? this.#satisfied(schema, keywords, annotated) : negated(this, schema, keywords);
+      const ways = holds ? yield* this.#satisfied(schema, keywords, annotated) : yield* negated(this, schema, keywords);
       this.#known.set(whole, ways);
       return ways;
     } finally {
@@ -70,20 +75,27 @@ export class Expander implements Ways {
   }
 
   /** The same, where they can be told: a property's schema may lead back to where its object's is looked at. */
-  knownWays(goal: Goal): readonly Alternative[] | undefined {
+  *knownWays(goal: Goal): Work<readonly Alternative[] | undefined> {
     try {
-      return this.ways(goal);
+      return yield* this.ways(goal);
     } catch (error) {
       if (error instanceof UnsupportedSchema) return undefined;
       throw error;
     }
   }
 
+  *waysOfEach(goals: readonly Goal[], annotated = false): Work<readonly (readonly Alternative[])[]> {
+    const all: (readonly Alternative[])[] = [];
+    for (const goal of goals) all.push(yield* this.ways(goal, annotated));
+    return all;
+  }
+
   /** The ways in which one of each hold together; those of sets that make them too many are left out. */
-  together(
+  *together(
     sets: readonly (readonly Alternative[])[],
     { schema, keyword }: Pick<Place, 'schema' | 'keyword'>,
-  ): readonly Alternative[] {
+  ): Work<readonly Alternative[]> {
+    const { steps } = this.document;
     let ways: readonly Alternative[] = [ANY];
     let whole = true;
     for (const set of sets) {
@@ -91,9 +103,14 @@ export class Expander implements Ways {
         whole = false;
         continue;
       }
-      const pairs = ways.length * set.length;
-      this.document.steps.take(STEPS_A_WAY * pairs + set.length * valuesIn(ways) + ways.length * valuesIn(set));
-      ways = ways.flatMap((way) => set.flatMap((other) => both(way, other) ?? []));
+      const sizes = sizesOf(set);
+      const made: Alternative[] = [];
+      for (const way of ways) {
+        steps.take(set.length * (STEPS_A_WAY + sizeOf(way)) + sizes);
+        made.push(...set.flatMap((other) => both(way, other) ?? []));
+        if (steps.due) yield;
+      }
+      ways = made;
     }
     if (whole) return ways;
     this.leave({ schema, keyword });
@@ -126,50 +143,45 @@ export class Expander implements Ways {
       : this.document.resolveDynamic(schema, value as string);
   }
 
-  #satisfied(schema: Subschema, siblings: JsonObject, annotatedAbove: boolean): readonly Alternative[] {
+  *#satisfied(schema: Subschema, siblings: JsonObject, annotatedAbove: boolean): Work<readonly Alternative[]> {
     const last = ['unevaluatedProperties', 'unevaluatedItems'].filter((keyword) => siblings[keyword] !== undefined);
     const annotated = annotatedAbove || last.length > 0;
     let ways: readonly Alternative[] = [ANY];
     for (const [keyword, value] of Object.entries(siblings)) {
       if (value === undefined) continue;
-      const own = this.#keyword({ schema, keyword, value, siblings }, annotated);
-      if (own !== undefined) ways = this.together([ways, own], { schema, keyword });
+      const own = yield* this.#keyword({ schema, keyword, value, siblings }, annotated);
+      if (own !== undefined) ways = yield* this.together([ways, own], { schema, keyword });
     }
     for (const keyword of last) ways = ways.flatMap((way) => both(way, this.#unevaluated(schema, keyword, way)) ?? []);
     return ways;
   }
 
   /** @returns undefined for what says nothing */
-  #keyword(place: Place, annotated: boolean): readonly Alternative[] | undefined {
+  *#keyword(place: Place, annotated: boolean): Work<readonly Alternative[] | undefined> {
     const { schema, keyword, value, siblings } = place;
     const goals = (): Goal[] => (value as readonly Json[]).map((_, at) => this.goal(schema, `/${keyword}/${at}`));
     switch (keyword) {
       case '$ref':
       case '$dynamicRef':
-        return this.ways({ schema: this.target(place), holds: true }, annotated);
+        return yield* this.ways({ schema: this.target(place), holds: true }, annotated);
       case 'allOf':
-        return this.together(
-          goals().map((goal) => this.ways(goal, annotated)),
-          place,
-        );
+        return yield* this.together(yield* this.waysOfEach(goals(), annotated), place);
       case 'anyOf':
         return annotated
-          ? this.#anySet(goals(), place)
-          : this.limited(
-              goals().flatMap((goal) => this.ways(goal)),
-              place,
-            );
+          ? yield* this.#anySet(goals(), place)
+          : this.limited((yield* this.waysOfEach(goals())).flat(), place);
       case 'oneOf':
-        return this.#one(goals(), annotated, place);
+        return yield* this.#one(goals(), annotated, place);
       case 'not':
-        return this.ways(this.goal(schema, '/not', false));
+        return yield* this.ways(this.goal(schema, '/not', false));
       case 'if':
-        return this.#either(place, annotated);
+        return yield* this.#either(place, annotated);
       case 'type':
         return typed(value);
       case 'const':
         return [alternative({ values: [value] })];
       case 'enum':
+        yield* textsInParts(value as readonly Json[]);
         return [alternative({ values: value as readonly Json[] })];
       case 'minimum':
       case 'maximum':
@@ -234,7 +246,7 @@ export class Expander implements Ways {
       case 'maxProperties':
         return [alternative({ object: { [keyword]: value as number } })];
       case 'dependentRequired':
-        return this.together(
+        return yield* this.together(
           Object.entries(value as Readonly<Record<string, readonly string[]>>).map(([name, needed]) => [
             without(name),
             withAll(name, ...needed),
@@ -242,7 +254,7 @@ export class Expander implements Ways {
           place,
         );
       case 'dependentSchemas':
-        return this.#dependent(place, annotated);
+        return yield* this.#dependent(place, annotated);
       default:
         return undefined;
     }
@@ -255,68 +267,57 @@ export class Expander implements Ways {
   }
 
   /** Each set of subschemas that hold together. */
-  #anySet(goals: readonly Goal[], place: Place): readonly Alternative[] {
+  *#anySet(goals: readonly Goal[], place: Place): Work<readonly Alternative[]> {
     if (goals.length > SCHEMA_LIMITS.unevaluatedBranches) {
       this.leave(place);
       return this.limited(
-        goals.flatMap((goal) => this.ways(goal)).map((way) => ({ ...way, evaluated: EVERYTHING.evaluated })),
+        (yield* this.waysOfEach(goals)).flat().map((way) => ({ ...way, evaluated: EVERYTHING.evaluated })),
         place,
       );
     }
-    const ways = goals.map((goal) => this.ways(goal, true));
+    const ways = yield* this.waysOfEach(goals, true);
     const sets = Array.from({ length: 2 ** goals.length - 1 }, (_, at) =>
       ways.filter((_way, bit) => ((at + 1) & (1 << bit)) !== 0),
     );
-    return this.limited(
-      sets.flatMap((set) => this.together(set, place)),
-      place,
-    );
+    const all: Alternative[] = [];
+    for (const set of sets) all.push(...(yield* this.together(set, place)));
+    return this.limited(all, place);
   }
 
-  #one(goals: readonly Goal[], annotated: boolean, place: Place): readonly Alternative[] {
-    const ways = goals.map((goal) => this.ways(goal, annotated));
-    return this.limited(
-      ways.flatMap((own, at) => {
-        // What has nothing in common with it need not be excluded.
-        const others = goals.filter((_, other) => other !== at && !disjoint(this, own, ways[other] ?? []));
-        return this.together([own, ...others.map(({ schema }) => this.ways({ schema, holds: false }))], place);
-      }),
-      place,
-    );
+  *#one(goals: readonly Goal[], annotated: boolean, place: Place): Work<readonly Alternative[]> {
+    const ways = yield* this.waysOfEach(goals, annotated);
+    const all: Alternative[] = [];
+    for (const [at, own] of ways.entries()) {
+      // What has nothing in common with it need not be excluded.
+      const others: Goal[] = [];
+      for (const [other, { schema }] of goals.entries())
+        if (other !== at && !(yield* disjoint(this, own, ways[other] ?? []))) others.push({ schema, holds: false });
+      all.push(...(yield* this.together([own, ...(yield* this.waysOfEach(others))], place)));
+    }
+    return this.limited(all, place);
   }
 
-  #either(place: Place, annotated: boolean): readonly Alternative[] | undefined {
+  *#either(place: Place, annotated: boolean): Work<readonly Alternative[] | undefined> {
     const { schema, siblings } = place;
     const [then, otherwise] = [siblings['then'], siblings['else']];
     if (then === undefined && otherwise === undefined && !annotated) return undefined;
-    const branch = (keyword: string, value: Json | undefined): readonly Alternative[] =>
-      value === undefined ? [ANY] : this.ways(this.goal(schema, `/${keyword}`), annotated);
+    const holds = yield* this.ways(this.goal(schema, '/if'), annotated);
+    const met = then === undefined ? [ANY] : yield* this.ways(this.goal(schema, '/then'), annotated);
+    const fails = yield* this.ways(this.goal(schema, '/if', false));
+    const other = otherwise === undefined ? [ANY] : yield* this.ways(this.goal(schema, '/else'), annotated);
     return this.limited(
-      [
-        ...this.together([this.ways(this.goal(schema, '/if'), annotated), branch('then', then)], place),
-        ...this.together([this.ways(this.goal(schema, '/if', false)), branch('else', otherwise)], place),
-      ],
+      [...(yield* this.together([holds, met], place)), ...(yield* this.together([fails, other], place))],
       place,
     );
   }
 
-  #dependent(place: Place, annotated: boolean): readonly Alternative[] {
-    return this.together(
-      Object.keys(place.value as JsonObject).map((name) => [
-        without(name),
-        ...this.together(
-          [
-            [withAll(name)],
-            this.ways(
-              { schema: this.document.below(place.schema, `/dependentSchemas/${escaped(name)}`), holds: true },
-              annotated,
-            ),
-          ],
-          place,
-        ),
-      ]),
-      place,
-    );
+  *#dependent(place: Place, annotated: boolean): Work<readonly Alternative[]> {
+    const sets: (readonly Alternative[])[] = [];
+    for (const name of Object.keys(place.value as JsonObject)) {
+      const own = yield* this.ways(this.goal(place.schema, `/dependentSchemas/${escaped(name)}`), annotated);
+      sets.push([without(name), ...(yield* this.together([[withAll(name)], own], place))]);
+    }
+    return yield* this.together(sets, place);
   }
 
   #items(schema: Subschema, siblings: JsonObject): Alternative {

@@ -9,6 +9,7 @@ export class PatternTests {
 
   /** Whether a text has a match of a translated pattern. @throws StepLimit */
   *test(source: string, text: string, steps: Steps): Work<boolean> {
+    if (steps.due) yield;
     if (!this.#matchers.has(source)) {
       steps.take(source.length);
       this.#matchers.set(source, made(source));

@@ -1,3 +1,4 @@
+import { drained, type Work } from '../collections/drained.js';
 import { Steps } from '../regex/Steps.js';
 import { found } from '../arguments/found.js';
 import { isObject } from '../arguments/isObject.js';
@@ -27,6 +28,9 @@ export function pointerOf({ pointer, written }: Pick<Subschema, 'pointer' | 'wri
   return `${pointer}/${written.get(keyword) ?? keyword}${below}`;
 }
 
+/** Schemas, and values, between two moments at which reading them may stop. */
+const [SLICE_SCHEMAS, SLICE_VALUES] = [256, 4096];
+
 /** Of a document that does not say what it is called; never looked up. */
 const NAMELESS = 'https://schema.invalid/';
 
@@ -44,11 +48,22 @@ export class SchemaDocument {
   readonly #byAddress = new Map<string, Subschema | 'several'>();
   readonly #dynamicAnchors = new Map<string, number>();
 
-  /** @throws UnsupportedSchema */
-  constructor(given: unknown) {
-    this.#value = plainCopy(given);
-    this.root = this.#enter('', this.#value, NAMELESS, undefined);
+  private constructor(value: Json) {
+    this.#value = value;
+    this.root = this.#enter('', value, NAMELESS, undefined);
     if (!this.#byAddress.has(NAMELESS)) this.#byAddress.set(NAMELESS, this.root);
+  }
+
+  /** @throws UnsupportedSchema */
+  static of(given: unknown): SchemaDocument {
+    return drained(SchemaDocument.inParts(given));
+  }
+
+  /** The same in slices. @throws UnsupportedSchema */
+  static *inParts(given: unknown): Work<SchemaDocument> {
+    const document = new SchemaDocument(yield* plainCopy(given));
+    yield* document.#enterBelow(document.root);
+    return document;
   }
 
   /** Every schema that was found, by its number. */
@@ -133,7 +148,10 @@ export class SchemaDocument {
       walked += `/${part}`;
       ({ base, draft } = this.#byPointer.get(walked) ?? { base, draft });
     }
-    return typeof value === 'boolean' || isObject(value) ? this.#enter(pointer, value, base, draft) : undefined;
+    if (typeof value !== 'boolean' && !isObject(value)) return undefined;
+    const entered = this.#enter(pointer, value, base, draft);
+    drained(this.#enterBelow(entered));
+    return entered;
   }
 
   #enter(pointer: string, schema: Json, base: string, draftAbove: Draft | undefined): Subschema {
@@ -157,11 +175,19 @@ export class SchemaDocument {
     const entered = this.#add({ pointer, ...reading, draft, base: own });
     checkKeywords(entered, reading.schema);
     this.#name(entered, own !== base);
-    for (const [rest, below] of subschemas(reading.schema)) {
-      const place = pointerOf(entered, rest);
-      if (!this.#byPointer.has(place)) this.#enter(place, below, own, draft);
-    }
     return entered;
+  }
+
+  /** Enters what lies in a schema. */
+  *#enterBelow({ schema, base, draft, ...place }: Subschema): Work<void> {
+    if (typeof schema === 'boolean') return;
+    for (const [rest, below] of subschemas(schema)) {
+      const pointer = pointerOf(place, rest);
+      if (this.#byPointer.has(pointer)) continue;
+      const entered = this.#enter(pointer, below, base, draft);
+      if (this.#byPointer.size % SLICE_SCHEMAS === 0) yield;
+      yield* this.#enterBelow(entered);
+    }
   }
 
   #add(given: Omit<Subschema, 'id'>): Subschema {
@@ -222,7 +248,7 @@ function draftOf(schema: JsonObject, pointer: string, above: Draft | undefined):
 }
 
 /** What was given as JSON data of our own: nothing in it is a program, or changes later. */
-function plainCopy(given: unknown): Json {
+function* plainCopy(given: unknown): Work<Json> {
   let text: string | undefined;
   try {
     text = JSON.stringify(given);
@@ -239,14 +265,19 @@ function plainCopy(given: unknown): Json {
       undefined,
       `found ${text.length} characters, expected at most ${SCHEMA_LIMITS.textUnits}`,
     );
-  return bare(JSON.parse(text), SCHEMA_LIMITS.depth);
+  yield;
+  const read: unknown = JSON.parse(text);
+  yield;
+  return yield* bareInParts(read, SCHEMA_LIMITS.depth, { values: 0 });
 }
 
-/**
- * JSON data without prototypes.
- * @param depth objects and arrays that may lie inside of one another. @throws UnsupportedSchema beyond
- */
-export function bare(value: unknown, depth = Infinity): Json {
+/** JSON data without prototypes. */
+export function bare(value: unknown): Work<Json> {
+  return bareInParts(value, Infinity, { values: 0 });
+}
+
+/** @param depth objects and arrays that may lie inside of one another. @throws UnsupportedSchema beyond */
+function* bareInParts(value: unknown, depth: number, looked: { values: number }): Work<Json> {
   if (typeof value !== 'object' || value === null) return value as Json;
   if (depth === 0)
     throw new UnsupportedSchema(
@@ -254,9 +285,17 @@ export function bare(value: unknown, depth = Infinity): Json {
       undefined,
       `found more than ${SCHEMA_LIMITS.depth} objects and lists inside of one another, expected at most so many`,
     );
-  if (Array.isArray(value)) return value.map((one) => bare(one, depth - 1));
+  if ((looked.values += 1) % SLICE_VALUES === 0) yield;
+  const copied = (one: unknown): Work<Json> => bareInParts(one, depth - 1, looked);
+  if (Array.isArray(value)) {
+    const list: Json[] = [];
+    for (const one of value as readonly unknown[])
+      list.push(typeof one === 'object' && one !== null ? yield* copied(one) : (one as Json));
+    return list;
+  }
   const copy = Object.create(null) as Record<string, Json>;
-  for (const [name, one] of Object.entries(value)) copy[name] = bare(one, depth - 1);
+  for (const [name, one] of Object.entries(value))
+    copy[name] = typeof one === 'object' && one !== null ? yield* copied(one) : (one as Json);
   return copy;
 }
 

@@ -2,7 +2,7 @@ import { format } from '@cfworker/json-schema';
 import { found } from '../arguments/found.js';
 import type { Work } from '../collections/drained.js';
 import type { Steps } from '../regex/Steps.js';
-import { canonical, textsOf } from './Alternative.js';
+import { canonicalInParts, textsInParts } from './Alternative.js';
 import { escaped, type Json, type JsonObject } from './keywords.js';
 import { SCHEMA_LIMITS } from './limits.js';
 import type { PatternTests } from './PatternTests.js';
@@ -20,20 +20,16 @@ interface Seen {
 
 /** Steps for each schema that a value is held to. */
 const SCHEMA_STEPS = 16;
-/** Schemas between two moments at which others may have their turn. */
-const SLICE = 1024;
 
 /**
  * Holds values to schemas (JSON Schema 2020-12), and counts what that takes: the same value goes beyond the limit on
  * every machine, or on none.
  */
 export class Validation {
-  #looked = 0;
-
   constructor(
     private readonly schemas: Readonly<Record<string, CheckedSchema>>,
     private readonly patterns: PatternTests,
-    public steps: Steps,
+    private readonly steps: Steps,
   ) {}
 
   /** What is wrong with a value, in words; undefined where nothing is. @throws StepLimit */
@@ -47,12 +43,12 @@ export class Validation {
 
   *#problem(value: Json, schema: CheckedSchema, at: string, seen: Seen): Work<string | undefined> {
     this.steps.take(SCHEMA_STEPS);
-    if ((this.#looked += 1) % SLICE === 0) yield;
+    if (this.steps.due) yield;
     if (schema === true) return undefined;
     if (schema === false) return `${at}: False boolean schema.`;
     const own = newSeen();
     const wrong =
-      this.#values(value, schema, at) ??
+      (yield* this.#values(value, schema, at)) ??
       (typeof value === 'string' ? yield* this.#text(value, schema, at) : undefined) ??
       (typeof value === 'number' ? number(value, schema, at) : undefined) ??
       (yield* this.#combined(value, schema, at, own)) ??
@@ -65,26 +61,23 @@ export class Validation {
     return wrong;
   }
 
-  #values(value: Json, { type, const: only, enum: some }: Keywords, at: string): string | undefined {
+  *#values(value: Json, { type, const: only, enum: some }: Keywords, at: string): Work<string | undefined> {
     const types = type === undefined ? undefined : ((Array.isArray(type) ? type : [type]) as readonly string[]);
     if (types && !types.some((one) => isOfType(value, one)))
       return `${at}: Instance type "${typeWord(value)}" is invalid. Expected "${types.join('", "')}".`;
-    if (only !== undefined && this.#canonical(value) !== this.#canonical(only as Json))
+    if (only !== undefined && (yield* this.#canonical(value)) !== (yield* this.#canonical(only as Json)))
       return `${at}: Instance does not match ${found(only)}.`;
-    if (some !== undefined && !textsOf(some as readonly Json[]).has(this.#canonical(value)))
+    if (some !== undefined && !(yield* textsInParts(some as readonly Json[])).has(yield* this.#canonical(value)))
       return `${at}: Instance does not match any of ${brief(some as readonly Json[])}.`;
     return undefined;
   }
 
   /** One text for equal values. */
-  #canonical(value: Json): string {
-    const text = canonical(value);
-    this.steps.take(text.length);
-    return text;
+  #canonical(value: Json): Work<string> {
+    return canonicalInParts(value, this.steps);
   }
 
-  /** Whether a text has a match of a translated pattern. */
-  matches(pattern: string, text: string): Work<boolean> {
+  #matches(pattern: string, text: string): Work<boolean> {
     return this.patterns.test(pattern, text, this.steps);
   }
 
@@ -102,7 +95,7 @@ export class Validation {
       if (length > ((maxLength ?? Infinity) as number))
         return `${at}: String is too long (${length} > ${String(maxLength)}).`;
     }
-    if (pattern !== undefined && !(yield* this.matches(pattern as string, value)))
+    if (pattern !== undefined && !(yield* this.#matches(pattern as string, value)))
       return `${at}: String does not match pattern.`;
     if (name !== undefined && !this.#hasFormat(value, name as string))
       return `${at}: String does not match format "${name as string}".`;
@@ -162,7 +155,7 @@ export class Validation {
     if (value.length > (maxItems as number))
       return `${at}: Array has too many items (${value.length} > ${String(maxItems)}).`;
     const prefix = prefixItems as readonly CheckedSchema[];
-    for (const [i, item] of value.entries()) {
+    for (const [i, item] of items === undefined ? value.slice(0, prefix.length).entries() : value.entries()) {
       const one = prefix[i] ?? (items as CheckedSchema | undefined);
       if (one === undefined) continue;
       const wrong = yield* this.#problem(item, one, `${at}/${i}`, newSeen());
@@ -190,7 +183,7 @@ export class Validation {
     if (uniqueItems !== true) return undefined;
     const texts = new Set<string>();
     for (const item of value) {
-      const text = this.#canonical(item);
+      const text = yield* this.#canonical(item);
       if (texts.has(text)) return `${at}: Duplicate items.`;
       texts.add(text);
     }
@@ -249,7 +242,7 @@ export class Validation {
     for (const name of names) {
       const own = Object.hasOwn(listed, name) ? listed[name] : undefined;
       const held = own === undefined ? [] : [own];
-      for (const [pattern, one] of byPattern) if (yield* this.matches(pattern, name)) held.push(one);
+      for (const [pattern, one] of byPattern) if (yield* this.#matches(pattern, name)) held.push(one);
       if (held.length === 0 && additionalProperties !== undefined) held.push(additionalProperties as CheckedSchema);
       for (const one of held) {
         const wrong = yield* hold(name, one);

@@ -1,5 +1,5 @@
 import { found } from '../arguments/found.js';
-import { drained, type Work } from '../collections/drained.js';
+import type { Work } from '../collections/drained.js';
 import type { Steps } from '../regex/Steps.js';
 import type { Goal } from './Alternative.js';
 import { escaped, KEYWORDS, type Json, type JsonObject } from './keywords.js';
@@ -18,66 +18,60 @@ export class Values {
   readonly #copies = new Map<number, CheckedSchema>();
   readonly #lookup = Object.create(null) as Record<string, CheckedSchema>;
   readonly #patterns = new PatternTests();
-  readonly #validation: Validation;
 
   /**
-   * @param steps of all that is looked at before there are others
+   * @param steps of all that is looked at, where nothing else is said
    * @throws UnsupportedSchema for what cannot be looked at: no regular expression, a reference into nowhere
    */
-  constructor(
-    private readonly document: SchemaDocument,
-    steps: Steps,
-  ) {
-    this.#validation = new Validation(this.#lookup, this.#patterns, steps);
-    this.#copy(document.root);
+  static *inParts(document: SchemaDocument, steps: Steps): Work<Values> {
+    const values = new Values(document, steps);
+    yield* values.#copy(document.root);
+    return values;
   }
 
-  /** What is looked at from now on takes its steps from these. */
-  set steps(steps: Steps) {
-    this.#validation.steps = steps;
-  }
+  private constructor(
+    private readonly document: SchemaDocument,
+    private readonly steps: Steps,
+  ) {}
 
   /** Whether a text has a match of a translated pattern. @throws StepLimit */
-  matches(pattern: string, text: string): boolean {
-    return drained(this.#validation.matches(pattern, text));
+  matches(pattern: string, text: string): Work<boolean> {
+    return this.#patterns.test(pattern, text, this.steps);
   }
 
   /** Whether a value does what the goal says. */
-  satisfies(value: Json, { schema, holds }: Goal): boolean {
-    return drained(this.holds(value, { schema, holds }));
-  }
-
-  /** The same, in slices. */
   *holds(value: Json, { schema, holds }: Goal): Work<boolean> {
     return ((yield* this.problem(value, schema)) === undefined) === holds;
   }
 
-  /** What is wrong with a value, in words; undefined where nothing is. */
-  problem(value: Json, schema: Subschema): Work<string | undefined> {
-    return this.#validation.problem(bare(value), this.#copy(schema));
+  /** What is wrong with a value, in words; undefined where nothing is. @throws StepLimit */
+  *problem(value: Json, schema: Subschema, steps = this.steps): Work<string | undefined> {
+    const validation = new Validation(this.#lookup, this.#patterns, steps);
+    return yield* validation.problem(yield* bare(value), yield* this.#copy(schema));
   }
 
-  #copy(place: Subschema): CheckedSchema {
+  *#copy(place: Subschema): Work<CheckedSchema> {
     const known = this.#copies.get(place.id);
     if (known !== undefined) return known;
     const { schema } = place;
     if (typeof schema === 'boolean') return this.#keep(place, schema);
     const copy = Object.create(null) as Record<string, unknown>;
     this.#keep(place, copy);
+    if (this.#copies.size % SLICE === 0) yield;
     for (const [keyword, value] of Object.entries(schema))
-      if (value !== undefined) Object.assign(copy, this.#keyword(place, keyword, value));
+      if (value !== undefined) Object.assign(copy, yield* this.#keyword(place, keyword, value));
     const { $dynamicRef: reference } = schema;
     if (typeof reference === 'string')
       // A schema may have both, and all that is in its allOf.
       copy['allOf'] = [
-        this.#reference(this.document.resolveDynamic(place, reference)),
+        yield* this.#reference(this.document.resolveDynamic(place, reference)),
         ...((copy['allOf'] ?? []) as readonly CheckedSchema[]),
       ];
     return copy;
   }
 
-  #reference(target: Subschema): { readonly $ref: string } {
-    this.#copy(target);
+  *#reference(target: Subschema): Work<{ readonly $ref: string }> {
+    yield* this.#copy(target);
     return { $ref: `#${target.id}` };
   }
 
@@ -87,39 +81,47 @@ export class Values {
     return copy;
   }
 
-  #keyword(place: Subschema, keyword: string, value: Json): object {
-    const below = (rest: string): CheckedSchema => this.#copy(this.document.below(place, `/${keyword}${rest}`));
+  *#keyword(place: Subschema, keyword: string, value: Json): Work<object> {
+    const below = (rest: string): Work<CheckedSchema> => this.#copy(this.document.below(place, `/${keyword}${rest}`));
     switch (KEYWORDS.get(keyword)) {
       case 'schema':
-        return { [keyword]: below('') };
-      case 'schemas':
-        return { [keyword]: (value as readonly Json[]).map((_, at) => below(`/${at}`)) };
-      case 'map of schemas':
+        return { [keyword]: yield* below('') };
+      case 'schemas': {
+        const copies: CheckedSchema[] = [];
+        for (const at of (value as readonly Json[]).keys()) copies.push(yield* below(`/${at}`));
+        return { [keyword]: copies };
+      }
+      case 'map of schemas': {
         if (keyword === '$defs' || keyword === 'definitions') return {};
-        return { [keyword]: keyword === 'patternProperties' ? byPattern(place, value, below) : byName(value, below) };
+        const copies = yield* byName(value, below);
+        return { [keyword]: keyword === 'patternProperties' ? byPattern(place, copies) : copies };
+      }
       case undefined:
         return {};
       default:
     }
     if (keyword === 'pattern') return { pattern: patternOf(place, keyword, value as string) };
     if (keyword === 'format') return JUDGED_FORMATS.has(value as string) ? { format: value } : {};
-    if (keyword === '$ref') return this.#reference(this.document.resolve(place, value as string));
+    if (keyword === '$ref') return yield* this.#reference(this.document.resolve(place, value as string));
     return keyword.startsWith('$') ? {} : { [keyword]: value };
   }
 }
 
+/** Schemas between two moments at which copying them may stop. */
+const SLICE = 256;
+
 type Copies = Record<string, CheckedSchema>;
 
-function byName(schemas: Json, below: (rest: string) => CheckedSchema): Copies {
+function* byName(schemas: Json, below: (rest: string) => Work<CheckedSchema>): Work<Copies> {
   const copies = Object.create(null) as Copies;
-  for (const name of Object.keys(schemas as JsonObject)) copies[name] = below(`/${escaped(name)}`);
+  for (const name of Object.keys(schemas as JsonObject)) copies[name] = yield* below(`/${escaped(name)}`);
   return copies;
 }
 
 /** Patterns that translate alike hold together. */
-function byPattern(place: Subschema, schemas: Json, below: (rest: string) => CheckedSchema): Copies {
+function byPattern(place: Subschema, named: Copies): Copies {
   const copies = Object.create(null) as Copies;
-  for (const [pattern, copy] of Object.entries(byName(schemas, below))) {
+  for (const [pattern, copy] of Object.entries(named)) {
     const name = patternOf(place, 'patternProperties', pattern);
     const other = copies[name];
     copies[name] = other === undefined ? copy : { allOf: [other, copy] };

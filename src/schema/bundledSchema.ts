@@ -29,7 +29,7 @@ export async function bundledSchema(schema: unknown, folder: string): Promise<un
   const files = await schemaFiles(folder);
   let bundle = schema;
   for (let known = 0; known < SCHEMA_LIMITS.schemas; known++) {
-    const document = new SchemaDocument(bundle);
+    const document = SchemaDocument.of(bundle);
     const [address, file] =
       document
         .outside()

@@ -18,7 +18,7 @@ export interface DeclaredProperty {
  * @throws UnsupportedSchema for what is no schema, and for a reference into nowhere
  */
 export function declaredProperties(schema: unknown): readonly DeclaredProperty[] | undefined {
-  const document = new SchemaDocument(schema);
+  const document = SchemaDocument.of(schema);
   const kinds = new Kinds(document);
   const root = withProperties(document);
   if (root === undefined || [...kinds.of(document.root)].some((kind) => kind !== 'object')) return undefined;
@@ -26,6 +26,15 @@ export function declaredProperties(schema: unknown): readonly DeclaredProperty[]
     name,
     type: typeOf(kinds.of(document.below(root.place, `/properties/${escaped(name)}`))),
   }));
+}
+
+/**
+ * What the values that a schema allows are.
+ * @throws UnsupportedSchema for what is no schema, and for a reference into nowhere
+ */
+export function declaredType(schema: unknown): PropertyType {
+  const document = SchemaDocument.of(schema);
+  return typeOf(new Kinds(document).of(document.root));
 }
 
 /** Where the properties of a document's root are declared: in itself, or in what it refers to. */

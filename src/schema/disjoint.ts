@@ -1,3 +1,4 @@
+import type { Work } from '../collections/drained.js';
 import { type Alternative, common, type Goal, type NumberRule, type Ways } from './Alternative.js';
 
 /** What a look at two ways takes, roughly. */
@@ -7,20 +8,23 @@ const STEPS = 10;
 const DEPTH = 2;
 
 /** Whether it is plain that no value is valid both in one of these ways and in one of those. */
-export function disjoint(
+export function* disjoint(
   expander: Ways,
   ways: readonly Alternative[],
   others: readonly Alternative[],
   depth = DEPTH,
-): boolean {
-  return ways.every((a) => others.every((b) => apart(expander, a, b, depth)));
+): Work<boolean> {
+  for (const a of ways) for (const b of others) if (!(yield* apart(expander, a, b, depth))) return false;
+  return true;
 }
 
-function apart(expander: Ways, a: Alternative, b: Alternative, depth: number): boolean {
-  expander.document.steps.take(STEPS + (a.values?.length ?? 0) + (b.values?.length ?? 0));
+function* apart(expander: Ways, a: Alternative, b: Alternative, depth: number): Work<boolean> {
+  const { steps } = expander.document;
+  steps.take(STEPS + (a.values?.length ?? 0) + (b.values?.length ?? 0));
+  if (steps.due) yield;
   const types = [...a.types].filter((type) => b.types.has(type));
   if (a.values && b.values) return common(a.values, b.values).length === 0;
-  return types.every((type) => {
+  const scalars = types.every((type) => {
     if (type === 'number') return numbersApart(a.number, b.number);
     if (type === 'string')
       return (
@@ -28,8 +32,9 @@ function apart(expander: Ways, a: Alternative, b: Alternative, depth: number): b
       );
     if (type === 'array')
       return a.list.minItems > (b.list.maxItems ?? Infinity) || b.list.minItems > (a.list.maxItems ?? Infinity);
-    return type === 'object' && objectsApart(expander, a, b, depth);
+    return type === 'object';
   });
+  return scalars && (!types.includes('object') || (yield* objectsApart(expander, a, b, depth)));
 }
 
 function numbersApart(a: NumberRule, b: NumberRule): boolean {
@@ -49,18 +54,20 @@ function below(
 }
 
 /** One has a property that the other cannot have, or not with such a value. */
-function objectsApart(expander: Ways, a: Alternative, b: Alternative, depth: number): boolean {
+function* objectsApart(expander: Ways, a: Alternative, b: Alternative, depth: number): Work<boolean> {
   if (depth === 0) return false;
-  return [...new Set([...a.object.required, ...b.object.required])].some((name) => {
+  const { steps } = expander.document;
+  for (const name of new Set([...a.object.required, ...b.object.required])) {
     if (a.object.absent.has(name) || b.object.absent.has(name)) return true;
+    steps.take(STEPS * (a.object.layers.length + b.object.layers.length));
     const [mine, theirs] = [goalsOf(a, name), goalsOf(b, name)];
-    return mine.some((one) =>
-      theirs.some((other) => {
-        const [ways, others] = [expander.knownWays(one), expander.knownWays(other)];
-        return ways !== undefined && others !== undefined && disjoint(expander, ways, others, depth - 1);
-      }),
-    );
-  });
+    for (const one of mine)
+      for (const other of theirs) {
+        const [ways, others] = [yield* expander.knownWays(one), yield* expander.knownWays(other)];
+        if (ways && others && (yield* disjoint(expander, ways, others, depth - 1))) return true;
+      }
+  }
+  return false;
 }
 
 function goalsOf({ object: { layers } }: Alternative, name: string): readonly Goal[] {

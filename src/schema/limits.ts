@@ -32,12 +32,14 @@ export const SCHEMA_LIMITS = {
   refusalTries: 64,
   /** Bytes of a pattern that lists names one by one; the grammar's engine is given none longer. */
   writtenPattern: 4096,
+  /** Patterns and formats of one text that masks hold it to at once. */
+  patternsAtOnce: 16,
   /** Digits of `multipleOf` as a whole number: so many remainders the grammar's engine tells apart. */
   remainders: 10_000,
   /** Units of a text that is looked at for its `format`: nothing longer has one. */
   formatUnits: 4096,
   /** Steps for all that is made of one schema; a step is a value or a character that is looked at. */
   steps: 50_000_000,
-  /** Steps for looking whether one value satisfies a schema. */
-  valueSteps: 10_000_000,
+  /** Steps for looking whether one answer satisfies a schema, or all calls of tools theirs: it is done in one go. */
+  valueSteps: 750_000,
 } as const;

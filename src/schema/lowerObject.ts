@@ -1,3 +1,4 @@
+import type { Work } from '../collections/drained.js';
 import type { Goal, ObjectRule, PropertiesLayer } from './Alternative.js';
 import { SCHEMA_LIMITS } from './limits.js';
 import type { Node, NodeMaker, ObjectKind, OtherNames } from './Node.js';
@@ -10,20 +11,23 @@ import type { Values } from './Values.js';
  * Every property's node, of all that is said of it; where properties are counted each set of optional ones is a kind of
  * its own.
  */
-export function objectsOf(rule: ObjectRule, nodes: NodeMaker): readonly ObjectKind[] {
+export function* objectsOf(rule: ObjectRule, nodes: NodeMaker): Work<readonly ObjectKind[]> {
+  const { steps } = nodes.expander.document;
   const { required, absent, layers, minProperties, maxProperties = Infinity } = rule;
   if (required.some((name) => absent.has(name)) || required.length > maxProperties) return [];
   const names = [...new Set([...layers.flatMap(({ properties }) => [...properties.keys()]), ...required, ...absent])];
-  const isNeeded = (name: string): boolean => required.includes(name);
-  const properties = names.map((name) => {
-    const allowed = !absent.has(name) && rule.names.every((goal) => nodes.values.satisfies(name, goal));
-    return {
-      name,
-      required: isNeeded(name),
-      node: allowed ? nodes.of(layers.flatMap((layer) => goalsOf(layer, name, nodes.values))) : undefined,
-    };
-  });
-  const of = others(rule, properties, nodes);
+  const needed = new Set(required);
+  const properties: ObjectKind['properties'][number][] = [];
+  for (const name of names) {
+    steps.take(layers.length);
+    if (steps.due) yield;
+    let allowed = !absent.has(name);
+    for (const goal of rule.names) allowed &&= yield* nodes.values.holds(name, goal);
+    const goals: (Goal | undefined)[] = [];
+    if (allowed) for (const layer of layers) goals.push(...(yield* goalsOf(layer, name, nodes.values)));
+    properties.push({ name, required: needed.has(name), node: allowed ? nodes.of(goals) : undefined });
+  }
+  const of = yield* others(rule, properties, nodes);
   const optional = properties.filter((property) => !property.required && property.node !== undefined);
   const [least, most] = [Math.max(0, minProperties - required.length), maxProperties - required.length];
   const counted = countings(optional.length, least, most);
@@ -73,33 +77,40 @@ function countings(optional: number, least: number, most: number): readonly Coun
 }
 
 /** All that is said of a property with this name. */
-function goalsOf(
+function* goalsOf(
   { properties, patterns, rest }: PropertiesLayer,
   name: string,
   values: Values,
-): readonly (Goal | undefined)[] {
-  const matching = [...patterns].filter(([pattern]) => values.matches(pattern, name));
-  if (!properties.has(name) && matching.length === 0) return [rest];
-  return [properties.get(name), ...matching.flatMap(([, goals]) => goals)];
+): Work<readonly (Goal | undefined)[]> {
+  const goals = properties.has(name) ? [properties.get(name)] : [];
+  let matching = false;
+  for (const [pattern, own] of patterns) {
+    if (!(yield* values.matches(pattern, name))) continue;
+    matching = true;
+    goals.push(...own);
+  }
+  return properties.has(name) || matching ? goals : [rest];
 }
 
 /** @param properties those with nodes of their own */
-function others(
+function* others(
   { names, layers }: ObjectRule,
   properties: ObjectKind['properties'],
   nodes: NodeMaker,
-): readonly OtherNames[] {
+): Work<readonly OtherNames[]> {
   const known = properties.map(({ name }) => name);
   const rest = nodes.of(layers.map((layer) => layer.rest));
-  const patterns = [...new Set(layers.flatMap((layer) => [...layer.patterns.keys()]))].flatMap((pattern) => {
-    const written = besides(pattern, known, nodes.values);
+  const patterns: { readonly pattern: string; readonly node: Node }[] = [];
+  for (const pattern of new Set(layers.flatMap((layer) => [...layer.patterns.keys()]))) {
+    const written = yield* besides(pattern, known, nodes);
     const goals = layers.flatMap((layer): readonly (Goal | undefined)[] => layer.patterns.get(pattern) ?? [layer.rest]);
-    return written === undefined ? [] : [{ pattern: written, node: nodes.of(goals) }];
-  });
-  const named = names.map((goal) => namePattern(goal, known, nodes));
+    if (written !== undefined) patterns.push({ pattern: written, node: nodes.of(goals) });
+  }
+  const named: (string | undefined)[] = [];
+  for (const goal of names) named.push(yield* namePattern(goal, known, nodes));
   if (named.length > 0 && (named.length > 1 || patterns.length > 0)) nodes.leave('propertyNames');
   if (named.length === 0 || patterns.length > 0) return [...apart(patterns, rest, nodes), { node: rest }];
-  const pattern = named[0] === undefined ? undefined : besides(named[0], known, nodes.values);
+  const pattern = named[0] === undefined ? undefined : yield* besides(named[0], known, nodes);
   // `otherNames` looks whether what the pattern says of others holds of listed ones that match it, too.
   return pattern === undefined ? [] : [{ pattern, node: rest, keyword: 'propertyNames' }];
 }
@@ -122,11 +133,18 @@ function apart(
  * where none is left. Those of few names are written as these; of others enough are left.
  * @returns undefined where it has no other
  */
-function besides(pattern: string, known: readonly string[], values: Values): string | undefined {
-  const taken = known.filter((name) => values.matches(pattern, name));
-  const texts = textsOf(pattern, taken.length === 0 ? 0 : Math.max(SCHEMA_LIMITS.alternatives, taken.length));
+function* besides(
+  pattern: string,
+  known: readonly string[],
+  { values, expander }: NodeMaker,
+): Work<string | undefined> {
+  const { steps } = expander.document;
+  const taken = new Set<string>();
+  for (const name of known) if (yield* values.matches(pattern, name)) taken.add(name);
+  const most = taken.size === 0 ? 0 : Math.max(SCHEMA_LIMITS.alternatives, taken.size);
+  const texts = yield* textsOf(pattern, most, steps);
   if (texts === undefined) return pattern;
-  const left = [...texts].filter((text) => !taken.includes(text));
+  const left = [...texts].filter((text) => !taken.has(text));
   if (left.length === 0) return undefined;
   const written = oneOf(left);
   return written.length <= SCHEMA_LIMITS.writtenPattern ? written : pattern;
@@ -145,26 +163,32 @@ function areApart(patterns: readonly string[]): boolean {
 }
 
 /** What names satisfy that are not known, as one pattern; undefined where no name does. */
-function namePattern(goal: Goal, known: readonly string[], nodes: NodeMaker): string | undefined {
-  const patterns = nodes.expander
-    .ways(goal)
-    .filter(({ types }) => types.has('string'))
-    .flatMap(({ values, string: { minLength, maxLength, patterns: own, formats } }) => {
-      if (values) {
-        const texts = values.filter(
-          (value): value is string =>
-            typeof value === 'string' && !known.includes(value) && nodes.values.satisfies(value, goal),
-        );
-        return texts.length === 0 ? [] : [oneOf(texts)];
+function* namePattern(goal: Goal, known: readonly string[], nodes: NodeMaker): Work<string | undefined> {
+  const { steps } = nodes.expander.document;
+  const taken = new Set(known);
+  const patterns: string[] = [];
+  for (const { types, values, string } of yield* nodes.expander.ways(goal)) {
+    if (!types.has('string')) continue;
+    if (values) {
+      const texts: string[] = [];
+      for (const value of values) {
+        if (typeof value !== 'string' || taken.has(value) || !(yield* nodes.values.holds(value, goal))) continue;
+        texts.push(literal(value));
+        steps.take(value.length);
+        if (steps.due) yield;
       }
-      const all = [
-        ...own,
-        ...formats.flatMap((name) => FORMATS.get(name) ?? []),
-        ...(minLength > 0 || maxLength !== undefined ? [lengths(minLength, maxLength)] : []),
-      ];
-      if (all.length > 1) nodes.leave('propertyNames');
-      return [all[0] ?? lengths(0, undefined)];
-    });
+      if (texts.length > 0) patterns.push(`^(?:${texts.join('|')})$`);
+      continue;
+    }
+    const { minLength, maxLength, patterns: own, formats } = string;
+    const all = [
+      ...own,
+      ...formats.flatMap((name) => FORMATS.get(name) ?? []),
+      ...(minLength > 0 || maxLength !== undefined ? [lengths(minLength, maxLength)] : []),
+    ];
+    if (all.length > 1) nodes.leave('propertyNames');
+    patterns.push(all[0] ?? lengths(0, undefined));
+  }
   return patterns.length === 0
     ? undefined
     : patterns.length === 1

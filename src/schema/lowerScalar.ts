@@ -2,6 +2,7 @@ import type { NumberRule, StringRule } from './Alternative.js';
 import { FORMATS } from './formats.js';
 import type { JsonObject } from './keywords.js';
 import type { NodeMaker } from './Node.js';
+import { SCHEMA_LIMITS } from './limits.js';
 import { quotable } from './patterns.js';
 
 interface ScalarKind {
@@ -75,10 +76,13 @@ export function numberSchema(
 /** None where no text is long enough and short enough. */
 export function stringSchema(
   { minLength, maxLength, patterns, formats }: StringRule,
-  { bounds }: NodeMaker,
+  nodes: NodeMaker,
 ): readonly ScalarKind[] {
+  const { bounds } = nodes;
   if (minLength > (maxLength ?? Infinity)) return [];
-  const all = [...patterns, ...formats.flatMap((name) => FORMATS.get(name) ?? [])].map(quotable);
+  const every = [...patterns, ...formats.flatMap((name) => FORMATS.get(name) ?? [])];
+  const all = every.slice(0, SCHEMA_LIMITS.patternsAtOnce).map(quotable);
+  if (every.length > all.length) for (const keyword of ['pattern', 'format']) nodes.leave(keyword);
   if (!bounds.combined && all[0] !== undefined)
     return [{ kind: 'values', schema: { type: 'string', pattern: all[0] } }];
   // What a pattern repeats is bounded there.

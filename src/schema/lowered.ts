@@ -1,6 +1,7 @@
 import type { Work } from '../collections/drained.js';
+import type { Steps } from '../regex/Steps.js';
 import { type Alternative, type Goal, type ListRule, typeOf, type Ways } from './Alternative.js';
-import { type Json, type JsonObject, TYPES } from './keywords.js';
+import { type Json, type JsonObject, type TypeName, TYPES } from './keywords.js';
 import { SCHEMA_LIMITS } from './limits.js';
 import { objectsOf } from './lowerObject.js';
 import { numberSchema, stringSchema } from './lowerScalar.js';
@@ -15,6 +16,7 @@ export class Nodes implements NodeMaker {
   readonly all: Node[] = [];
   readonly #byGoals = new Map<string, Node>();
   readonly #waiting: (() => Work<void>)[] = [];
+  readonly #left = new Set<string>();
 
   constructor(
     readonly expander: Ways,
@@ -47,6 +49,8 @@ export class Nodes implements NodeMaker {
   }
 
   leave(keyword: string): void {
+    if (this.#left.has(keyword)) return;
+    this.#left.add(keyword);
     const place = this.expander.document.all.find(
       ({ schema }) => typeof schema === 'object' && schema[keyword] !== undefined,
     );
@@ -82,6 +86,7 @@ export class Nodes implements NodeMaker {
       this.expander.document.steps.take(this.all.length);
       // What a node is made of stands behind it, most often.
       for (const node of this.all.toReversed()) {
+        if (this.expander.document.steps.due) yield;
         if (node.possible || !node.kinds.some(isPossible)) continue;
         node.possible = true;
         changed = true;
@@ -91,13 +96,10 @@ export class Nodes implements NodeMaker {
 
   *#kinds(goals: readonly Goal[]): Work<readonly Kind[]> {
     const at = { schema: goals[0]?.schema ?? this.place, keyword: 'allOf' };
-    const ways = this.expander.together(
-      goals.map((goal) => this.expander.ways(goal)),
-      at,
-    );
+    const ways = yield* this.expander.together(yield* this.expander.waysOfEach(goals), at);
     const kinds: Kind[] = [];
     for (const way of ways) {
-      kinds.push(...(way.values ? yield* this.#valuesOf(way.values, way, goals) : this.#kindsOf(way)));
+      kinds.push(...(way.values ? yield* this.#valuesOf(way.values, way, goals) : yield* this.#kindsOf(way)));
       yield;
     }
     return kinds;
@@ -114,22 +116,26 @@ export class Nodes implements NodeMaker {
     return valid.length === 0 ? [] : [{ kind: 'values', schema: { enum: valid } }];
   }
 
-  #kindsOf(way: Alternative): readonly Kind[] {
-    return TYPES.filter((type) => way.types.has(type)).flatMap((type): readonly Kind[] => {
-      switch (type) {
-        case 'null':
-        case 'boolean':
-          return [{ kind: 'values', schema: { type } }];
-        case 'number':
-          return numberSchema(way.number, this);
-        case 'string':
-          return stringSchema(way.string, this);
-        case 'array':
-          return listOf(way.list, this);
-        case 'object':
-          return objectsOf(way.object, this);
-      }
-    });
+  *#kindsOf(way: Alternative): Work<readonly Kind[]> {
+    const kinds: Kind[] = [];
+    for (const type of TYPES) if (way.types.has(type)) kinds.push(...(yield* this.#kindsOfType(type, way)));
+    return kinds;
+  }
+
+  *#kindsOfType(type: TypeName, way: Alternative): Work<readonly Kind[]> {
+    switch (type) {
+      case 'null':
+      case 'boolean':
+        return [{ kind: 'values', schema: { type } }];
+      case 'number':
+        return numberSchema(way.number, this);
+      case 'string':
+        return stringSchema(way.string, this);
+      case 'array':
+        return yield* listOf(way.list, this);
+      case 'object':
+        return yield* objectsOf(way.object, this);
+    }
   }
 }
 
@@ -170,8 +176,10 @@ const ESCAPES = { all: 'nrbtf\\"u', short: 'nrbtf\\"' };
  * Writes nodes as the JSON Schema that the grammar's engine reads: no choice in it but `anyOf`, every object and list
  * with all that it may have. @throws UnsupportedSchema
  */
-export function lowered(root: Node, nodes: Nodes): Json {
+export function* lowered(root: Node, nodes: Nodes): Work<Json> {
+  const { steps } = nodes.expander.document;
   const uses = usesFrom(root);
+  yield;
   const objects = [...uses.keys()].flatMap((node) =>
     node.kinds.filter((kind): kind is ObjectKind => kind.kind === 'object' && isPossible(kind)),
   );
@@ -181,9 +189,13 @@ export function lowered(root: Node, nodes: Nodes): Json {
   const named = nodes.all.filter(
     (node) => node !== root && (uses.get(node) ?? 0) > 1 && node.kinds.some(({ kind }) => kind !== 'values'),
   );
-  const others = new Map(objects.map((kind) => [kind, otherNames(kind, nodes)]));
-  const write = (othersByPattern: boolean): object =>
-    new SchemaWriter(root, new Set([...named, root]), others, othersByPattern, nodes.bounds).whole(named);
+  const others = new Map<ObjectKind, readonly OtherNames[]>();
+  for (const kind of objects) {
+    others.set(kind, yield* otherNames(kind, nodes));
+    if (steps.due) yield;
+  }
+  const write = (othersByPattern: boolean): Work<object> =>
+    new SchemaWriter(root, new Set([...named, root]), others, othersByPattern, nodes.bounds, steps).whole(named);
   // Where names besides known ones are written with letters escaped by number, they may be known ones after all: there
   // such escapes are not written.
   const besides = objects.filter(
@@ -191,7 +203,8 @@ export function lowered(root: Node, nodes: Nodes): Json {
       of.some(({ pattern, node }) => pattern === undefined && node.possible) &&
       (properties.length > 0 || of.length > 1),
   );
-  const schema = write(false);
+  const schema = yield* write(false);
+  yield;
   if (besides.length === 0 || !/\\u00[01]/.test(JSON.stringify(schema)))
     return {
       ...schema,
@@ -200,7 +213,7 @@ export function lowered(root: Node, nodes: Nodes): Json {
   // Other characters than letters may have no other escape.
   const byPattern = besides.every(({ more: { of } }) => of.length <= 1);
   if (!byPattern) nodes.leave('patternProperties');
-  return { ...write(byPattern), 'x-guidance': { ...PLAIN, json_allowed_escapes: ESCAPES.all } };
+  return { ...(yield* write(byPattern)), 'x-guidance': { ...PLAIN, json_allowed_escapes: ESCAPES.all } };
 }
 
 /** How often each node is referred to. */
@@ -225,52 +238,69 @@ class SchemaWriter {
     private readonly others: ReadonlyMap<ObjectKind, readonly OtherNames[]>,
     private readonly othersByPattern: boolean,
     private readonly bounds: AnswerBounds,
+    private readonly steps: Steps,
   ) {}
 
-  whole(named: readonly Node[]): object {
-    return {
-      ...this.#body(this.root),
-      ...(named.length > 0 && {
-        $defs: Object.fromEntries(named.map((node) => [`n${node.number}`, this.#body(node)])),
-      }),
-    };
+  *whole(named: readonly Node[]): Work<object> {
+    const body = yield* this.#body(this.root);
+    if (named.length === 0) return body;
+    const $defs: Record<string, Json> = {};
+    for (const node of named) $defs[`n${node.number}`] = yield* this.#body(node);
+    return { ...body, $defs };
   }
 
-  #write(node: Node | undefined): Json {
+  *#write(node: Node | undefined): Work<Json> {
     if (!node?.possible) return false;
     if (this.named.has(node)) return { $ref: node === this.root ? '#' : `#/$defs/n${node.number}` };
-    return this.#body(node);
+    return yield* this.#body(node);
   }
 
-  #body(node: Node): JsonObject {
-    const kinds = [
-      ...new Map(
-        node.kinds.filter(isPossible).map((kind) => {
-          const json = this.#kind(kind);
-          return [JSON.stringify(json), json] as const;
-        }),
-      ).values(),
-    ];
+  *#writeEach(nodes: readonly Node[]): Work<readonly Json[]> {
+    const written: Json[] = [];
+    for (const node of nodes) written.push(yield* this.#write(node));
+    return written;
+  }
+
+  *#body(node: Node): Work<JsonObject> {
+    this.steps.take(STEPS_A_NODE);
+    if (this.steps.due) yield;
+    const kinds = node.kinds.filter(isPossible);
     const [only] = kinds;
-    return kinds.length === 1 && only !== undefined ? only : { anyOf: kinds };
+    if (kinds.length === 1 && only !== undefined) return yield* this.#kind(only);
+    const distinct = new Map<string, JsonObject>();
+    for (const kind of kinds) {
+      const json = yield* this.#kind(kind);
+      const text = JSON.stringify(json);
+      this.steps.take(text.length);
+      if (this.steps.due) yield;
+      distinct.set(text, json);
+    }
+    const [same] = distinct.values();
+    return distinct.size === 1 && same !== undefined ? same : { anyOf: [...distinct.values()] };
   }
 
-  #kind(kind: Kind): JsonObject {
+  *#kind(kind: Kind): Work<JsonObject> {
     if (kind.kind === 'values') return kind.schema;
-    if (kind.kind === 'object') return this.#object(kind);
+    if (kind.kind === 'object') return yield* this.#object(kind);
     const { prefix, rest, minItems } = kind;
     const most = mostItems(kind);
     const bound = Math.max(this.bounds.items, minItems, prefix.length);
     return {
       type: 'array',
-      ...(prefix.length > 0 && { prefixItems: prefix.map((node) => this.#write(node)) }),
-      items: this.#write(rest),
+      ...(prefix.length > 0 && { prefixItems: yield* this.#writeEach(prefix) }),
+      items: yield* this.#write(rest),
       ...(minItems > 0 && { minItems }),
       ...((most !== Infinity || rest.possible) && { maxItems: most === Infinity ? bound : most }),
     };
   }
 
-  #object(kind: ObjectKind): JsonObject {
+  *#byName(named: readonly { readonly name: string; readonly node: Node | undefined }[]): Work<JsonObject> {
+    const written: (readonly [string, Json])[] = [];
+    for (const { name, node } of named) written.push([name, yield* this.#write(node)]);
+    return Object.fromEntries(written);
+  }
+
+  *#object(kind: ObjectKind): Work<JsonObject> {
     const { properties, more } = kind;
     const required = properties.filter((property) => property.required).map(({ name }) => name);
     const names = properties.map(({ name }) => name);
@@ -284,15 +314,15 @@ class SchemaWriter {
     const free = properties.some((property) => !property.required && property.node?.possible === true);
     return {
       type: 'object',
-      properties: Object.fromEntries(properties.map(({ name, node }) => [name, this.#write(node)])),
+      properties: yield* this.#byName(properties),
       ...(required.length > 0 && { required }),
       ...(patterns.length > 0 && {
-        patternProperties: Object.fromEntries(
-          patterns.map(({ pattern = '', node }) => [quotable(pattern), this.#write(node)]),
+        patternProperties: yield* this.#byName(
+          patterns.map(({ pattern = '', node }) => ({ name: quotable(pattern), node })),
         ),
       }),
       additionalProperties:
-        others.length <= 1 ? this.#write(others[0]) : { anyOf: others.map((node) => this.#write(node)) },
+        others.length <= 1 ? yield* this.#write(others[0]) : { anyOf: yield* this.#writeEach(others) },
       ...(more.min > 0 && { minProperties: required.length + more.min }),
       ...(more.max !== undefined && { maxProperties: required.length + more.max }),
       // Beside properties that may be there the grammar's engine counts no others.
@@ -303,6 +333,9 @@ class SchemaWriter {
   }
 }
 
+/** What writing a node takes, roughly. */
+const STEPS_A_NODE = 20;
+
 function belowOf(kind: Kind): readonly Node[] {
   if (kind.kind === 'values') return [];
   if (kind.kind === 'list') return [...kind.prefix, kind.rest];
@@ -310,18 +343,21 @@ function belowOf(kind: Kind): readonly Node[] {
 }
 
 /** Every item's node, of all that is said of it. */
-function listOf({ minItems, maxItems, unique, layers }: ListRule, nodes: NodeMaker): readonly ListKind[] {
+function* listOf({ minItems, maxItems, unique, layers }: ListRule, nodes: NodeMaker): Work<readonly ListKind[]> {
   if (minItems > (maxItems ?? Infinity)) return [];
   const length = Math.min(maxItems ?? Infinity, Math.max(0, ...layers.map(({ prefix }) => prefix.length)));
+  const prefix: Node[] = [];
+  for (let at = 0; at < length; at++) {
+    prefix.push(nodes.of(layers.map(({ prefix: own, rest }) => (at < own.length ? own[at] : rest))));
+    if (nodes.expander.document.steps.due) yield;
+  }
   return [
     {
       kind: 'list',
       minItems,
       unique,
       ...(maxItems !== undefined && { maxItems }),
-      prefix: Array.from({ length }, (_, at) =>
-        nodes.of(layers.map(({ prefix, rest }) => (at < prefix.length ? prefix[at] : rest))),
-      ),
+      prefix,
       rest: nodes.of(layers.map(({ rest }) => rest)),
     },
   ];

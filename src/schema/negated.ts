@@ -1,3 +1,4 @@
+import type { Work } from '../collections/drained.js';
 import {
   alternative,
   type Alternative,
@@ -18,15 +19,15 @@ import type { Subschema } from './SchemaDocument.js';
  * The ways in which a value does not satisfy a schema: one of its keywords does not hold. Where no mask can say the
  * contrary of a keyword these are all values.
  */
-export function negated(expander: Ways, schema: Subschema, siblings: JsonObject): readonly Alternative[] {
-  const ways = Object.entries(siblings).flatMap(([keyword, value]) =>
-    value === undefined ? [] : keywordFails(expander, { schema, keyword, value, siblings }),
-  );
+export function* negated(expander: Ways, schema: Subschema, siblings: JsonObject): Work<readonly Alternative[]> {
+  const ways: Alternative[] = [];
+  for (const [keyword, value] of Object.entries(siblings))
+    if (value !== undefined) ways.push(...(yield* keywordFails(expander, { schema, keyword, value, siblings })));
   // What a schema speaks of that does not hold counts as not spoken of.
   return expander.limited(ways, { schema, keyword: 'not' }).map((way) => ({ ...way, evaluated: ANY.evaluated }));
 }
 
-function keywordFails(expander: Ways, place: Place): readonly Alternative[] {
+function* keywordFails(expander: Ways, place: Place): Work<readonly Alternative[]> {
   const { schema, keyword, value, siblings } = place;
   const goals = (holds: boolean): Goal[] =>
     (value as readonly Json[]).map((_, at) => expander.goal(schema, `/${keyword}/${at}`, holds));
@@ -34,48 +35,32 @@ function keywordFails(expander: Ways, place: Place): readonly Alternative[] {
   switch (keyword) {
     case '$ref':
     case '$dynamicRef':
-      return expander.ways({ schema: expander.target(place), holds: false });
+      return yield* expander.ways({ schema: expander.target(place), holds: false });
     case 'allOf':
-      return goals(false).flatMap((goal) => expander.ways(goal));
+      return (yield* expander.waysOfEach(goals(false))).flat();
     case 'anyOf':
-      return expander.together(
-        goals(false).map((goal) => expander.ways(goal)),
-        place,
-      );
-    case 'oneOf':
-      return [
-        ...expander.together(
-          goals(false).map((goal) => expander.ways(goal)),
-          place,
-        ),
-        ...pairs(goals(true)).flatMap((pair) =>
-          expander.together(
-            pair.map((goal) => expander.ways(goal)),
-            place,
-          ),
-        ),
-      ];
+      return yield* expander.together(yield* expander.waysOfEach(goals(false)), place);
+    case 'oneOf': {
+      const ways = [...(yield* expander.together(yield* expander.waysOfEach(goals(false)), place))];
+      const own = yield* expander.waysOfEach(goals(true));
+      for (const [at, one] of own.entries())
+        for (const other of own.slice(at + 1)) ways.push(...(yield* expander.together([one, other], place)));
+      return ways;
+    }
     case 'not':
-      return expander.ways(expander.goal(schema, '/not'));
+      return yield* expander.ways(expander.goal(schema, '/not'));
     case 'if': {
       const [then, otherwise] = [siblings['then'], siblings['else']];
-      return [
-        ...(then === undefined
-          ? []
-          : expander.together(
-              [expander.ways(expander.goal(schema, '/if')), expander.ways(expander.goal(schema, '/then', false))],
-              place,
-            )),
-        ...(otherwise === undefined
-          ? []
-          : expander.together(
-              [
-                expander.ways(expander.goal(schema, '/if', false)),
-                expander.ways(expander.goal(schema, '/else', false)),
-              ],
-              place,
-            )),
-      ];
+      const ways: Alternative[] = [];
+      for (const [branch, keyword, holds] of [
+        [then, '/then', true],
+        [otherwise, '/else', false],
+      ] as const) {
+        if (branch === undefined) continue;
+        const fails = [expander.goal(schema, '/if', holds), expander.goal(schema, keyword, false)];
+        ways.push(...(yield* expander.together(yield* expander.waysOfEach(fails), place)));
+      }
+      return ways;
     }
     case 'type':
       return otherTypes(expander, place);
@@ -130,17 +115,20 @@ function keywordFails(expander: Ways, place: Place): readonly Alternative[] {
           list: { layers: [{ prefix: [], rest: expander.goal(schema, '/contains', false) }] },
         }),
       ];
-    case 'dependentRequired':
-      return Object.entries(value as Readonly<Record<string, readonly string[]>>).flatMap(([name, needed]) =>
-        expander.together([[withAll(name)], needed.map((other) => without(other))], place),
-      );
-    case 'dependentSchemas':
-      return Object.keys(value as JsonObject).flatMap((name) =>
-        expander.together(
-          [[withAll(name)], expander.ways(expander.goal(schema, `/dependentSchemas/${escaped(name)}`, false))],
-          place,
-        ),
-      );
+    case 'dependentRequired': {
+      const ways: Alternative[] = [];
+      for (const [name, needed] of Object.entries(value as Readonly<Record<string, readonly string[]>>))
+        ways.push(...(yield* expander.together([[withAll(name)], needed.map((other) => without(other))], place)));
+      return ways;
+    }
+    case 'dependentSchemas': {
+      const ways: Alternative[] = [];
+      for (const name of Object.keys(value as JsonObject)) {
+        const fails = yield* expander.ways(expander.goal(schema, `/dependentSchemas/${escaped(name)}`, false));
+        ways.push(...(yield* expander.together([[withAll(name)], fails], place)));
+      }
+      return ways;
+    }
     case 'additionalProperties':
       // Something of any name is more than nothing.
       if (value === false && siblings['properties'] === undefined && siblings['patternProperties'] === undefined)
@@ -205,8 +193,8 @@ function besides(expander: Ways, place: Place, values: readonly Json[]): readonl
     );
   }
   if (strings.length > 0) {
-    const pattern = noneOf(strings);
-    if (pattern.length > SCHEMA_LIMITS.writtenPattern) expander.leave(place);
+    const pattern = noneOf(strings, SCHEMA_LIMITS.writtenPattern);
+    if (pattern === undefined) expander.leave(place);
     else {
       types.delete('string');
       ways.push(alternative({ types: ['string'], string: { patterns: [pattern] } }));
@@ -260,8 +248,4 @@ function withProperty(name: string, goal: Goal): Alternative {
       layers: [{ properties: new Map([[name, goal]]), patterns: new Map(), rest: undefined }],
     },
   });
-}
-
-function pairs<T>(list: readonly T[]): readonly (readonly [T, T])[] {
-  return list.flatMap((one, at) => list.slice(at + 1).map((other) => [one, other] as const));
 }

@@ -1,3 +1,4 @@
+import type { Work } from '../collections/drained.js';
 import { type Goal, same } from './Alternative.js';
 import type { Node, NodeMaker, ObjectKind, OtherNames } from './Node.js';
 
@@ -7,20 +8,21 @@ import type { Node, NodeMaker, ObjectKind, OtherNames } from './Node.js';
  * must be so in the schema, too, and it does not end where their values lie in one another. Else such names are written
  * as all others, with values of any of these.
  */
-export function otherNames({ properties, more: { of } }: ObjectKind, nodes: NodeMaker): readonly OtherNames[] {
+export function* otherNames({ properties, more: { of } }: ObjectKind, nodes: NodeMaker): Work<readonly OtherNames[]> {
   const written = of.some(({ pattern, node }) => pattern === undefined && node.possible)
     ? of
     : of.filter(({ node }) => node.possible);
-  const isKept = ({ pattern, node }: OtherNames): boolean => {
-    const listed = properties.flatMap(({ name, node: own }) =>
-      own?.possible === true && pattern !== undefined && nodes.values.matches(pattern, name) ? [own] : [],
-    );
-    return (
-      listed.length === 0 ||
-      (node.kinds.every(({ kind }) => kind === 'values') && listed.every((own) => saysAllOf(own, node)))
-    );
+  const isKept = function* ({ pattern, node }: OtherNames): Work<boolean> {
+    if (pattern === undefined) return true;
+    for (const { name, node: own } of properties) {
+      if (own?.possible !== true || !(yield* nodes.values.matches(pattern, name))) continue;
+      if (!node.kinds.every(({ kind }) => kind === 'values') || !saysAllOf(own, node)) return false;
+    }
+    return true;
   };
-  if (written.every(isKept)) return written;
+  let kept = true;
+  for (const names of written) kept &&= yield* isKept(names);
+  if (kept) return written;
   nodes.leave(written.find(({ keyword }) => keyword)?.keyword ?? 'patternProperties');
   return written.map(({ node }) => ({ node }));
 }

@@ -219,16 +219,41 @@ export function literal(text: string): string {
   return Array.from(text, (char) => character(char.codePointAt(0) ?? 0)).join('');
 }
 
-/** Texts that are none of these. */
-export function noneOf(texts: readonly string[]): string {
-  return `^(?:${besides(texts.map((text) => Array.from(text)))})$`;
+/** Texts that are none of these; undefined where a pattern of so many units does not say it. */
+export function noneOf(texts: readonly string[]): string;
+export function noneOf(texts: readonly string[], most: number): string | undefined;
+export function noneOf(texts: readonly string[], most = Infinity): string | undefined {
+  // Each place where texts part, or go on, has a character and brackets of its own.
+  const left = { places: most / PLACE_UNITS };
+  if (texts.some((text) => text.length / 2 > left.places)) return undefined;
+  const written = besides(
+    texts.map((text) => Array.from(text)),
+    0,
+    left,
+  );
+  return written === undefined || written.length + 6 > most ? undefined : `^(?:${written})$`;
 }
 
-function besides(texts: readonly (readonly string[])[]): string {
-  const ends = texts.some((text) => text.length === 0);
+/** Units that are written for one place of a text, at least. */
+const PLACE_UNITS = '[^a](?:)'.length;
+
+function besides(texts: readonly (readonly string[])[], at: number, left: { places: number }): string | undefined {
+  if ((left.places -= 1) < 0) return undefined;
+  const ends = texts.some((text) => text.length === at);
   const first = new Map<string, (readonly string[])[]>();
-  for (const [char, ...rest] of texts) if (char !== undefined) first.set(char, [...(first.get(char) ?? []), rest]);
-  const followed = [...first].map(([char, rest]) => `${literal(char)}(?:${besides(rest)})`);
+  for (const text of texts) {
+    const char = text[at];
+    if (char === undefined) continue;
+    const alike = first.get(char);
+    if (alike) alike.push(text);
+    else first.set(char, [text]);
+  }
+  const followed: string[] = [];
+  for (const [char, rest] of first) {
+    const more = besides(rest, at + 1, left);
+    if (more === undefined) return undefined;
+    followed.push(`${literal(char)}(?:${more})`);
+  }
   const other =
     first.size === 0 ? `[\\u{0}-\\u{10FFFF}]${ANYTHING}` : `[^${[...first.keys()].map(literal).join('')}]${ANYTHING}`;
   return [...(ends ? [] : ['']), ...followed, other].join('|');

@@ -1,6 +1,13 @@
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { losesChoices, sameDecimal, withTextsOfNumbers } from '../../src/arguments/jsonNumbers.js';
+import {
+  losesChoices,
+  plainCopy,
+  readWithSpelling,
+  sameDecimal,
+  type SpelledNumber,
+  withTextsOfNumbers,
+} from '../../src/arguments/jsonNumbers.js';
 
 test.each([
   ['{"a":1234567890123456789}', '{"a":"1234567890123456789"}'],
@@ -87,4 +94,30 @@ test('choices and bounds of a schema that lose digits are told', () => {
   expect(loses('{"exclusiveMaximum":9223372036854775807}')).toBe(true);
   expect(loses('{"minimum":9223372036854775807}')).toBe(true);
   expect(loses('{"maximum":9223372036854775807,"enum":[1,"1234567890123456789"]}')).toBe(false);
+});
+
+describe('a copy of plain data', () => {
+  test('is what JSON makes of it, whatever there is', () => {
+    const odd = fc.constantFrom(undefined, NaN, -Infinity, -0, () => 1, Symbol('a'), new Date(0), new Map([[1, 2]]));
+    const boxed = fc.constantFrom(Object(1), Object('a'), Object(false), { toJSON: (key: string) => [key] });
+    fc.assert(
+      fc.property(fc.object({ values: [fc.anything({ withBigInt: false }), odd, boxed] }), (value) => {
+        expect(plainCopy(value)).toEqual(JSON.parse(JSON.stringify(value)));
+      }),
+    );
+    expect(plainCopy([, 1])).toEqual([null, 1]);
+    expect(Object.keys(plainCopy(JSON.parse('{"__proto__":1}')) as object)).toEqual(['__proto__']);
+  });
+
+  test('numbers keep how they are written', () => {
+    const copy = plainCopy(readWithSpelling('{"a":[1.0,2]}')) as { a: readonly [SpelledNumber, number] };
+    expect([copy.a[0].spelling, copy.a[1]]).toEqual(['1.0', 2]);
+  });
+
+  test('what is no JSON, leads to itself or is nested without end is none', () => {
+    const round: unknown[] = [];
+    round.push(round);
+    const deep = JSON.parse(`${'['.repeat(2000)}${']'.repeat(2000)}`) as unknown;
+    for (const value of [undefined, () => 1, 1n, [1n], round, deep]) expect(() => plainCopy(value)).toThrow();
+  });
 });

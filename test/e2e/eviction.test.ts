@@ -31,12 +31,13 @@ afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 
-/** A tiny model with a longer context. */
-function lengthened(name: string): string {
-  const copy = join(folder, name);
+/** A tiny model with a longer context, and another window where one is given. */
+function lengthened(name: string, window?: number): string {
+  const copy = join(folder, `${name}-${window ?? 'own'}`);
   cpSync(model(name), copy, { recursive: true });
   const config = join(copy, 'config.json');
-  writeFileSync(config, readFileSync(config, 'utf8').replace(/("max_position_embeddings": )128/, '$11024'));
+  const longer = readFileSync(config, 'utf8').replace(/("max_position_embeddings": )128/, '$11024');
+  writeFileSync(config, window === undefined ? longer : longer.replace(/("sliding_window": )\d+/, `$1${window}`));
   return copy;
 }
 
@@ -45,38 +46,54 @@ async function generate(options: EngineOptions, run: RunOptions = {}): Promise<R
   return await collect(engine.generate(rows, { logprobs: 2, ...run }));
 }
 
-describe.each(['qwen3', 'gemma3', 'qwen3-5-moe'])('keys that are let go: %s', (name) => {
-  let path: string;
-  let reference: RowResult[];
-  beforeAll(async () => {
-    path = lengthened(name);
-    const alone = { batchSize: 1, batches: 1, tokensPerSquare: 512, threads: 1 };
-    reference = await generate({ model: path, kvEviction: LAW, ...alone });
-    expect(reference.every(({ error }) => error === undefined)).toBe(true);
-  });
+/** The first token of these rows, none of which is sampled, is as likely as the definition says. */
+function expectFirstTokens(plain: PlainDecoder, results: readonly RowResult[], ...ids: readonly number[]): void {
+  for (const id of ids) {
+    const result = results.find((each) => each.id === id);
+    const logits = plain.logits(rows[id]?.tokens ?? []).at(-1) ?? [];
+    const expected = Math.log(softmax([...logits])[result?.tokens?.[0] ?? -1] ?? NaN);
+    expect(Math.abs((result?.logprobs?.[0]?.logprob ?? NaN) - expected)).toBeLessThan(1e-3);
+  }
+}
 
-  test('leave what a token sees of its position alone: the same bits in any chunks, company, schedule', async () => {
-    for (const schedule of [rowByRow(), zigZagBlock(), diagonalBlock()])
-      for (const tokensPerSquare of [7, 48, 200])
-        expect(await generate({ model: path, kvEviction: LAW, tokensPerSquare }, { schedule })).toEqual(reference);
-  });
+describe.each(['qwen3', 'gemma3', 'qwen3-5-moe', 'gemma4', 'llama4', 'deepseek-v2'])(
+  'keys that are let go: %s',
+  (name) => {
+    let path: string;
+    let reference: RowResult[];
+    beforeAll(async () => {
+      path = lengthened(name);
+      const alone = { batchSize: 1, batches: 1, tokensPerSquare: 512, threads: 1 };
+      reference = await generate({ model: path, kvEviction: LAW, ...alone });
+      expect(reference.every(({ error }) => error === undefined)).toBe(true);
+    });
 
-  test('change results, but for rows that are no longer than what is kept', async () => {
-    const all = await generate({ model: path });
-    expect(reference).not.toEqual(all);
-    expect(await generate({ model: path, kvEviction: 'sinks:0,window:1024' })).toEqual(all);
-  });
+    test('leave what a token sees of its position alone: the same bits in any chunks, company, schedule', async () => {
+      for (const schedule of [rowByRow(), zigZagBlock(), diagonalBlock()])
+        for (const tokensPerSquare of [7, 48, 200])
+          expect(await generate({ model: path, kvEviction: LAW, tokensPerSquare }, { schedule })).toEqual(reference);
+    });
 
-  test('are those that the definition says', async () => {
-    const source = evictKeys(await readModel(path), { sinks: 4, window: 50 });
-    const plain = new PlainDecoder(source);
-    for (const { id, tokens = [] } of rows.filter((row) => row.temperature === undefined).slice(0, 3)) {
-      const result = reference.find((each) => each.id === id);
-      const logits = plain.logits(tokens).at(-1) ?? [];
-      const expected = Math.log(softmax([...logits])[result?.tokens?.[0] ?? -1] ?? NaN);
-      expect(Math.abs((result?.logprobs?.[0]?.logprob ?? NaN) - expected)).toBeLessThan(1e-3);
-    }
-  });
+    test('change results, but for rows that are no longer than what is kept', async () => {
+      const all = await generate({ model: path });
+      expect(reference).not.toEqual(all);
+      expect(await generate({ model: path, kvEviction: 'sinks:0,window:1024' })).toEqual(all);
+    });
+
+    test('are those that the definition says', async () => {
+      const source = evictKeys(await readModel(path), { sinks: 4, window: 50 });
+      const plain = new PlainDecoder(source);
+      expectFirstTokens(plain, reference, 0, 2, 3);
+    });
+  },
+);
+
+test('layers with a window as long as the context keep all of it beside those that let go', async () => {
+  const path = lengthened('gemma3', 1024);
+  const results = await generate({ model: path, kvEviction: LAW });
+  expect(results.map(({ error }) => error)).toEqual(rows.map(() => undefined));
+  const plain = new PlainDecoder(evictKeys(await readModel(path), { sinks: 4, window: 50 }));
+  expectFirstTokens(plain, results, 6);
 });
 
 test('a row many times as long as what is kept takes no more pages', async () => {

@@ -184,6 +184,38 @@ describe('equal rows', () => {
     expect(stats?.sharing.rowsEqual).toBeGreaterThan(400);
   });
 
+  test('of calls that share a run: what one has answered another one does not compute', async () => {
+    const question: Row = { tokens: [3, 9, 4], maxNewTokens: 3, temperature: 1, seed: 7 };
+    const [alone] = (await generate([question], { sharePrefixes: false })).results;
+    const equal: number[] = [];
+    const ask = async (row: Row, options: RunOptions = {}): Promise<RowResult | undefined> => {
+      let answer: RowResult | undefined;
+      const onStats = ({ sharing }: RunStats): void => void equal.push(sharing.rowsEqual);
+      for await (const result of engine.generate([row], { ...options, onStats })) answer = result;
+      return answer;
+    };
+    // As long as one call is under way, they are in one run.
+    const bulk = engine.generate(
+      Array.from({ length: 4000 }, (_, id): Row => ({ id, tokens: [5, 1 + (id % 200)], maxNewTokens: 20, seed: id })),
+      { temperature: 1 },
+    );
+    await bulk.next();
+    const answers = [
+      await ask(question),
+      await ask(question),
+      await ask(question, { logprobs: 1 }),
+      await ask({ ...question, seed: 8 }),
+      await ask(question, { sharePrefixes: false }),
+      await ask(question),
+    ];
+    await bulk.return();
+    expect(equal).toEqual([0, 1, 0, 0, 0, 1]);
+    for (const at of [0, 1, 4, 5]) expect(answers[at]).toEqual(alone);
+    // That run is over, and its answers with it.
+    await ask(question);
+    expect(equal.at(-1)).toBe(0);
+  });
+
   test('as a stream, too; and who leaves early leaves nothing behind', async () => {
     const same = Array.from({ length: 300 }, (_, id): Row => ({ id, tokens: [3 + (id % 2), 9] }));
     const results = await lastValueFrom(from(same).pipe(offloadGenerate(engine, { maxNewTokens: 2 }), toArray()));

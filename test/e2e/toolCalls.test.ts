@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import { Engine } from '../../src/Engine.js';
 import { formIn } from '../../src/engine/tools/forms/index.js';
 import { encodeResults, readRows } from '../../src/api/jobs.js';
-import type { GenerateOptions, Row, RowResult } from '../../src/Row.js';
+import type { GenerateOptions, Row, RowDelta, RowResult } from '../../src/Row.js';
 import { TEMPLATES } from '../engine/tools/templates.js';
 import { describeGrammars } from '../support/grammars.js';
 import { tinyChatModel } from '../support/tinyChatModel.js';
@@ -50,6 +50,14 @@ const TOOLS = [
   },
   { name: 'math.now' },
 ].map((each) => ({ type: 'function', function: each }));
+
+/** What satisfies it may begin as calls of some forms do. */
+const PERSON = {
+  type: 'object',
+  properties: { name: { type: 'string', maxLength: 4 }, age: { type: 'integer', minimum: 0, maximum: 99 } },
+  required: ['name', 'age'],
+  additionalProperties: false,
+};
 
 const CHOICES: readonly GenerateOptions[] = [
   { toolChoice: 'required', parallelToolCalls: false },
@@ -105,6 +113,44 @@ describeGrammars('calls of tools', () => {
         expect(result.toolCalls?.length).toBeGreaterThan(0);
         if (result.finishReason !== 'length') expect(result.finishReason).toBe('tool_calls');
         expect(result.text).toBe('');
+      }
+      expect(results.filter(({ error }) => error === undefined).length).toBeGreaterThan(2);
+    });
+
+    const FORMATS = [
+      { type: 'json_schema', schema: PERSON },
+      { type: 'regex', regex: '(a/b|[c-f]{2})' },
+      { type: 'choices', choices: ['yes', '{"name": "no"}', 'näher'] },
+    ] as const;
+
+    test('what calls nothing is held to the format beside the tools', async () => {
+      const rows: Row[] = Array.from({ length: 12 }, (_, at) => ({
+        id: at,
+        messages: [{ role: 'user', content: `Who ${at}?` }],
+        tools: TOOLS,
+        responseFormat: FORMATS[at % FORMATS.length] ?? FORMATS[0],
+        temperature: 1,
+        seed: at,
+        maxNewTokens: 600,
+      }));
+      const texts = new Map<unknown, string>();
+      const onDelta = ({ id, text }: RowDelta): void => void texts.set(id, (texts.get(id) ?? '') + text);
+      const results = await all(engine.generate(rows, { reasoning: 'drop', onDelta }));
+      for (const [at, result] of results.entries()) {
+        const { error, text, toolCalls, value, finishReason } = result;
+        if (error && result.usage.completionTokens === 600) continue;
+        expect(error).toBeUndefined();
+        expect(texts.get(at) ?? '').toBe(text);
+        if (toolCalls) {
+          expectValid(result);
+          expect([text, value, finishReason]).toEqual(['', undefined, 'tool_calls']);
+        } else if (at % 3 === 0) {
+          expect(JSON.parse(text)).toEqual(value);
+          expect([text, ajv.validate(PERSON, value)]).toEqual([text, true]);
+        } else {
+          expect(value).toBe(text);
+          expect(text).toMatch(at % 3 === 1 ? /^(a\/b|[c-f]{2})$/ : /^(yes|\{"name": "no"\}|näher)$/);
+        }
       }
       expect(results.filter(({ error }) => error === undefined).length).toBeGreaterThan(2);
     });
@@ -187,7 +233,25 @@ describeGrammars('drawn tools', () => {
           maxNewTokens: 1500,
         }));
         const options = { reasoning: 'drop' } as const;
-        const results = await all(engine.generate(rows, options));
+        const grown = new Map<unknown, { text: string; calls: { id?: string; name?: string; arguments: string }[] }>();
+        const onDelta = ({ id, text, toolCalls = [] }: RowDelta): void => {
+          const row = grown.get(id) ?? { text: '', calls: [] };
+          grown.set(id, row);
+          row.text += text;
+          for (const { index, ...more } of toolCalls)
+            row.calls[index] = {
+              ...row.calls[index],
+              ...more,
+              arguments: (row.calls[index]?.arguments ?? '') + more.arguments,
+            };
+        };
+        const results = await all(engine.generate(rows, { ...options, onDelta }));
+        for (const { id, error, text, toolCalls = [] } of results)
+          if (!error)
+            expect(grown.get(id)).toEqual({
+              text,
+              calls: toolCalls.map((each) => ({ id: each.id, ...each.function })),
+            });
         let called = 0;
         for (const [at, { error, toolCalls = [] }] of results.entries()) {
           if (error) expect([error.code, error.message]).toEqual(['schema', expect.stringContaining('cut off')]);

@@ -8,7 +8,10 @@ import { main as layersOnTwoEngines } from '../../examples/04-layers-on-two-engi
 import { main as tables } from '../../examples/05-tables.js';
 import { main as classified } from '../../examples/06-classify.js';
 import { main as extractToObject } from '../../examples/07-extract-to-object.js';
+import { main as askQuestions } from '../../examples/09-questions.js';
 import { main as pipelinesOfCalls } from '../../examples/08-pipelines-of-calls.js';
+import { main as database } from '../../examples/10-database.js';
+import { main as costModel } from '../../examples/11-cost-model.js';
 import { collect } from '../jobs/support/files.js';
 import { readRows } from '../../src/jobs/input/readRows.js';
 import { testGrammars } from '../support/grammars.js';
@@ -39,6 +42,9 @@ describe('examples', () => {
       '06-classify.ts',
       '07-extract-to-object.ts',
       '08-pipelines-of-calls.ts',
+      '09-questions.ts',
+      '10-database.ts',
+      '11-cost-model.ts',
     ]);
   });
 
@@ -53,12 +59,30 @@ describe('examples', () => {
     expect(print).toHaveBeenCalledWith(expect.stringMatching(/^1: /));
   });
 
+  test('the table of a database has each row once, though the job broke off', async () => {
+    const rows = await database(model.path);
+    expect(rows.map(([index, nr]) => [Number(index), nr])).toEqual(
+      Array.from({ length: 40 }, (_, at) => [at, String(at)]),
+    );
+  });
+
   test('the pipeline of calls asks a second question of each row, and streams a third one', async () => {
     const { reviewed, streamed, short } = await pipelinesOfCalls(model.path);
     expect(reviewed.map(({ review }) => review.split(' ')[0])).toEqual(['The', 'Warm', 'It', 'The']);
     for (const { label } of reviewed) expect(['good', 'bad', 'neither']).toContain(label);
     expect(streamed).toBe(short);
     expect(short).not.toBe('');
+  });
+
+  test("a cost model of one's own is searched as those are that are there", async () => {
+    const plans = await costModel();
+    expect(Object.keys(plans)).toEqual(['flexgen', 'flexgen-paper', 'link-only']);
+    for (const { predicted } of Object.values(plans)) expect(predicted.fits).toBe(true);
+    // Of bytes alone, all that fits lies on the GPU, and nothing but the link takes time.
+    const { policy, predicted } = plans['link-only'] ?? {};
+    expect(policy?.weights.disk).toBe(0);
+    expect(predicted?.memoryBytes.gpu).toBeGreaterThan(12e9);
+    expect(predicted?.bottleneck).toBe('host-to-device');
   });
 
   test('the ETL job writes a line for every ticket, the bad one with its error', async () => {
@@ -123,6 +147,17 @@ describe('examples', () => {
         .map((line) => (JSON.parse(line) as { custom_id: string }).custom_id);
     expect([await ids('batch-output.jsonl'), await ids('batch-errors.jsonl')]).toEqual([['a', 'b'], ['c']]);
     await rm(folder, { recursive: true });
+  });
+
+  testGrammars('three questions have an answer each of every review', async () => {
+    const results = await askQuestions(model.path);
+    expect(results).toHaveLength(3);
+    for (const { answers = {}, error } of results) {
+      expect(error).toBeUndefined();
+      expect(Object.keys(answers)).toEqual(['tone', 'stars', 'why']);
+      expect(['positive', 'negative']).toContain(answers['tone']?.value);
+      expect([1, 2, 3, 4, 5]).toContain(answers['stars']?.value);
+    }
   });
 
   testGrammars(

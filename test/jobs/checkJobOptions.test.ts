@@ -36,7 +36,7 @@ describe('what a JavaScript caller hands over is refused in words', () => {
       { input: of({ prompt: 'a' }), output },
       "input: found an Observable, which cannot be pulled, expected a file's path or an iterable of rows; give pulled(rows$)",
     ],
-    [{ input }, "output: found undefined, expected a file's path or a Writable"],
+    [{ input }, "output: found undefined, expected a file's path, a Writable or a table of a database"],
     [{ input, output: {} }, 'output: found an empty object, expected'],
     [{ input, output: 5 }, 'output: found 5, expected'],
     [{ input, output, resume: 'yes' }, 'resume: found "yes", expected true or false'],

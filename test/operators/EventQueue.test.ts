@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { EventQueue } from '../../src/operators/EventQueue.js';
 import type { RowResult } from '../../src/Row.js';
+import type { ToolCallDelta } from '../../src/rows/toolCalls.js';
 
 const delta = (id: number, text: string, sample?: number) => ({
   type: 'delta' as const,
@@ -19,4 +20,23 @@ test('deltas of a row that wait are one, before its result; those of others stay
   expect(queue.shift()).toEqual(result);
   expect(queue.shift()).toEqual(delta(1, 'later'));
   expect(queue.length).toBe(0);
+});
+
+test('calls of tools are put together, each for itself', () => {
+  const queue = new EventQueue<RowResult>();
+  const calls = (...toolCalls: readonly ToolCallDelta[]) => ({
+    type: 'delta' as const,
+    delta: { id: 1, index: 0, text: '', toolCalls, tokens: [1] },
+  });
+  queue.push(calls({ index: 0, id: 'c0', name: 'f', arguments: '' }));
+  queue.push(calls({ index: 0, arguments: '{"a"' }));
+  queue.push(calls({ index: 0, arguments: ': 1}' }, { index: 1, id: 'c1', name: 'g', arguments: '{' }));
+  queue.push(calls({ index: 1, arguments: '}' }));
+  const { toolCalls } = (queue.shift() as ReturnType<typeof calls>).delta;
+  expect(toolCalls).toEqual([
+    { index: 0, id: 'c0', name: 'f', arguments: '{"a": 1}' },
+    { index: 1, id: 'c1', name: 'g', arguments: '{}' },
+  ]);
+  queue.push(calls({ index: 1, arguments: ' ' }));
+  expect(queue.shift()).toEqual(calls({ index: 1, arguments: ' ' }));
 });

@@ -87,7 +87,7 @@ describe('one clear sentence for what makes no sense', () => {
     );
     expect(() => plan({ workload: { promptTokens: 0, newTokens: 16 } })).toThrow('promptTokens: found 0');
     expect(() => plan({ costModel: 'none' })).toThrow(
-      'request.costModel: found "none", expected one of spillway, flexgen, lm-offload',
+      'request.costModel: found "none", expected one of spillway, flexgen, flexgen-paper, lm-offload, or a cost model of another name',
     );
     expect(() => plan({ costModel: 'flexgen' })).toThrow("has no constants of FlexGen's cost model");
     expect(() => plan({ costModel: 'lm-offload' })).toThrow("has no features for LM-Offload's cost model");

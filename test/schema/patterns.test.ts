@@ -68,6 +68,9 @@ describe('patterns', () => {
     fc.assert(
       fc.property(fc.array(texts, { maxLength: 4 }), texts, (list, text) => {
         expect(regexOf(noneOf(list)).test(text)).toBe(!list.includes(text));
+        const short = noneOf(list, 60);
+        if (noneOf(list).length <= 60) expect(short).toBe(noneOf(list));
+        else expect(short).toBeUndefined();
       }),
     );
   });

@@ -35,11 +35,69 @@ describe('reading a schema that a row brings', () => {
       { allOf: list(2500, (at) => ({ anyOf: [{ minLength: at }, { type: 'integer' }] })) },
     ],
     ['all numbers but many', { not: { enum: list(90_000, (at) => at) } }],
+    ['all texts but long ones', { not: { enum: list(4000, (at) => `${'t'.repeat(200)}${at}`) } }],
+    ['divisors, each put to all before', { allOf: list(3000, (at) => ({ multipleOf: at + 2 })) }],
+    [
+      'ways that exclude each other',
+      {
+        oneOf: list(100, (at) => ({
+          properties: { a: { const: at }, b: { anyOf: list(20, (other) => ({ const: other })) } },
+          required: ['a'],
+        })),
+      },
+    ],
+    [
+      'names of which a pattern has as many as there are',
+      {
+        properties: Object.fromEntries(list(1000, (at) => [`k${at}`, true])),
+        required: list(1000, (at) => `k${at}`),
+        propertyNames: { pattern: '^(k|kk)+[0-9]*$' },
+      },
+    ],
+    [
+      'classes of a few characters among all',
+      {
+        properties: { a: { type: 'integer' } },
+        patternProperties: Object.fromEntries(
+          list(8, (at) => [`^(a|[^\\u{0}-\\u{${(0x10fff0 - at).toString(16)}}])$`, true]),
+        ),
+      },
+    ],
+    [
+      'references by the thousand',
+      { allOf: list(9000, () => ({ $ref: '#/$defs/a' })), $defs: { a: { type: 'null' } } },
+    ],
   ])('%s: in slices, each of them short', (_, schema) => {
     const { longest, whole } = slicesOf(schema);
     expect(longest).toBeLessThan(250);
     // The first two took many times that.
     expect(whole).toBeLessThan(10_000);
+  });
+
+  test('looking at an answer ends after so many steps, whatever its schema', () => {
+    const schemas = [
+      { pattern: '(a|b)'.repeat(1900) },
+      { items: { allOf: list(300, (at) => ({ anyOf: list(20, (k) => ({ minLength: at, maxLength: k })) })) } },
+      { anyOf: list(400, () => ({ $ref: '#/$defs/x' })), $defs: { x: { anyOf: list(400, (at) => ({ const: at })) } } },
+    ].map((schema) => new EnforcedSchema(schema));
+    for (const schema of schemas)
+      for (const value of ['a'.repeat(20_000), list(2000, (at) => at)]) {
+        const before = process.cpuUsage();
+        schema.problem(value);
+        const { user, system } = process.cpuUsage(before);
+        expect((user + system) / 1000).toBeLessThan(400);
+      }
+  });
+
+  test('masks hold a text to so many patterns at once, and the look at the whole answer to all', () => {
+    const schema = new EnforcedSchema({
+      type: 'string',
+      allOf: list(20, (at) => ({ pattern: `^[a-t]*${'abcdefghijklmnopqrst'[at]}` })),
+    });
+    expect(schema.grammar).toMatchObject({ allOf: { length: 16 } });
+    expect(schema.left).toEqual(['/allOf/0/pattern']);
+    expect(schema.problem('abcdefghijklmnop')).toMatch(/does not match pattern/);
+    expect(schema.problem('abcdefghijklmnopqrst')).toBeUndefined();
   });
 
   test('a value that lists do not have is told with a few of theirs, however many there are', () => {

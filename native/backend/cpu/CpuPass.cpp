@@ -1,11 +1,28 @@
 #include "CpuPass.h"
 
+#include <array>
 #include <cmath>
 #include <cstring>
 
 #include "../../model/rotaryAngles.h"
 
 namespace spillway {
+
+namespace {
+
+// Weights of a norm that has none.
+const std::array<float, kMaxHeadDim> kOnes = [] {
+  std::array<float, kMaxHeadDim> ones;
+  ones.fill(1.0f);
+  return ones;
+}();
+
+float queryFactor(const QueryScale& scale, uint32_t position) {
+  const uint32_t periods = (position + scale.first) / scale.period;
+  return static_cast<float>(1.0 + double(scale.factor) * std::log1p(double(periods)));
+}
+
+}  // namespace
 
 void CpuPass::lookUpTokens(const StoredMatrix& embedding, float scale, float* to) const {
   const size_t width = spec.embeddingSize;
@@ -19,7 +36,7 @@ void CpuPass::lookUpTokens(const StoredMatrix& embedding, float scale, float* to
 
 // hidden += rows of the matrix, of each token the one that rowOf(token) says.
 template <typename RowOf>
-void CpuPass::addRows(const StoredMatrix& matrix, const RowOf& rowOf) const {
+void CpuPass::addEmbeddings(const StoredMatrix& matrix, const RowOf& rowOf) const {
   const size_t width = spec.hiddenSize;
   const ScratchScope scope(*this);
   float* rows = scratch.take<float>(size_t(compute.pool.threads()) * width);
@@ -31,12 +48,12 @@ void CpuPass::addRows(const StoredMatrix& matrix, const RowOf& rowOf) const {
 }
 
 void CpuPass::addPositions(const StoredMatrix& embedding) const {
-  addRows(embedding, [this](const BatchToken& token) { return size_t(token.position) + spec.learnedOffset; });
+  addEmbeddings(embedding, [this](const BatchToken& token) { return size_t(token.position) + spec.learnedOffset; });
 }
 
 void CpuPass::addTypes(const StoredMatrix& embedding) const {
-  addRows(embedding,
-          [this](const BatchToken& token) { return batch.ranges[token.range].sequence->typeOf(token.position); });
+  addEmbeddings(embedding,
+                [this](const BatchToken& token) { return batch.ranges[token.range].sequence->typeOf(token.position); });
 }
 
 void CpuPass::norm(const float* x, const float* weight, const float* bias, float* y) const {
@@ -64,6 +81,11 @@ void CpuPass::addBranches(const float* first, float* second) const {
     if (spec.residualScale != 1) compute.kernels.rows.scale(spec.residualScale, second + t * width, width);
     compute.kernels.rows.add(second + t * width, activations.hidden + t * width, width);
   });
+}
+
+void CpuPass::addRows(const float* x, float* y) const {
+  const size_t width = spec.hiddenSize;
+  forRows(tokens(), width, [&](size_t t, unsigned) { compute.kernels.rows.add(x + t * width, y + t * width, width); });
 }
 
 // Whether products with these weights take rounded rows and nothing else: then whole rows need not stand in memory as
@@ -157,9 +179,9 @@ void CpuPass::fillRotary() const {
   if (measuring || activations.rotarySerial == batch.serial) return;
   const size_t tables = spec.rotaryTables.size();
   forRows(tables * tokens(), spec.rotaryDims * 8, [&](size_t index, unsigned) {  // an angle costs as much as many sums
+    const RotaryTable& table = spec.rotaryTables[index / tokens()];
     float* cosines = activations.rotary + index * spec.rotaryDims;
-    rotaryAngles(spec.rotaryTables[index / tokens()], batch.tokens[index % tokens()].position, cosines,
-                 cosines + spec.rotaryDims / 2);
+    rotaryAngles(table, batch.tokens[index % tokens()].position, cosines, cosines + table.frequencies.size());
   });
   activations.rotarySerial = batch.serial;
 }
@@ -167,35 +189,52 @@ void CpuPass::fillRotary() const {
 void CpuPass::finishHeads(size_t layer, float* keys, float* values) const {
   const RowKernels& kernels = compute.kernels.rows;
   const LayerWeights& weights = this->weights.layer(layer);
-  const uint32_t tableIndex = spec.layerSpecs[layer].rotaryTable;
+  const LayerSpec& layerSpec = spec.layerSpecs[layer];
+  const uint32_t tableIndex = layerSpec.rotaryTable;
   const bool rotary = spec.position == PositionKind::Rotary && tableIndex != LayerSpec::kNoRotation;
-  if (!batch.spilled) copyPages(*this, layer);
+  if (!batch.spilled && layerSpec.ownKeys()) copyPages(*this, layer);
   const float* table = rotary && !measuring ? activations.rotary + tableIndex * tokens() * spec.rotaryDims : nullptr;
   const uint32_t group = cache.groups().groupOf(layer);
   const auto rotate = spec.rotaryStyle == RotaryStyle::Pairs ? kernels.rotatePairs : kernels.rotateHalves;
-  forRows(tokens(), spec.queryWidth() + 2 * size_t(spec.keyWidth()), [&](size_t t, unsigned) {
+  const size_t headDim = spec.headDimOf(layerSpec), queryWidth = spec.queryWidth(layerSpec),
+               keyWidth = spec.keyWidth(layerSpec), kvHeads = spec.kvHeadsOf(layerSpec),
+               dims = rotary ? 2 * spec.rotaryTables[tableIndex].frequencies.size() : 0;
+  const bool unit = spec.qkNorm == QueryKeyNorm::Unit && rotary;
+  forRows(tokens(), queryWidth + 2 * keyWidth, [&](size_t t, unsigned) {
     const auto prepare = [&](float* heads, size_t count, const float* weight) {
-      if (spec.qkNorm == QueryKeyNorm::Row)
-        kernels.rmsNorm(heads, weight, spec.normEpsilon, count * spec.headDim, heads);
+      if (spec.qkNorm == QueryKeyNorm::Row) kernels.rmsNorm(heads, weight, spec.normEpsilon, count * headDim, heads);
       for (size_t h = 0; h < count; h++) {
-        float* head = heads + h * spec.headDim;
-        if (spec.qkNorm == QueryKeyNorm::Head) kernels.rmsNorm(head, weight, spec.normEpsilon, spec.headDim, head);
+        float* head = heads + h * headDim;
+        if (spec.qkNorm == QueryKeyNorm::Head) kernels.rmsNorm(head, weight, spec.normEpsilon, headDim, head);
         if (spec.qkNorm == QueryKeyNorm::Layer)
-          kernels.layerNorm(head, weight + h * spec.headDim, nullptr, spec.normEpsilon, spec.headDim, head);
+          kernels.layerNorm(head, weight + h * headDim, nullptr, spec.normEpsilon, headDim, head);
+        // Of latent rows the last elements.
         if (rotary)
-          rotate(head, table + t * spec.rotaryDims, table + t * spec.rotaryDims + spec.rotaryDims / 2, spec.rotaryDims);
-        if (spec.qkNorm == QueryKeyNorm::Rotated) kernels.rmsNorm(head, weight, spec.normEpsilon, spec.headDim, head);
+          rotate(head + spec.latent.rank, table + t * spec.rotaryDims, table + t * spec.rotaryDims + dims / 2, dims);
+        if (spec.qkNorm == QueryKeyNorm::Rotated) kernels.rmsNorm(head, weight, spec.normEpsilon, headDim, head);
+        if (unit) kernels.rmsNorm(head, kOnes.data(), spec.normEpsilon, headDim, head);
       }
     };
-    float* key = keys + t * spec.keyWidth();
-    prepare(activations.queries + t * spec.queryWidth(), spec.heads, weights.qNorm);
-    prepare(key, spec.kvHeads, weights.kNorm);
+    float* queries = activations.queries + t * queryWidth;
+    prepare(queries, spec.heads, weights.qNorm);
+    if (layerSpec.scalesQueries) {
+      const float factor = queryFactor(spec.queryScale, batch.tokens[t].position);
+      if (factor != 1) kernels.scale(factor, queries, queryWidth);
+    }
+    if (!layerSpec.ownKeys()) return;
+    float* key = keys + t * keyWidth;
+    prepare(key, kvHeads, weights.kNorm);
+    if (spec.valueNorm)
+      for (size_t h = 0; h < kvHeads; h++) {
+        float* value = values + t * keyWidth + h * headDim;
+        kernels.rmsNorm(value, kOnes.data(), spec.normEpsilon, headDim, value);
+      }
     if (batch.spilled) return;  // pages may be on their way from the disk: attention stores them
     const BatchToken& token = batch.tokens[t];
-    const uint32_t pageTokens = cache.layout().pageTokens;
+    const uint32_t pageTokens = cache.pageTokens();
     const int32_t page = batch.pages[batch.ranges[token.range].table(group) + token.position / pageTokens];
-    cacheStore(compute.kernels, cache.layout(), cache.page(layer, static_cast<size_t>(page)),
-               token.position % pageTokens, key, values + t * spec.keyWidth());
+    cacheStore(compute.kernels, cache.layout(layer), cache.page(layer, static_cast<size_t>(page)),
+               token.position % pageTokens, key, values + t * keyWidth);
   });
 }
 
@@ -207,10 +246,14 @@ ExpertRouting CpuPass::route(const LayerWeights& layer, const float* input, floa
   // A rounding that changes the choice of experts would change everything after it.
   multiply(layer.router, layer.routerBias, input, count, logits, ProductOf::Exact);
   float* room = scratch.take<float>(size_t(compute.pool.threads()) * spec.experts);
+  const float logitScale = spec.router.logitScale;
   forRows(count, size_t(spec.experts) * spec.expertsPerToken + width, [&](size_t t, unsigned worker) {
+    if (logitScale != 1) compute.kernels.rows.scale(logitScale, logits + t * spec.experts, spec.experts);
+    ExpertChoice* choices = routing.choices + t * spec.expertsPerToken;
     chooseExperts(compute.kernels.rows, spec.router, layer.routerChoiceBias, logits + t * spec.experts, spec.experts,
-                  spec.expertsPerToken, routing.choices + t * spec.expertsPerToken,
-                  room + size_t(worker) * spec.experts);
+                  spec.expertsPerToken, choices, room + size_t(worker) * spec.experts);
+    if (layer.expertScale != nullptr)
+      for (uint32_t c = 0; c < spec.expertsPerToken; c++) choices[c].weight *= layer.expertScale[choices[c].expert];
     std::fill_n(output + t * width, width, 0.0f);
   });
   return routing;
@@ -237,6 +280,13 @@ ExpertTokens CpuPass::gated(const StoredMatrix& gate, const float* input) const 
     all[t] = static_cast<uint32_t>(t);
   });
   return {all, shares, count};
+}
+
+void CpuPass::weighRows(float* x, const ExpertRouting& routing, const ExpertTokens& of, size_t width) const {
+  forRows(of.count, width, [&](size_t i, unsigned) {
+    compute.kernels.rows.scale(routing.shares[i], x + i * width, width);
+    routing.shares[i] = 1;
+  });
 }
 
 void CpuPass::gatherRows(const float* x, const ExpertTokens& of, size_t width, float* to) const {

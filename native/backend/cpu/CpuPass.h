@@ -24,6 +24,7 @@ struct CpuPass final : Pass {
   void addBranch(float* branch, const float* branchNorm, const float* weight, const float* bias,
                  float* next) const override;
   void addBranches(const float* first, float* second) const override;
+  void addRows(const float* x, float* y) const override;
   MatrixInput prepared(const StoredMatrix* const* weights, size_t count, const float* input, size_t rows,
                        size_t columns, ProductOf of) const override;
   MatrixInput normed(const StoredMatrix* const* weights, size_t count, const float* weight,
@@ -34,6 +35,7 @@ struct CpuPass final : Pass {
   MatrixInput activated(const LayerWeights& layer, const MatrixInput& input) const override;
   void fillRotary() const override;
   void finishHeads(size_t layer, float* keys, float* values) const override;
+  void projectLatent(size_t layer, float* keys) const override;
   void attend(size_t layer) const override;
   // attend() where keys between a row's first and last ones are let go.
   void attendEvicted(size_t layer, const AttentionShape& shape) const;
@@ -44,9 +46,12 @@ struct CpuPass final : Pass {
   ExpertRouting route(const LayerWeights& layer, const float* input, float* output) const override;
   ExpertTokens tokensOf(const ExpertRouting& routing, uint32_t expert) const override;
   ExpertTokens gated(const StoredMatrix& gate, const float* input) const override;
+  void weighRows(float* x, const ExpertRouting& routing, const ExpertTokens& of, size_t width) const override;
   void gatherRows(const float* x, const ExpertTokens& of, size_t width, float* to) const override;
   void scatterRows(const float* x, const ExpertTokens& of, size_t width, float* to) const override;
   void activate(float* x, const float* up, size_t rows, size_t width) const override;
+  void addLayerInput(size_t layer) const override;
+  void scaleLayer(size_t layer) const override;
   void finish(size_t layer) const override;
   void finished(size_t layer) const override;
   std::unique_ptr<HeadResult> head() const override;
@@ -82,13 +87,18 @@ struct CpuPass final : Pass {
 
  private:
   template <typename RowOf>
-  void addRows(const StoredMatrix& matrix, const RowOf& rowOf) const;
+  void addEmbeddings(const StoredMatrix& matrix, const RowOf& rowOf) const;
+  // What latent attention gives becomes its heads' values.
+  void expandLatent(size_t layer) const;
+  // A row of a matrix that may stream.
+  void unpackOutput(const StoredMatrix& matrix, size_t output, float* to) const;
   // What products are computed on. Without rounding of the input where they are to be exact: for small ones on which
   // much depends.
   Compute computeOf(ProductOf of) const {
     return {compute.kernels, compute.pool, of == ProductOf::Exact ? Precision::Float32 : compute.precision};
   }
   bool takeQuantisedRows(const StoredMatrix* const* weights, size_t count) const;
+  void finishTokens(size_t layer) const;
   void finishWanted(size_t layer) const;
 };
 

@@ -17,8 +17,8 @@ void CpuPass::attend(size_t layer) const {
   if (measuring) {
     const size_t mark = scratch.used();
     if (evicts) return attendEvicted(layer, attentionShape(spec, layer, nullptr, keepKeys));
-    scratch.take<uint8_t>(attentionScratchBytes(cache.layout(), spec.heads, batch.ranges.size(), compute.pool.threads(),
-                                                keepKeys < 1 ? spec.contextTokens : 0));
+    scratch.take<uint8_t>(attentionScratchBytes(cache.layout(layer), spec.heads, batch.ranges.size(),
+                                                compute.pool.threads(), keepKeys < 1 ? spec.contextTokens : 0));
     scratch.release(mark);
     return;
   }
@@ -28,9 +28,10 @@ void CpuPass::attend(size_t layer) const {
   } else
     pointToPages(*this, layer);
   const uint32_t group = cache.groups().groupOf(layer);
+  const size_t queryWidth = spec.queryWidth(spec.layerSpecs[layer]);
   for (size_t r = 0; r < batch.ranges.size(); r++) {
     const BatchRange& range = batch.ranges[batch.alike[r]];
-    float* queries = activations.queries + size_t(range.firstToken) * spec.queryWidth();
+    float* queries = activations.queries + size_t(range.firstToken) * queryWidth;
     batch.attentionRows[r] = {queries,
                               queries,
                               range.firstPosition,
@@ -45,8 +46,8 @@ void CpuPass::attend(size_t layer) const {
   if (evicts)
     attendEvicted(layer, shape);
   else
-    spillway::attend(compute, cache.layout(), shape, batch.attentionRows.data(), batch.attentionRows.size(),
-                     spec.queryWidth(), spec.queryWidth(), scratch);
+    spillway::attend(compute, cache.layout(layer), shape, batch.attentionRows.data(), batch.attentionRows.size(),
+                     queryWidth, queryWidth, scratch);
   if (!spec.attentionGate) return;
   const size_t width = spec.queryWidth(), stride = spec.mixedWidth();
   forRows(tokens(), width, [&](size_t t, unsigned) {

@@ -10,7 +10,7 @@ namespace spillway {
 // tokens that see the same first page of the last ones are attended to together. Which pages a token sees follows from
 // its position alone, so that chunks change no bit.
 void CpuPass::attendEvicted(size_t layer, const AttentionShape& shape) const {
-  const size_t pageTokens = cache.layout().pageTokens;
+  const size_t pageTokens = cache.layout(layer).pageTokens;
   const size_t sinks = (spec.evictionSinks + pageTokens - 1) / pageTokens, window = spec.evictionWindow;
   const size_t tablePages = sinks + window / pageTokens + 3;
   const size_t mostPieces = tokens() / pageTokens + 2 * batch.ranges.size();
@@ -18,12 +18,13 @@ void CpuPass::attendEvicted(size_t layer, const AttentionShape& shape) const {
   AttentionRow* pieces = scratch.take<AttentionRow>(mostPieces);
   const uint8_t** tables = scratch.take<const uint8_t*>(mostPieces * tablePages);
   if (measuring) {
-    scratch.take<uint8_t>(attentionScratchBytes(cache.layout(), spec.heads, mostPieces, compute.pool.threads(),
+    scratch.take<uint8_t>(attentionScratchBytes(cache.layout(layer), spec.heads, mostPieces, compute.pool.threads(),
                                                 keepKeys < 1 ? spec.contextTokens : 0));
     return;
   }
   size_t count = 0;
   const uint32_t group = cache.groups().groupOf(layer);
+  const size_t queryWidth = spec.queryWidth(spec.layerSpecs[layer]);
   for (size_t r = 0; r < batch.ranges.size(); r++) {
     const BatchRange& range = batch.ranges[batch.alike[r]];
     const uint8_t* const* pages = batch.pagePointers.data() + range.table(group);
@@ -37,7 +38,7 @@ void CpuPass::attendEvicted(size_t layer, const AttentionShape& shape) const {
       std::copy_n(pages, std::min(sinks, used), table);
       for (size_t page = first; page < used; page++) table[sinks + page - first] = pages[page];
       float* queries =
-          activations.queries + (size_t(range.firstToken) + position - range.firstPosition) * spec.queryWidth();
+          activations.queries + (size_t(range.firstToken) + position - range.firstPosition) * queryWidth;
       const uint32_t prompt = range.sequence->promptTokens;
       pieces[count++] = {queries,
                          queries,
@@ -48,7 +49,7 @@ void CpuPass::attendEvicted(size_t layer, const AttentionShape& shape) const {
       position = next;
     }
   }
-  spillway::attend(compute, cache.layout(), shape, pieces, count, spec.queryWidth(), spec.queryWidth(), scratch);
+  spillway::attend(compute, cache.layout(layer), shape, pieces, count, queryWidth, queryWidth, scratch);
 }
 
 }  // namespace spillway

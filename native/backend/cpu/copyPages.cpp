@@ -6,7 +6,7 @@ namespace spillway {
 
 void copyPages(const CpuPass& pass, size_t layer, const OfToken& copies) {
   if (!pass.batch.copies || pass.measuring) return;
-  const size_t bytes = pass.cache.pageBytes();
+  const size_t bytes = cachePageBytes(pass.cache.layout(layer));
   const uint32_t group = pass.cache.groups().groupOf(layer);
   pass.forRows(pass.batch.ranges.size(), bytes / sizeof(float), [&](size_t r, unsigned) {
     const BatchRange& range = pass.batch.ranges[r];

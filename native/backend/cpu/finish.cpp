@@ -33,26 +33,34 @@ void lookForOdd(const CpuPass& pass, size_t layer) {
 
 }  // namespace
 
-// As finishLayer(), of what is still wanted. After the last layer nobody asks for a prompt's other tokens: sequences
+// finishLayer(), of latent attention with what has its weights.
+void CpuPass::finishTokens(size_t layer) const {
+  if (spec.latent.rank != 0) expandLatent(layer);
+  finishLayer(*this, layer);
+}
+
+// As finishTokens(), of what is still wanted. After the last layer nobody asks for a prompt's other tokens: sequences
 // that the head takes are moved to the front, finished there, and moved back.
 void CpuPass::finishWanted(size_t layer) const {
-  if (!spec.samples() || layer + 1 != spec.layers) return finishLayer(*this, layer);
+  // What a layer gets of embeddings, it gets by its tokens' places.
+  if (!spec.samples() || layer + 1 != spec.layers || spec.layerInputSize != 0) return finishTokens(layer);
   const size_t mark = scratch.used();
   uint32_t* taken = scratch.take<uint32_t>(tokens());
   if (measuring) {
-    finishLayer(*this, layer);
+    finishTokens(layer);
   } else if (const size_t count = listHeadTokens(batch, taken); count > 0) {
     const auto move = [](float* rows, size_t width, size_t from, size_t to) {
       if (from != to) std::copy_n(rows + from * width, width, rows + to * width);
     };
-    const size_t width = spec.hiddenSize, attended = weights.layer(layer).o.inputs;
+    const size_t width = spec.hiddenSize,
+                 attended = spec.latent.rank == 0 ? weights.layer(layer).o.inputs : spec.queryWidth();
     for (size_t i = 0; i < count; i++) {
       move(activations.hidden, width, taken[i], i);
       move(activations.queries, attended, taken[i], i);
     }
     CpuPass some = *this;
     some.leading = count;
-    finishLayer(some, layer);
+    some.finishTokens(layer);
     for (size_t i = count; i-- > 0;) move(activations.hidden, width, i, taken[i]);
   }
   scratch.release(mark);

@@ -18,7 +18,7 @@ constexpr size_t kSliceOutputs = 1024;  // a slice is a multiple of it
 // All that is wanted is the first token of the largest logit.
 bool takesLargest(const Sequence& sequence) {
   return !(sequence.sampling.temperature > 0) && sequence.takesLogitsAsTheyAre() && sequence.logprobs < 0 &&
-         sequence.grammar == nullptr;
+         !sequence.certainty && sequence.grammar == nullptr;
 }
 
 // The hidden state of one of the batch's tokens behind the final norm.

@@ -24,7 +24,7 @@ namespace {
 // those that attention does not touch here.
 void findPages(const CpuPass& pass, size_t layer) {
   const Batch& batch = pass.batch;
-  const uint32_t pageTokens = pass.cache.layout().pageTokens;
+  const uint32_t pageTokens = pass.cache.pageTokens();
   const uint32_t group = pass.cache.groups().groupOf(layer);
   pointToPages(pass, layer);
   for (size_t r = 0; r < batch.ranges.size(); r++) {
@@ -45,11 +45,11 @@ void findPages(const CpuPass& pass, size_t layer) {
 // written to anew.
 void takeTails(const CpuPass& pass, size_t layer, const OfToken& stores) {
   const Batch& batch = pass.batch;
-  const size_t bytes = pass.cache.pageBytes();
+  const size_t bytes = cachePageBytes(pass.cache.layout(layer));
   const uint32_t group = pass.cache.groups().groupOf(layer);
   pass.forRows(batch.ranges.size(), bytes / sizeof(float), [&](size_t r, unsigned) {
     const BatchRange& range = batch.ranges[r];
-    const uint32_t pageTokens = pass.cache.layout().pageTokens;
+    const uint32_t pageTokens = pass.cache.pageTokens();
     const uint32_t current = range.firstPosition / pageTokens;
     const uint32_t entry = range.table(group) + current;
     const bool completed = (range.firstPosition + range.tokens) / pageTokens > current;
@@ -66,16 +66,18 @@ void placePages(const CpuPass& pass, size_t layer, const OfToken& stores) {
   Activations& activations = pass.activations;
   takeKeys(pass.batch, activations, layer);
   findPages(pass, layer);
+  const LayerSpec& layerSpec = pass.spec.layerSpecs[layer];
+  if (!layerSpec.ownKeys()) return;
   takeTails(pass, layer, stores);
-  const uint32_t pageTokens = pass.cache.layout().pageTokens;
-  const size_t width = pass.spec.keyWidth();
+  const uint32_t pageTokens = pass.cache.pageTokens();
+  const size_t width = pass.spec.keyWidth(layerSpec);
   const uint32_t group = pass.cache.groups().groupOf(layer);
   pass.forRows(pass.tokens(), 2 * width, [&](size_t t, unsigned) {
     const BatchToken& token = pass.batch.tokens[t];
     const uint8_t* page =
         pass.batch.pagePointers[pass.batch.ranges[token.range].table(group) + token.position / pageTokens];
     if (page == nullptr || (stores && !stores(token))) return;  // on a device, or by it
-    cacheStore(pass.compute.kernels, pass.cache.layout(), const_cast<uint8_t*>(page), token.position % pageTokens,
+    cacheStore(pass.compute.kernels, pass.cache.layout(layer), const_cast<uint8_t*>(page), token.position % pageTokens,
                activations.keys + t * width, activations.values + t * width);
   });
 }

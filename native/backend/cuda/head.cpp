@@ -10,11 +10,11 @@ namespace spillway {
 
 namespace {
 
-// The device samples for sequences that need neither alternatives nor their history nor a grammar; the host takes the
-// logits of the others.
+// The device samples for sequences that need neither alternatives nor certainty nor their history nor a grammar; the
+// host takes the logits of the others.
 bool samplesThere(const Sequence& sequence) {
   return sequence.logprobs <= 0 && sequence.candidates.empty() && sequence.takesLogitsAsTheyAre() &&
-         sequence.grammar == nullptr;
+         !sequence.certainty && sequence.grammar == nullptr;
 }
 
 // Tokens, and log-probabilities for sequences that want them, of `rows` rows of logits.

@@ -5,6 +5,7 @@
 
 #include "../../system/Error.h"
 #include "../../system/ThreadPool.h"
+#include "window.h"
 
 namespace spillway {
 namespace {
@@ -33,7 +34,7 @@ constexpr size_t kPromptSharesPerThread = 4;
 
 // Whether a row's first tokens are attended to by rounded keys and values.
 bool isPrompt(const Run& run, const AttentionRow& row) {
-  return roundsPrompts(run.layout.type, run.exact) && row.firstPosition < row.denseBefore;
+  return roundsPrompts(run.layout, run.exact) && row.firstPosition < row.denseBefore;
 }
 uint32_t blockTokensOf(const Run& run, size_t bundle) {
   return isPrompt(run, run.rows[run.firstRow[bundle]]) ? run.promptBlockTokens : run.blockTokens;
@@ -87,9 +88,8 @@ void firstKeys(const Run& run, size_t index, const uint8_t* (&keys)[kMostBlocksA
   const Place place = placeOf(run, index);
   const AttentionRow& range = run.rows[place.row];
   const uint32_t position = range.firstPosition + static_cast<uint32_t>(place.token - run.firstToken[place.row]),
-                 window = run.shape.window, blocksPerPage = run.layout.pageTokens / kKeyBlock;
-  const uint32_t first =
-      std::max(range.firstKey, window != 0 && position >= window ? position - window + 1 : 0) / kKeyBlock;
+                 blocksPerPage = run.layout.pageTokens / kKeyBlock;
+  const uint32_t first = std::max(range.firstKey, firstSeen(run.shape.window, position)) / kKeyBlock;
   for (uint32_t i = 0; i < kMostBlocksAhead && first + i <= position / kKeyBlock; i++) {
     const uint32_t block = first + i;
     keys[i] = range.pages[block / blocksPerPage] + place.kvHead * cacheHeadBytes(run.layout) +
@@ -166,7 +166,7 @@ bool attendsTogether(const Run& run, const AttentionRow& a, const AttentionRow& 
   const uint32_t least = prompt ? kPartTokens : kLeastCommonTokens;
   const auto suits = [&](const AttentionRow& row) {
     return row.tokens > 0 && row.firstPosition >= least && row.firstKey == 0 && row.partials == nullptr &&
-           row.cuts == nullptr && (run.shape.window == 0 || end(row) <= run.shape.window) &&
+           row.cuts == nullptr && (run.shape.window == 0 || end(row) <= windowTokens(run.shape.window)) &&
            (prompt ? isPrompt(run, row) && end(row) <= row.denseBefore
                    : !isPrompt(run, row) && (isDense(row) || row.firstPosition >= row.denseBefore));
   };
@@ -184,7 +184,11 @@ size_t cachePageBytes(const CacheLayout& layout) {
   if (layout.pageTokens == 0 || layout.pageTokens % kKeyBlock != 0 || layout.pageTokens > kMaxPageTokens)
     throw Error(ErrorCode::InvalidArgument, "a cache page holds " + std::to_string(layout.pageTokens) +
                                                 " tokens; expected a multiple of 16 up to 4096");
-  if (layout.headDim == 0 || layout.headDim > kMaxHeadDim)
+  if (layout.latent && (isQuantised(layout.type) || layout.kvHeads != 1 || layout.headDim > kMaxLatentDim))
+    throw Error(ErrorCode::InvalidArgument, "latent rows have " + std::to_string(layout.kvHeads) + " heads of " +
+                                                std::to_string(layout.headDim) +
+                                                " elements; expected one of at most 1024, in floats of 32 or 16 bits");
+  if (layout.headDim == 0 || (layout.headDim > kMaxHeadDim && !layout.latent))
     throw Error(ErrorCode::InvalidArgument,
                 "attention heads have " + std::to_string(layout.headDim) + " elements; expected 1 to 512");
   if (layout.kvHeads == 0)

@@ -109,6 +109,33 @@ static void valueTile(const uint8_t* const* values, size_t valueStride, size_t e
   }
 }
 
+// scores[q][k] = queries[q] . rows[k], for a few rows that follow one another
+template <typename Element, int Q, int K>
+static void scoreRows(const Element* rows, const float* queries, size_t stride, float* scores, size_t scoreStride) {
+  f32x16 sum[Q][K];
+  SPILLWAY_UNROLL(8)
+  for (int q = 0; q < Q; q++) {
+    SPILLWAY_UNROLL(2)
+    for (int k = 0; k < K; k++) sum[q][k] = zero();
+  }
+  for (size_t d = 0; d < stride; d += 16) {
+    f32x16 key[K];
+    SPILLWAY_UNROLL(2)
+    for (int k = 0; k < K; k++) key[k] = loadElements(rows + k * stride + d);
+    SPILLWAY_UNROLL(8)
+    for (int q = 0; q < Q; q++) {
+      const f32x16 element = load(queries + q * stride + d);
+      SPILLWAY_UNROLL(2)
+      for (int k = 0; k < K; k++) sum[q][k] = fma(element, key[k], sum[q][k]);
+    }
+  }
+  SPILLWAY_UNROLL(8)
+  for (int q = 0; q < Q; q++) {
+    SPILLWAY_UNROLL(2)
+    for (int k = 0; k < K; k++) scores[q * scoreStride + k] = reduceAdd(sum[q][k]);
+  }
+}
+
 template <typename Element, int Q>
 static void valueQueries(const Part& part, size_t valueStride, const float* weights, uint32_t begin, uint32_t end,
                          float* sums) {
@@ -211,10 +238,37 @@ struct FloatFormat {
   };
 };
 
+// Keys that are rows, and values at once: a score is a sum of sixteen lanes, and their tree.
+template <typename Element>
+struct LatentFormat : FloatFormat<Element> {
+  template <int Q>
+  static void score(const CacheLayout& layout, const Workspace& work, const Part& part, uint32_t first,
+                    uint32_t fromBlock, uint32_t toBlock, float* scores, size_t scoreStride) {
+    const size_t stride = cacheValueStride(layout);
+    const float* queries = work.queries + first * stride;
+    for (uint32_t b = fromBlock; b < toBlock; b++) {
+      const Element* rows = reinterpret_cast<const Element*>(part.keys[b]);
+      for (uint32_t t = 0; t < kKeyBlock; t += kKeys) {
+        askFor(part.keys[b + kFloatBlocksAhead] + t * stride * sizeof(Element));
+        scoreRows<Element, Q, kKeys>(rows + t * stride, queries, stride, scores + (b - fromBlock) * kKeyBlock + t,
+                                     scoreStride);
+      }
+    }
+  }
+
+ private:
+  static constexpr int kKeys = SPILLWAY_ISA_LEVEL == 2 ? 2 : 1;
+};
+
+void attendLatent(const AttentionBlock* blocks, uint32_t count) {
+  if (blocks->layout.type == CacheType::F32) return attendAs<LatentFormat<float>>(blocks, count);
+  attendAs<LatentFormat<uint16_t>>(blocks, count);
+}
+
 // Those of prompts by rounded keys and values, the others by floats.
 void attendHalves(const AttentionBlock* blocks, uint32_t count) {
   const AttentionBlock& block = blocks[0];
-  const uint32_t prompt = roundsPrompts(block.layout.type, block.exact) ? promptTokensOf(block) : 0;
+  const uint32_t prompt = roundsPrompts(block.layout, block.exact) ? promptTokensOf(block) : 0;
   if (prompt == 0) return attendAs<FloatFormat<uint16_t>>(blocks, count);
   if (prompt == block.tokens) return attendPrompts(blocks, count);
   const AttentionBlock first = tokensOf(block, 0, prompt), rest = tokensOf(block, prompt, block.tokens - prompt);
@@ -223,6 +277,7 @@ void attendHalves(const AttentionBlock* blocks, uint32_t count) {
 }
 
 void attendBlocks(const AttentionBlock* blocks, uint32_t count) {
+  if (blocks->layout.latent) return attendLatent(blocks, count);
   switch (blocks->layout.type) {
     case CacheType::F32: return attendAs<FloatFormat<float>>(blocks, count);
     case CacheType::F16: return attendHalves(blocks, count);
@@ -263,7 +318,18 @@ static void storeHeads(const CacheLayout& layout, uint8_t* page, uint32_t index,
   }
 }
 
+template <typename Element>
+static void storeRow(const CacheLayout& layout, uint8_t* page, uint32_t index, const float* row) {
+  const size_t stride = cacheValueStride(layout);
+  Element* to = reinterpret_cast<Element*>(page) + index * stride;
+  for (size_t d = 0; d < layout.headDim; d += 16)
+    storeElements(to + d, loadPartial(row + d, layout.headDim - d < 16 ? layout.headDim - d : 16));
+}
+
 void storeToken(const CacheLayout& layout, uint8_t* page, uint32_t index, const float* keys, const float* values) {
+  if (layout.latent)
+    return layout.type == CacheType::F32 ? storeRow<float>(layout, page, index, keys)
+                                         : storeRow<uint16_t>(layout, page, index, keys);
   switch (layout.type) {
     case CacheType::F32: return storeHeads<float>(layout, page, index, keys, values);
     case CacheType::F16: return storeHeads<uint16_t>(layout, page, index, keys, values);

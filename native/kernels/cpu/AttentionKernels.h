@@ -123,7 +123,9 @@ static inline size_t attentionSparseFloats(size_t context) {
 }
 
 // Whether keys and values are rounded for queries of prompts.
-static inline bool roundsPrompts(CacheType type, bool exact) { return type == CacheType::F16 && !exact; }
+static inline bool roundsPrompts(const CacheLayout& layout, bool exact) {
+  return layout.type == CacheType::F16 && !layout.latent && !exact;
+}
 
 // To which integers, at most: those of queries and keys let no sum of their products overflow.
 static inline float mostRoundedKey(size_t headDim) {

@@ -23,6 +23,9 @@
 // - Values: a lane is an element, its 4 bytes are 4 tokens. [4 quads of tokens][lines]; line i holds elements 16i to
 // 16i + 15 (Q8); 32i to 32i + 15
 //   in the low and 32i + 16 to 32i + 31 in the high nibbles (Q4). Codes past headDim are never read into a result.
+//
+// Latent rows (F32 and F16, one head): [pageTokens][valueStride], keys and values at once.
+//
 // No two tokens share a byte, so that tokens of one page may be stored by several threads at once.
 #pragma once
 #include <stddef.h>
@@ -38,10 +41,12 @@ struct CacheLayout {
   uint32_t kvHeads;
   uint32_t headDim;     // 1 to kMaxHeadDim
   uint32_t pageTokens;  // a multiple of kKeyBlock, at most kMaxPageTokens
+  bool latent = false;  // a token has one row, which is its key and its value
 };
 
 constexpr uint32_t kKeyBlock = 16;
 constexpr uint32_t kMaxHeadDim = 512;
+constexpr uint32_t kMaxLatentDim = 1024;
 constexpr uint32_t kMaxPageTokens = 4096;
 constexpr uint32_t kCacheGroup = 64;
 constexpr size_t kCacheLine = 64;
@@ -78,7 +83,7 @@ static inline size_t cacheValueLines(const CacheLayout& layout) {  // of one qua
 // A block of 16 tokens.
 static inline size_t cacheKeyBlockBytes(const CacheLayout& layout) {
   if (isQuantised(layout.type)) return (cacheKeyLines(layout) + cacheGroups(layout)) * kCacheLine;
-  return kKeyBlock * layout.headDim * cacheElementBytes(layout);
+  return kKeyBlock * (layout.latent ? cacheValueStride(layout) : layout.headDim) * cacheElementBytes(layout);
 }
 static inline size_t cacheValueBlockBytes(const CacheLayout& layout) {
   if (isQuantised(layout.type)) return (4 * cacheValueLines(layout) + cacheGroups(layout)) * kCacheLine;
@@ -87,13 +92,14 @@ static inline size_t cacheValueBlockBytes(const CacheLayout& layout) {
 
 // From the beginning of a KV head to its values.
 static inline size_t cacheValuesOffset(const CacheLayout& layout) {
-  return layout.pageTokens / kKeyBlock * cacheKeyBlockBytes(layout);
+  return layout.latent ? 0 : layout.pageTokens / kKeyBlock * cacheKeyBlockBytes(layout);
 }
 // From one KV head to the next; a multiple of 64.
 static inline size_t cacheHeadBytes(const CacheLayout& layout) {
   if (isQuantised(layout.type))
     return cacheValuesOffset(layout) + layout.pageTokens / kKeyBlock * cacheValueBlockBytes(layout);
-  const size_t elements = cacheKeyElements(layout) + static_cast<size_t>(layout.pageTokens) * cacheValueStride(layout);
+  const size_t elements = (layout.latent ? 0 : cacheKeyElements(layout)) +
+                          static_cast<size_t>(layout.pageTokens) * cacheValueStride(layout);
   return (elements * cacheElementBytes(layout) + 63) / 64 * 64;
 }
 

@@ -238,6 +238,12 @@ float logProbability(const Kernels& kernels, const float* logits, size_t vocabul
   return logProbabilityOf(normaliserOf(kernels, logits, vocabulary), logits[token]);
 }
 
+float certaintyOf(const Kernels& kernels, const float* logits, size_t vocabulary, int32_t token) {
+  const auto ways = std::count_if(logits, logits + vocabulary, [](float logit) { return logit > kMinusInfinity; });
+  return ways > 1 ? std::exp(logProbability(kernels, logits, vocabulary, token))
+                  : std::numeric_limits<float>::quiet_NaN();
+}
+
 void logProbabilities(const Kernels& kernels, const float* logits, size_t vocabulary, const int32_t* tokens,
                       size_t count, float* logprobs) {
   const LogNormaliser normaliser = normaliserOf(kernels, logits, vocabulary);

@@ -61,6 +61,9 @@ SampledToken sampleToken(const Kernels& kernels, const SamplingParameters& param
 // log softmax of one entry; NaN where no token can be chosen from the logits (kNotFinite).
 float logProbability(const Kernels& kernels, const float* logits, size_t vocabulary, int32_t token);
 
+// The probability of one entry among those that can come, which are above -infinity; NaN where there is no other.
+float certaintyOf(const Kernels& kernels, const float* logits, size_t vocabulary, int32_t token);
+
 // The same in two steps, where logits change in between: a pass over all of them, and one entry of those that it was
 // made of.
 struct LogNormaliser {  // log of the sum of exp(logits), as the two numbers that keep its precision

@@ -12,6 +12,7 @@
 #include "AttentionKernels.h"
 #include "askFor.h"
 #include "attentionSoftmax.h"
+#include "window.h"
 
 namespace spillway::SPILLWAY_ISA {
 
@@ -29,7 +30,7 @@ static inline uint32_t seenEnd(const AttentionBlock& block, uint32_t token) {
 
 static inline Range visible(const AttentionBlock& block, uint32_t token, uint32_t partStart) {
   const uint32_t position = block.firstPosition + token;
-  const uint32_t inWindow = block.window != 0 && position >= block.window ? position - block.window + 1 : 0;
+  const uint32_t inWindow = spillway::firstSeen(block.window, position);
   const uint32_t first = inWindow > block.firstKey ? inWindow : block.firstKey;
   const uint32_t begin = first > partStart ? first - partStart : 0;
   const uint32_t last = seenEnd(block, token), end = last < partStart ? 0 : last - partStart;
@@ -50,7 +51,7 @@ struct TileRanges {
 
 // The first position that is in the window of some query of the block, and the first that some of them sees.
 static inline uint32_t firstInWindow(const AttentionBlock& block) {
-  return block.window != 0 && block.firstPosition >= block.window ? block.firstPosition - block.window + 1 : 0;
+  return spillway::firstSeen(block.window, block.firstPosition);
 }
 static inline uint32_t firstSeenBy(const AttentionBlock& block) {
   const uint32_t inWindow = firstInWindow(block);

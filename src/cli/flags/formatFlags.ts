@@ -1,10 +1,13 @@
 import { Option, type Command } from 'commander';
 import {
   bundledSchema,
+  checkJobOptions,
+  checkResponseFormat,
   EnforcedSchema,
   ResponseFormatError,
   UsageError,
   type GenerateOptions,
+  type Question,
   type ResponseFormat,
 } from '../library.js';
 import { wholeNumber } from './parsers.js';
@@ -15,13 +18,21 @@ export interface FormatFlags {
   readonly regex?: string;
   readonly grammar?: string;
   readonly choices?: string;
+  readonly questions?: string;
+  readonly confidence?: 'on' | 'off';
   readonly schemaDir?: string;
   readonly maxStringLength?: number;
   readonly maxArrayItems?: number;
   readonly schemaInPrompt: 'on' | 'off';
 }
 
-const FLAGS = { jsonSchema: '--json-schema', regex: '--regex', grammar: '--grammar', choices: '--choices' } as const;
+const FLAGS = {
+  jsonSchema: '--json-schema',
+  regex: '--regex',
+  grammar: '--grammar',
+  choices: '--choices',
+  questions: '--questions',
+} as const;
 
 /** Flags that say more of `--json-schema`. */
 const SCHEMA_FLAGS = {
@@ -53,6 +64,16 @@ export function addFormatFlags(command: Command): void {
   command.option('--regex <text>', 'answers match it as a whole (default: none)');
   command.option('--grammar <file>', "answers follow it; in Lark's notation, as llguidance reads it (default: none)");
   command.option('--choices <a,b,c>', 'answers are one of these (default: none)');
+  command.option(
+    '--questions <file>',
+    'several questions about each row: a JSON file with a list of {"name", "text"} and each its "choices", "schema" or "pattern"; a text may name an earlier answer, {{answers.NAME}}; results have `answers`, tables a column for each (default: none)',
+  );
+  command.addOption(
+    new Option(
+      '--confidence <on|off>',
+      'on: results say how sure the model was of their answers, from 0 to 1 (default: on with --questions; else off)',
+    ).choices(['on', 'off']),
+  );
   command.addOption(
     new Option(
       '--schema-in-prompt <on|off>',
@@ -64,13 +85,15 @@ export function addFormatFlags(command: Command): void {
 }
 
 /** Files that the flags name: what is no JSON object is a path. */
-export function formatFiles({ jsonSchema, grammar }: FormatFlags): {
+export function formatFiles({ jsonSchema, grammar, questions }: FormatFlags): {
   readonly 'json-schema': string | undefined;
   readonly grammar: string | undefined;
+  readonly questions: string | undefined;
 } {
   return {
     'json-schema': jsonSchema !== undefined && /^\s*(\{|true\s*$|false\s*$)/.test(jsonSchema) ? undefined : jsonSchema,
     grammar,
+    questions: questions !== undefined && /^\s*\[/.test(questions) ? undefined : questions,
   };
 }
 
@@ -98,11 +121,47 @@ export async function formatOptions(flags: FormatFlags, signal: AbortSignal): Pr
     flags.schemaDir === undefined || written === undefined ? written : await bundled(written, flags.schemaDir);
   const grammar = await textOf(['--grammar', 'a file'], undefined, files.grammar, signal);
   const format = formatOf(flags, schema, grammar);
-  if (format === undefined) {
-    // Rows may bring some.
-    return flags.schemaInPrompt === 'on' ? { schemaInPrompt: true } : {};
+  const questions = await questionsOf(flags, files.questions, signal);
+  return {
+    ...(format && { responseFormat: format }),
+    ...(questions && { questions }),
+    ...(flags.confidence !== undefined && { confidence: flags.confidence === 'on' }),
+    // Rows may bring formats of their own.
+    ...(flags.schemaInPrompt === 'on' && { schemaInPrompt: true }),
+  };
+}
+
+/** What rows are asked, and whether answers can be held to that. @throws UsageError, JobFileError */
+async function questionsOf(
+  { questions: given }: FormatFlags,
+  file: string | undefined,
+  signal: AbortSignal,
+): Promise<readonly Question[] | undefined> {
+  const called = file === undefined ? '--questions' : `--questions ${file}`;
+  const text = await textOf(['--questions', 'a file, or a JSON array'], given, file, signal);
+  const questions = jsonOf(called, text);
+  if (questions === undefined) return undefined;
+  try {
+    checkJobOptions({ generate: { questions: questions as readonly Question[] } });
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    throw new UsageError(`${called}: ${error.message.replace(/^generate\./, '')}`, { cause: error });
   }
-  return { responseFormat: format, ...(flags.schemaInPrompt === 'on' && { schemaInPrompt: true }) };
+  const list = questions as readonly Question[];
+  for (const [at, { name, choices, schema, pattern }] of list.entries()) {
+    try {
+      if (choices) await checkResponseFormat({ type: 'choices', choices });
+      if (schema !== undefined) await checkResponseFormat({ type: 'json_schema', schema });
+      if (pattern !== undefined) await checkResponseFormat({ type: 'regex', regex: pattern });
+    } catch (error) {
+      if (!(error instanceof ResponseFormatError)) throw error;
+      const member = choices ? 'choices' : schema === undefined ? 'pattern' : 'schema';
+      throw new UsageError(`${called}: questions[${at}] (${JSON.stringify(name)}).${member}: ${error.message}`, {
+        cause: error,
+      });
+    }
+  }
+  return list;
 }
 
 async function bundled(schema: unknown, folder: string): Promise<unknown> {

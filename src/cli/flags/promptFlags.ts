@@ -73,16 +73,35 @@ export function addPromptFlags(command: Command, generates = true): void {
         "off: an answer has one call at most (default: on, where the model's form of calls has room for several)",
       ).choices(['on', 'off']),
     );
-    command.addOption(
-      new Option(
-        '--reasoning <what>',
-        "of what the model's chat template marks as reasoning: keep it in the text, separate it from the answer, drop it",
-      )
-        .choices(RUN_OPTIONS.reasoning.among)
-        .default(RUN_OPTIONS.reasoning.fallback),
-    );
+    addReasoning(command);
   }
   addEscape(command);
+}
+
+/** What requests to a server are told that say nothing themselves. */
+export function addServedPromptFlags(command: Command): void {
+  command.optionsGroup('Prompts:');
+  command.option(
+    '--system <text>',
+    'goes before the messages of each request that has no system message of its own (default: none)',
+  );
+  addTruncate(
+    command,
+    "of a prompt that is longer than the model's context cut the beginning (head), the end (tail) or the middle of its own text; off: it is an error",
+  );
+  addReasoning(command);
+  addEscape(command);
+}
+
+function addReasoning(command: Command): void {
+  command.addOption(
+    new Option(
+      '--reasoning <what>',
+      "of what the model's chat template marks as reasoning: keep it in the text, separate it from the answer, drop it",
+    )
+      .choices(RUN_OPTIONS.reasoning.among)
+      .default(RUN_OPTIONS.reasoning.fallback),
+  );
 }
 
 /** What rows of pairs are told: they have no prompts. */

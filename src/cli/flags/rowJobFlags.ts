@@ -34,6 +34,7 @@ export interface RowJobFlags
   readonly overwrite: boolean;
   readonly order: 'input' | 'completion';
   readonly rowTimeout?: number;
+  readonly truth?: string;
   readonly stats?: string;
   readonly trace?: string;
   readonly progress: ProgressMode;
@@ -119,5 +120,13 @@ export function addRowJobFlags(command: Command): void {
     new Option('--progress <when>', 'on stderr; auto: if it is a terminal')
       .choices(['auto', 'on', 'off'])
       .default('auto'),
+  );
+}
+
+/** Where answers are texts that can be compared. */
+export function addTruthFlag(command: Command): void {
+  command.option(
+    '--truth <column>',
+    'the column that says what is right: accuracy, confusion and calibration are said at the end and in --stats; NAME=COLUMN for one of several answers (default: none)',
   );
 }

@@ -25,19 +25,25 @@ export interface SamplingFlags {
   readonly logprobs?: number;
 }
 
+/** Whoever asks a server and does not say how long an answer may be expects a whole one. */
+const SERVED_NEW_TOKENS = 1024;
+
 /** The parser of what a row may say likewise. */
 function numeric(name: keyof typeof RANGES & keyof SamplingOptions): FlagParser<number> {
   const range = RANGES[name];
   return range.whole ? wholeNumber(range.least, range.most) : decimal(range);
 }
 
-export function addSamplingFlags(command: Command): void {
-  command.optionsGroup('Sampling (a row may override all but the last two):');
+/** @param served whether they are for requests, each of which says itself what it wants beside the text */
+export function addSamplingFlags(command: Command, served = false): void {
+  command.optionsGroup(
+    served ? 'Sampling, where a request says nothing:' : 'Sampling (a row may override all but the last two):',
+  );
   command.option(
     '--max-new-tokens <n>',
-    'most new tokens a row',
+    `most new tokens ${served ? 'of an answer' : 'a row'}`,
     numeric('maxNewTokens'),
-    RANGES.maxNewTokens.fallback,
+    served ? SERVED_NEW_TOKENS : RANGES.maxNewTokens.fallback,
   );
   command.option('--temperature <t>', '0 is greedy', numeric('temperature'), RANGES.temperature.fallback);
   command.option(
@@ -103,11 +109,12 @@ export function addSamplingFlags(command: Command): void {
     numeric('seed'),
     RANGES.seed.fallback,
   );
-  command.option(
-    '--samples <n>',
-    "answers a row, each with a seed of its own: the row's and 0, 1, 2 … added (default: one)",
-    numeric('samples'),
-  );
+  if (!served)
+    command.option(
+      '--samples <n>',
+      "answers a row, each with a seed of its own: the row's and 0, 1, 2 … added (default: one)",
+      numeric('samples'),
+    );
   command.option(
     '--retries <n>',
     'how often an answer that fails its schema is tried again: with 1, 2 … added to the seed, and told what was wrong where the prompt is text (default: 0)',
@@ -127,11 +134,12 @@ export function addSamplingFlags(command: Command): void {
     ),
   );
   addSwitch(command, '--ignore-eos', 'go on past the end token, to --max-new-tokens');
-  command.option(
-    '--logprobs <k>',
-    'report the log-probability of each token and of k alternatives (default: none)',
-    wholeNumber(0),
-  );
+  if (!served)
+    command.option(
+      '--logprobs <k>',
+      'report the log-probability of each token and of k alternatives (default: none)',
+      wholeNumber(0),
+    );
 }
 
 /** What the flags say to `generate`. */

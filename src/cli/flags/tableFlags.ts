@@ -1,6 +1,9 @@
-import { Option, type Command } from 'commander';
+import { InvalidArgumentError, Option, type Command } from 'commander';
 import {
   checkJobOptions,
+  DATABASE_WAIT,
+  type DatabaseOutput,
+  databaseTable,
   JOB_OPTIONS,
   jobFormats,
   type GenerateOptions,
@@ -8,14 +11,18 @@ import {
   type JobOptions,
   type MaxErrors,
   type ReadRowsOptions,
+  UsageError,
 } from '../library.js';
-import { checkedText, columnNames, path } from './parsers.js';
+import { checkedText, columnNames, decimal, path } from './parsers.js';
 
 /** What a job's files are, and where rows that failed go. */
 export interface TableFlags {
   readonly input: string;
   readonly database?: string;
   readonly output: string;
+  readonly outputDatabase?: string;
+  readonly outputJournal?: string;
+  readonly databaseWait: number;
   readonly inputFormat: (typeof JOB_OPTIONS.formats)[number];
   readonly outputFormat: (typeof JOB_OPTIONS.formats)[number];
   readonly columns?: Readonly<Record<string, string>>;
@@ -35,13 +42,31 @@ export function addTableFlags(command: Command): void {
     command,
     'a pattern such as "data/*.parquet" stands for several files; - is stdin; sql:QUERY is a query',
     '<file|->',
-    'necessary; results; - is stdout',
+    'necessary; results; - is stdout; sql:TABLE or sql:SCHEMA.TABLE is a table of --output-database',
   );
   command.addOption(
     new Option(
       '--database <file>',
       'of DuckDB, for --input sql:QUERY (default: in memory; the query may be behind statements that attach others)',
     ).argParser(path),
+  );
+  command.addOption(
+    new Option(
+      '--output-database <url|file>',
+      'for --output sql:TABLE: postgres://…, or a file of DuckDB (.duckdb) or SQLite (.sqlite)',
+    ).argParser(path),
+  );
+  command.addOption(
+    new Option(
+      '--output-journal <path>',
+      "for --output sql:TABLE: what the files are called after that say what is done (default: beside a database's file FILE.TABLE, else TABLE.table in the working folder)",
+    ).argParser(path),
+  );
+  command.option(
+    '--database-wait <seconds>',
+    'how long --output-database is waited for where it is away',
+    decimal(DATABASE_WAIT),
+    DATABASE_WAIT.fallback,
   );
   command.addOption(
     new Option('--output-format <format>', "auto: what the file's name says")
@@ -76,7 +101,7 @@ export function addInputFlags(
       `necessary; rows with one of prompt, messages, tokens each, as lines of JSON or as a table; ${others}`,
     ).argParser(path),
   );
-  command.addOption(new Option(`--output ${argument}`, output).argParser(path));
+  command.addOption(new Option(`--output ${argument}`, output).argParser(argument === '<file>' ? file : path));
   command.addOption(
     new Option(
       '--input-format <format>',
@@ -107,6 +132,13 @@ export function addInputFlags(
       'between the values of CSV (default: what the header of the input says)',
     ).argParser(checkedText((delimiter) => checkJobOptions({ delimiter }))),
   );
+}
+
+/** An output that is put together of parts. */
+function file(text: string): string {
+  if (queryOf(text) !== undefined)
+    throw new InvalidArgumentError('Expected a file: a table of a database is for the command that answers the rows.');
+  return path(text);
 }
 
 function checkErrors(text: string): void {
@@ -142,18 +174,50 @@ export function queryOf(input: string): string | undefined {
   return input.startsWith(SQL) ? input.slice(SQL.length) : undefined;
 }
 
+/**
+ * The table that an output is; undefined for others.
+ * @throws UsageError for one without its database, and for a database without a table
+ */
+export function tableOf(
+  {
+    output,
+    outputDatabase: database,
+    outputJournal: journal,
+    databaseWait,
+    shard,
+  }: Pick<TableFlags, 'output' | 'outputDatabase' | 'outputJournal' | 'databaseWait'> & { readonly shard?: string },
+  onNotice: (words: string) => void,
+): DatabaseOutput | undefined {
+  const table = queryOf(output);
+  if (table === undefined && (database ?? journal) !== undefined)
+    throw new UsageError(
+      `found ${database === undefined ? '--output-journal' : '--output-database'} beside an output that is no table, expected sql:TABLE as --output`,
+    );
+  if (table === undefined) return undefined;
+  if (database === undefined)
+    throw new UsageError(
+      `--output: found ${output} without a database, expected --output-database with postgres://…, or with a file of DuckDB or SQLite`,
+    );
+  if (shard !== undefined)
+    throw new UsageError(
+      `--shard: found it beside ${output}, expected a file, of which \`job collect\` makes one; or one job into the table`,
+    );
+  return { table, database, ...(journal !== undefined && { journal }), waitSeconds: databaseWait, onNotice };
+}
+
 /** Whether rows are no file's, and come once. */
 export function comesOnce(input: string): boolean {
   return input === '-' || queryOf(input) !== undefined;
 }
 
-export function jobFormatsOf(flags: TableFlags): Promise<JobFormats> {
+/** @param table where results go to one */
+export function jobFormatsOf(flags: TableFlags, table?: DatabaseOutput): Promise<JobFormats> {
   const { input, output, inputFormat, outputFormat, errors, delimiter } = flags;
   return jobFormats({
     input: comesOnce(input) ? [] : input,
     output: output === '-' ? process.stdout : output,
     inputFormat,
-    outputFormat,
+    outputFormat: table === undefined ? outputFormat : databaseTable,
     ...(errors !== undefined && { errors }),
     ...(delimiter !== undefined && { delimiter }),
   });

@@ -338,6 +338,7 @@ export class SimulatedDevice implements Device {
           token,
           logprob: sequence.logprobs >= 0 ? -1 : NaN,
           top,
+          ...(sequence.certainty === true && { certainty: 0.5 }),
           ...(forced.length > 0 && { forced }),
         });
       }

@@ -22,12 +22,14 @@ export function headOutput(result: NativeHeadResult, rowOf: (handle: number) => 
     const token = result.tokens[i] ?? 0;
     const nth = embedded.get(i);
     const notFinite = token < -1 ? { layer: firstLayer - 2 - token } : {};
+    const certainty = result.certainties[i] ?? NaN;
     const place = GRAMMAR_PLACES[result.places[i] ?? -1];
     const forced = result.forcedCounts[i] ?? 0;
     sampled.set(rowOf(handle), {
       token: Math.max(token, 0),
       logprob: result.logprobs[i] ?? NaN,
       top,
+      ...(!Number.isNaN(certainty) && { certainty }),
       ...(token < 0 && { notFinite }),
       ...(place !== undefined && {
         place,

@@ -1,11 +1,8 @@
 import type { NativeGrammar } from '../../bindings/Grammars.js';
 import type { RowResult } from '../../Row.js';
-import { withCalls, type CalledTools } from '../tools/withCalls.js';
+import { unsatisfied, withCalls, type CalledTools, type ReadAnswer } from '../tools/withCalls.js';
 import type { ChoiceTree } from './ChoiceTree.js';
 import type { EnforcedSchema } from '../../schema/EnforcedSchema.js';
-
-/** What an answer is made into: a value, or what is wrong with it, in words. */
-export type ReadAnswer = { readonly value: unknown } | { readonly problem: string };
 
 /** A format, compiled: what an answer's tokens follow, and what the whole answer means. */
 export interface AnswerFormat {
@@ -14,7 +11,7 @@ export interface AnswerFormat {
   read(text: string): ReadAnswer;
   /** Whether a text is a whole answer. None where only the grammar knows, token by token. */
   readonly isWhole?: (text: string) => boolean;
-  /** Of answers that may call tools: these are read, and `read` and `isWhole` are not asked. */
+  /** Of answers that may call tools: what calls nothing is read by `read`, where it is held to a format. */
   readonly calls?: CalledTools;
   /** Of choices, what a greedy row finds the likeliest in; made when it is first asked for. */
   readonly choices?: () => Promise<ChoiceTree | undefined>;
@@ -35,12 +32,7 @@ export function jsonOf(text: string, schema: EnforcedSchema): ReadAnswer {
 /** A finished row with its value; one whose answer has none becomes an error row `schema` that keeps the text. */
 export function withValue(result: RowResult, format: AnswerFormat | undefined): RowResult {
   if (format === undefined || result.error !== undefined) return result;
-  if (format.calls) return withCalls(result, format.calls);
+  if (format.calls) return withCalls(result, format.calls, (text) => format.read(text));
   const read = format.read(result.text);
-  if ('value' in read) return { ...result, value: read.value };
-  return {
-    ...result,
-    finishReason: 'error',
-    error: { code: 'schema', message: `the answer does not satisfy its responseFormat: ${read.problem}` },
-  };
+  return 'value' in read ? { ...result, value: read.value } : unsatisfied(result, read.problem);
 }

@@ -1,3 +1,6 @@
+import type { Work } from '../../collections/drained.js';
+import { sortedInParts } from '../../collections/sortedInParts.js';
+
 /** What choices have in common from the first token on: those from one place to another of the sorted ones. */
 export interface ChoiceBranch {
   readonly from: number;
@@ -20,6 +23,9 @@ export interface SortedChoice extends ChoiceTokens {
   readonly at: number;
 }
 
+/** Choices between two moments at which making a tree of them may stop. */
+const SLICE = 1024;
+
 /** Choices as a tree of their tokens. Immutable. */
 export class ChoiceTree {
   /** Tokens of the longest, with the one that ends it. */
@@ -29,20 +35,28 @@ export class ChoiceTree {
   private readonly sorted: readonly SortedChoice[];
   private readonly first: readonly (readonly [token: number, branch: ChoiceBranch])[];
 
+  private constructor(sorted: readonly SortedChoice[]) {
+    this.sorted = sorted;
+    this.longest = sorted.reduce((most, { whole }) => Math.max(most, whole.length), 0);
+    this.root = { from: 0, to: sorted.length, depth: 0 };
+    this.first = [...this.divided(this.root)];
+  }
+
   /**
+   * Made in slices: a row may bring a hundred thousand.
    * @param choices at least one
    * @param end the token that ends each; where there is none, each has tokens of its own
    */
-  constructor(choices: readonly ChoiceTokens[], end?: number) {
-    const wholes = choices.map(({ tokens }) => (end === undefined ? tokens : [...tokens, end]));
-    const words = wholes.map(bigEndian);
-    const wordsOf = (at: number): Buffer => words[at] ?? Buffer.alloc(0);
-    this.sorted = choices
-      .map((choice, at) => ({ ...choice, whole: wholes[at] ?? [], at }))
-      .sort((a, b) => Buffer.compare(wordsOf(a.at), wordsOf(b.at)) || a.at - b.at);
-    this.longest = wholes.reduce((most, { length }) => Math.max(most, length), 0);
-    this.root = { from: 0, to: choices.length, depth: 0 };
-    this.first = [...this.divided(this.root)];
+  static *of(choices: readonly ChoiceTokens[], end?: number): Work<ChoiceTree> {
+    const all: { readonly choice: SortedChoice; readonly words: Buffer }[] = [];
+    for (const [at, choice] of choices.entries()) {
+      const whole = end === undefined ? choice.tokens : [...choice.tokens, end];
+      all.push({ choice: { ...choice, whole, at }, words: bigEndian(whole) });
+      if (at % SLICE === SLICE - 1) yield;
+    }
+    const sorted = yield* sortedInParts(all, (a, b) => Buffer.compare(a.words, b.words));
+    yield;
+    return new ChoiceTree(sorted.map(({ choice }) => choice));
   }
 
   /** The token that comes next, and what goes on with it. */

@@ -9,8 +9,11 @@ import type { Json } from '../../schema/keywords.js';
 import { UnsupportedSchema } from '../../schema/SchemaDocument.js';
 import { choiceTree } from './choiceTokens.js';
 import type { ChoiceTree } from './ChoiceTree.js';
-import { jsonOf, type AnswerFormat, type ReadAnswer } from './AnswerFormat.js';
+import { jsonOf, type AnswerFormat } from './AnswerFormat.js';
+import type { ReadAnswer } from '../tools/withCalls.js';
 import { callableTools } from '../tools/callableTools.js';
+import { textRule } from '../tools/heldText.js';
+import type { Rules } from '../tools/Rules.js';
 import { formNamed } from '../tools/forms/index.js';
 import type { HeldTools } from '../tools/heldTools.js';
 import { formatText, type HeldFormat } from './formatText.js';
@@ -27,6 +30,8 @@ export type GrammarTokenizer = Pick<
   Tokenizer,
   'answerBytes' | 'endTokens' | 'controlToken' | 'reasoningMarks' | 'encodeInParts'
 >;
+
+type JsonFormat = Extract<HeldFormat, { readonly type: 'json_schema' }>;
 
 /** A model's grammars: each format is compiled once, beside JavaScript, and kept while it is among the last ones. */
 export class Grammars {
@@ -78,17 +83,21 @@ export class Grammars {
         ? choicesFormat(grammar, format.choices, this.tokenizer)
         : { grammar, read: asText };
     }
-    const { maxStringLength, maxArrayItems } = format;
-    const bounds = {
-      stringLength: maxStringLength ?? ANSWER_BOUNDS.stringLength,
-      items: maxArrayItems ?? ANSWER_BOUNDS.items,
+    const schema = await enforced(format);
+    // One that a stop string ends is asked for twice, and looked at once.
+    let looked: { readonly answer: string; readonly made: ReadAnswer } | undefined;
+    const read = (answer: string): ReadAnswer => {
+      const made = looked?.answer === answer ? looked.made : jsonOf(answer, schema);
+      looked = undefined;
+      return made;
     };
-    const schema = await inTurns(EnforcedSchema.inParts(format.schema, bounds));
-    const read = (answer: string): ReadAnswer => jsonOf(answer, schema);
     return {
       grammar: await this.ofSchema(schema, format),
       read,
-      isWhole: (answer) => 'value' in read(answer),
+      isWhole: (answer) => {
+        looked = { answer, made: jsonOf(answer, schema) };
+        return 'value' in looked.made;
+      },
     };
   }
 
@@ -109,18 +118,28 @@ export class Grammars {
             );
       this.vocabularies.set(form.name, vocabulary);
     }
-    const grammar = form.grammar({ tools, choice: format.choice, parallel: format.parallel, ...reasoned });
+    const { text: held } = format;
+    const schema = held?.type === 'json_schema' ? await enforced(held) : undefined;
+    const made = (of: unknown): Promise<NativeGrammar> => {
+      const text = held && ((rules: Rules): string => textRule(held, of, rules));
+      const grammar = form.grammar({ tools, choice: format.choice, parallel: format.parallel, ...reasoned, text });
+      return this.native('composed', JSON.stringify(grammar), format, vocabulary);
+    };
     return {
-      grammar: await this.native('composed', JSON.stringify(grammar), format, vocabulary),
-      read: asText,
+      grammar: await (schema ? this.asTaken(schema, made) : made(undefined)),
+      read: schema ? (answer) => jsonOf(answer, schema) : held?.type === 'choices' ? among(held.choices) : asText,
       calls: {
         form,
         tools,
         required: format.choice === 'required',
         reasoning: format.reasoning,
         markers: new Set(control.markers),
-        hidden: marks ? [marks.start, marks.end].filter((text) => this.isControl(text)) : [],
-        read: (text) => form.read(text, tools, reasoned),
+        held: held && { stops: held.type !== 'regex' },
+        reasoned: {
+          ...reasoned,
+          held: held !== undefined,
+          hidden: marks ? [marks.start, marks.end].filter((text) => this.isControl(text)) : [],
+        },
       },
     };
   }
@@ -135,10 +154,15 @@ export class Grammars {
     ));
   }
 
+  private ofSchema(schema: EnforcedSchema, format: HeldFormat): Promise<NativeGrammar> {
+    return this.asTaken(schema, (grammar) => this.native('json_schema', JSON.stringify(grammar), format));
+  }
+
   /** What the library does not take is asked for less; what it does not take then is refused with its place. */
-  private async ofSchema(schema: EnforcedSchema, format: HeldFormat): Promise<NativeGrammar> {
-    const compiled = (grammar: Json): Promise<NativeGrammar> =>
-      this.native('json_schema', JSON.stringify(grammar), format);
+  private async asTaken(
+    schema: EnforcedSchema,
+    compiled: (grammar: Json) => Promise<NativeGrammar>,
+  ): Promise<NativeGrammar> {
     const isRefusal = (error: unknown): error is ResponseFormatError => error instanceof ResponseFormatError;
     try {
       return await compiled(schema.grammar);
@@ -192,9 +216,21 @@ export class Grammars {
   }
 }
 
+function enforced({ schema, maxStringLength, maxArrayItems }: JsonFormat): Promise<EnforcedSchema> {
+  const bounds = {
+    stringLength: maxStringLength ?? ANSWER_BOUNDS.stringLength,
+    items: maxArrayItems ?? ANSWER_BOUNDS.items,
+  };
+  return Promise.resolve(inTurns(EnforcedSchema.inParts(schema, bounds)));
+}
+
 /** The value of an answer that is a text. */
 function asText(answer: string): ReadAnswer {
   return { value: answer };
+}
+
+function among(choices: readonly string[]): (answer: string) => ReadAnswer {
+  return (answer) => (choices.includes(answer) ? { value: answer } : { problem: 'it is none of the choices' });
 }
 
 function choicesFormat(grammar: NativeGrammar, choices: readonly string[], tokenizer: GrammarTokenizer): AnswerFormat {

@@ -18,5 +18,5 @@ export function* choiceTree(
     yield;
   }
   if (end === undefined && all.some(({ tokens }) => tokens.length === 0)) return undefined;
-  return new ChoiceTree(all, end);
+  return yield* ChoiceTree.of(all, end);
 }

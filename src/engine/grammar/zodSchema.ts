@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { ResponseFormat } from '../../rows/responseFormat.js';
 import { zodJsonSchema, type AnswerSchema } from '../../schema/zodJsonSchema.js';
-import type { ReadAnswer } from './AnswerFormat.js';
+import type { ReadAnswer } from '../tools/withCalls.js';
 
 /** What zod makes of values: defaults, transforms, and what it checks beside. */
 export function zodValue(schema: AnswerSchema): (read: ReadAnswer) => ReadAnswer {

@@ -61,6 +61,8 @@ export interface DeviceRow {
    * ones. Default: those.
    */
   readonly candidates?: readonly number[];
+  /** How likely each new token was among those that might come is reported with it. Default false. */
+  readonly certainty?: boolean;
   /**
    * The row is not sampled from: it has an embedding instead. All but `last` take in tokens from the first on, so
    * that such a row shares nothing. Default: it is.

@@ -147,6 +147,11 @@ export interface SampledToken {
   readonly forced?: readonly number[];
   /** NaN where the row asked for none. */
   readonly logprob: number;
+  /**
+   * How likely it was, under the model's own distribution over the tokens that the row's grammar allowed, if the row
+   * asked. Default: there was no other, or nobody asked.
+   */
+  readonly certainty?: number;
   readonly top: readonly { readonly token: number; readonly logprob: number }[];
   /** [hiddenSize], of a row that is embedded: there is no token then. */
   readonly embedding?: Float32Array;

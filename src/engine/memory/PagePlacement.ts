@@ -1,7 +1,7 @@
 import { plus, total, type PageCounts, type PageTier } from '../grid/pageCounts.js';
 import type { RowRange } from '../grid/Square.js';
 import type { PageTable } from '../grid/PageTable.js';
-import { ALL_POSITIONS, type CacheLaw } from '../grid/CacheLaw.js';
+import { ALL_POSITIONS, firstSeen, type CacheLaw } from '../grid/CacheLaw.js';
 
 /** How long a row is, and may become. */
 export interface RowLengths {
@@ -145,7 +145,7 @@ export function stagedPages(
   if (tail < 0) return { loads: 0, stores: 0 };
   const begun = Math.floor(firstPosition / pageTokens);
   const complete = Math.floor((firstPosition + tokens) / pageTokens);
-  const seen = window === 0 ? 0 : Math.floor(Math.max(0, firstPosition - window + 1) / pageTokens);
+  const seen = Math.floor(firstSeen(window, firstPosition) / pageTokens);
   let loads = 0;
   let stores = 0;
   for (let page = seen; page < begun; page++) if ((entries[page] ?? 0) < 0) loads++;

@@ -1,5 +1,5 @@
 import { isEncoder, type DecoderSpec, type LayerSpec } from '../../model/DecoderSpec.js';
-import { ALL_POSITIONS, lastPositions, sinksAndLast, type CacheLaw } from '../grid/CacheLaw.js';
+import { ALL_POSITIONS, lastChunk, lastPositions, sinksAndLast, type CacheLaw } from '../grid/CacheLaw.js';
 
 /**
  * A model's layers in groups that keep the same positions of a row: page i of a row is page i of all layers of a group.
@@ -20,12 +20,13 @@ export interface CacheGroups {
  */
 const MOST_EMPTY = 1 / 24;
 
-/** In place of a window: the layer keeps no positions at all. */
+/** In place of a window: the layer keeps no positions at all, or reads another's. */
 export const KEEPS_NONE = -1;
 
-/** The window of a layer, as `cacheGroups` has it. */
-export function windowOf({ window, mixer = 'attention' }: LayerSpec): number {
-  return mixer === 'attention' ? window : KEEPS_NONE;
+/** The window of a layer, as `cacheGroups` has it: less than 0 where it is a chunk's. */
+export function windowOf({ window, chunked = false, mixer = 'attention' }: LayerSpec): number {
+  if (mixer !== 'attention') return KEEPS_NONE;
+  return chunked && window > 1 ? -window : window;
 }
 
 /** All layers keep all positions, but for those that keep none. Pure. */
@@ -40,30 +41,58 @@ export function oneGroup(layers: number, keepingNone = 0): CacheGroups {
  *
  * @param windows of each layer; 0 = all positions. Layers that keep none are in no group, whatever `groupOf` says
  * @param positions of the longest row: a window of as many lets nothing go
- * @param all the law of layers without a window
+ * @param whole the law of layers without a window. Default: they keep all positions
+ * @param sizes of a page of each layer, in any unit. Default: all are alike
  */
-export function cacheGroups(windows: readonly number[], positions: number, all: CacheLaw = ALL_POSITIONS): CacheGroups {
-  const kinds = new Map<number, number[]>();
-  const kept = windows.filter((window) => window !== KEEPS_NONE).length;
-  if (kept === 0) return oneGroup(windows.length, windows.length);
+export function cacheGroups(
+  windows: readonly number[],
+  positions: number,
+  whole: CacheLaw = ALL_POSITIONS,
+  sizes: readonly number[] = windows.map(() => 1),
+): CacheGroups {
+  const kinds = new Map<string, Kind>();
   windows.forEach((window, layer) => {
     if (window === KEEPS_NONE) return;
-    const kind = window < positions ? window : 0;
-    kinds.set(kind, [...(kinds.get(kind) ?? []), layer]);
+    // Layers without a window may have a law that lets go of what a window as long as the row still sees.
+    const kept = Math.abs(window) < positions || whole !== ALL_POSITIONS ? window : 0;
+    const size = sizes[layer] ?? 1;
+    const kind = kinds.get(`${kept} ${size}`) ?? { window: kept, size, layers: [] };
+    kinds.set(`${kept} ${size}`, { ...kind, layers: [...kind.layers, layer] });
   });
-  const widthOf = (most: number): number =>
-    [...kinds.values()].reduce((sum, layers) => sum + Math.ceil(layers.length / most) * most, 0);
-  let width = Math.max(...[...kinds.values()].map((layers) => layers.length));
-  while (widthOf(width) > kept * (1 + MOST_EMPTY)) width--;
+  const all = [...kinds.values()];
+  if (all.length === 0) return oneGroup(windows.length, windows.length);
+  const kept = all.reduce((sum, { size, layers }) => sum + size * layers.length, 0);
+  const room = (width: number): number =>
+    all.reduce((sum, { size, layers }) => sum + Math.ceil(layers.length / Math.floor(width / size)) * width, 0);
+  const largest = Math.max(...all.map(({ size }) => size));
+  const widths = [...new Set(all.flatMap(({ size, layers }) => layers.map((_, index) => size * (index + 1))))]
+    .filter((width) => width >= largest)
+    .sort((a, b) => b - a);
+  const widest = widths.find((width) => room(width) <= kept * (1 + MOST_EMPTY)) ?? largest;
   const laws: CacheLaw[] = [];
   const groupOf = new Array<number>(windows.length).fill(0);
-  for (const [window, layers] of [...kinds].sort(([a], [b]) => a - b)) {
+  let width = 1;
+  for (const { window, size, layers } of all.sort((a, b) => Math.abs(a.window) - Math.abs(b.window))) {
+    const each = Math.floor(widest / size);
+    width = Math.max(width, Math.min(each, layers.length));
     layers.forEach((layer, index) => {
-      if (index % width === 0) laws.push(window === 0 ? all : lastPositions(window));
+      if (index % each === 0) laws.push(window === 0 ? whole : lawOf(window));
       groupOf[layer] = laws.length - 1;
     });
   }
   return { laws, groupOf, width };
+}
+
+/** Layers with one window, and pages of one size. */
+interface Kind {
+  readonly window: number;
+  readonly size: number;
+  readonly layers: readonly number[];
+}
+
+function lawOf(window: number): CacheLaw {
+  if (window === 0) return ALL_POSITIONS;
+  return window < 0 ? lastChunk(-window) : lastPositions(window);
 }
 
 /**
@@ -73,12 +102,18 @@ export function cacheGroups(windows: readonly number[], positions: number, all: 
 export function groupsOf(decoder: DecoderSpec, gpu: boolean, longest: number): CacheGroups {
   const { layers, part, share, layerSpecs, contextTokens } = decoder;
   const { eviction } = decoder.attention;
-  const windows = layerSpecs.map(windowOf);
+  // A layer that reads another's keys and values keeps none.
+  const windows = layerSpecs.map((layer) => (layer.keysOf === undefined ? windowOf(layer) : KEEPS_NONE));
   // Engines that hold the same rows, and a GPU beside its host, name pages to each other: those of all layers. An
   // encoder's layers have the same ones in turn.
   return gpu || part || share || isEncoder(decoder)
     ? oneGroup(layers, windows.filter((window) => window === KEEPS_NONE).length)
-    : cacheGroups(windows, Math.min(longest, contextTokens), eviction && sinksAndLast(eviction));
+    : cacheGroups(
+        windows,
+        Math.min(longest, contextTokens),
+        eviction && sinksAndLast(eviction),
+        layerSpecs.map(({ headDim = decoder.headDim, kvHeads = decoder.kvHeads }) => headDim * kvHeads),
+      );
 }
 
 /**

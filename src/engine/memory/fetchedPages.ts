@@ -1,5 +1,6 @@
 import type { RowRange } from '../grid/Square.js';
 import type { PageTable } from '../grid/PageTable.js';
+import { firstSeen } from '../grid/CacheLaw.js';
 import type { StagedPages } from './PagePlacement.js';
 
 /** What decides beside a batch which of its pages come to a GPU. */
@@ -40,7 +41,7 @@ export function fetchedPages(
   for (const [{ firstPosition, tokens }, { entries, attendedPages = Infinity }] of rows) {
     const elsewhere = (page: number): boolean => page < attendedPages && (entries[page] ?? 0) < firstGpuPage;
     const current = Math.floor(firstPosition / pageTokens);
-    const seen = window === 0 ? 0 : Math.floor(Math.max(0, firstPosition - window + 1) / pageTokens);
+    const seen = Math.floor(firstSeen(window, firstPosition) / pageTokens);
     const read: number[] = [];
     for (let page = seen; page < current; page++) if (elsewhere(page)) read.push(entries[page] ?? 0);
     const last = Math.floor((firstPosition + tokens - 1) / pageTokens);

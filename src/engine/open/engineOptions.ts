@@ -7,6 +7,7 @@ import { GPU_PRODUCTS } from '../../bindings/Gpu.js';
 import type { EngineOptions, EngineShares } from '../../EngineOptions.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { ExpectedRows } from '../../ExpectedRows.js';
+import { MemoryBudget } from '../../MemoryBudget.js';
 import { WEIGHT_COMPRESSIONS } from '../../model/compressBindings.js';
 import { checkKeyEviction } from '../../model/evictKeys.js';
 import type { LayerRange } from '../../model/partOf.js';
@@ -122,6 +123,11 @@ export const OPTION_TABLE = {
     flag: '<size>',
     about: 'most resident memory of the process, in bytes or e.g. 2GiB',
     docs: 'cap on the memory of the process, e.g. `2GiB` or `2G`',
+  },
+  memoryBudget: {
+    group: 'machine',
+    value: { kind: 'other', check: checkBudget },
+    about: 'a `MemoryBudget` that several engines of the process share',
   },
   disk: {
     group: 'machine',
@@ -403,6 +409,11 @@ function checkLayerShare(name: string, value: unknown): void {
   checkMembers(name, value, checks, `${name}.`);
   const { index = NaN, of = NaN } = value as Partial<LayerShare>;
   if (!(index < of)) throw new UsageError(`${name}: found ${foundJson(value)}, expected index and of, index below of`);
+}
+
+function checkBudget(name: string, value: unknown): void {
+  if (!(value instanceof MemoryBudget))
+    throw new UsageError(`${name}: found ${found(value)}, expected a MemoryBudget: new MemoryBudget('4GiB')`);
 }
 
 function checkShares(name: string, value: unknown): void {

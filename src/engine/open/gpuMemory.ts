@@ -3,7 +3,7 @@ import type { GpuRuntimeOptions } from '../../bindings/Gpu.js';
 import { highest } from '../../collections/highest.js';
 import { MemoryBudgetError } from '../../errors/MemoryBudgetError.js';
 import { UsageError } from '../../errors/UsageError.js';
-import type { DecoderSpec } from '../../model/DecoderSpec.js';
+import { needsProcessor, type DecoderSpec } from '../../model/DecoderSpec.js';
 import { PINNED_BYTES } from '../../plan/reserves.js';
 import type { GpuSettings } from './settings.js';
 
@@ -27,10 +27,10 @@ export interface GpuTier {
 }
 
 /** @throws UsageError for a model that the processor alone computes */
-export function checkOnGpu({ family, recurrent, attention }: DecoderSpec): void {
-  if (recurrent || attention.gate === true)
+export function checkOnGpu(decoder: DecoderSpec): void {
+  if (needsProcessor(decoder))
     throw new UsageError(
-      `gpuMemory: found some for a model of the family ${family}, expected none: its layers remember a state or gate attention, which the processor computes`,
+      `gpuMemory: found some for a model of the family ${decoder.family}, expected none: it has parts that the processor alone computes`,
     );
 }
 

@@ -38,6 +38,14 @@ export function processBytes(residentBytes: number, vocabularySize: number): Pro
 }
 
 /**
+ * What an engine takes of a budget that several share: all that it reserves, but for the room of the JavaScript heap,
+ * which counts once; of that room, what its own rows may take. Pure.
+ */
+export function sharedBytes({ reservedBytes }: Pick<HostPlan, 'reservedBytes'>): number {
+  return reservedBytes - HEAP_MARGIN_BYTES + ROW_LEDGER_BYTES;
+}
+
+/**
  * What the JavaScript heap and its buffers may take once the runtime has been opened: of the cap, what is left beside
  * what the runtime reserves, what the process holds outside of its heap, and what that grows by
  * (`NATIVE_GROWTH_BYTES`). Pure.

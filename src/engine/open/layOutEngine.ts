@@ -4,6 +4,8 @@ import type { Addon } from '../../bindings/Addon.js';
 import type { EngineOptions } from '../../EngineOptions.js';
 import { InterruptedError } from '../../errors/InterruptedError.js';
 import { UsageError } from '../../errors/UsageError.js';
+import { MemoryBudgetError } from '../../errors/MemoryBudgetError.js';
+import type { MemoryBudget } from '../../MemoryBudget.js';
 import { compressBindings } from '../../model/compressBindings.js';
 import { createTokenizer } from '../../model/createTokenizer.js';
 import { identifyModel, type ModelIdentity } from '../../model/identity/identifyModel.js';
@@ -39,9 +41,13 @@ export interface LaidOutEngine {
  * The steps of opening an engine that read no weights: options are checked, the model's files are read, the plan is
  * made, and memory is divided.
  *
+ * @param laidOut is told of the layout before anything else runs: what it reserves of a shared budget nobody else gets
  * @throws what `Engine.open` throws, but for what becomes of weights
  */
-export async function layOutEngine(options: EngineOptions): Promise<LaidOutEngine> {
+export async function layOutEngine(
+  options: EngineOptions,
+  laidOut: (layout: MemoryLayout) => void = () => undefined,
+): Promise<LaidOutEngine> {
   const given = await validateOptions(options);
   const { model, layers, tensorParallel, signal, onDownload, onIdentify } = given.options;
   const stopIfAborted = (): void => {
@@ -78,10 +84,30 @@ export async function layOutEngine(options: EngineOptions): Promise<LaidOutEngin
       return repackedBytes(memory.disk, { ...part, bindings }, identity);
     },
   });
-  const layout = layOutMemory(addon, part, requested, plan, machine, rows);
+  const layout = withinBudget(memory.budget, () => layOutMemory(addon, part, requested, plan, machine, rows));
   if (eviction && layout.settings.memory.cacheOnDisk > 0)
     throw new UsageError(
       `kvEviction: found a share of the cache on disk, ${layout.settings.memory.cacheOnDisk}, expected none: give cache { cpu: 1, disk: 0 }`,
     );
+  laidOut(layout);
   return { addon, requested, source, stamps, identity, tokenizer, layout };
+}
+
+/** @throws MemoryBudgetError, of the budget that engines share where that is what an engine does not fit into */
+function withinBudget<T>(budget: MemoryBudget | undefined, layOut: () => T): T {
+  try {
+    return layOut();
+  } catch (error) {
+    if (!budget || !(error instanceof MemoryBudgetError) || error.tier !== 'cpu') throw error;
+    const { bytes, reservedBytes } = budget;
+    // Its own `cpuMemory` is the smaller one.
+    if (error.availableBytes < bytes - reservedBytes) throw error;
+    throw new MemoryBudgetError(
+      'cpu',
+      bytes,
+      error.neededBytes + reservedBytes,
+      'the model with its working memory',
+      reservedBytes,
+    );
+  }
 }

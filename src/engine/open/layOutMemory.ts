@@ -14,6 +14,7 @@ import { longestRow, mostComing, pagesOfRows, placePages, type CacheRules } from
 import { OPTION_TABLE } from './engineOptions.js';
 import { encoderSquares, squareForEncoder, USUAL_SQUARE } from './encoderOptions.js';
 import type { EnginePlan } from './EnginePlan.js';
+import { cacheOptions } from './cacheOptions.js';
 import {
   attendedShare,
   CACHE_BUFFERS,
@@ -85,7 +86,7 @@ export function layOutMemory(
   machine: MachineFacts,
   rows: RowsToCome,
 ): MemoryLayout {
-  const found = { residentBytes: process.memoryUsage.rss(), heapBytes: heapBytes() };
+  const found = foundBytes(given.memoryBudget?.reservedBytes ?? 0);
   const held = processBytes(found.residentBytes, model.decoder.vocabularySize);
   const blocks = smallerBlocks(plan.options, given, (given.policy ?? 'auto') === 'auto' && !isEncoder(model.decoder), [
     ...encoderSquares(model),
@@ -93,7 +94,7 @@ export function layOutMemory(
   ]);
   const wanted = Math.min(longestRowToCome(rows), model.decoder.contextTokens);
   const inBlock = (options: EngineOptions): BlockLayout => {
-    const settings = settle(squareForEncoder(options, model), machine);
+    const settings = settle(cacheOptions(squareForEncoder(options, model), given, model), machine);
     const { weightShare } = settings.memory;
     const planned = options === plan.options ? plan : smallerPlan(plan, options, settings.block);
     const block = new BlockMemory(addon, model, settings, rows);
@@ -122,6 +123,16 @@ export function layOutMemory(
   };
   const layout = firstFit(blocks, inBlock, wanted, longestRowOf);
   return { ...layout, heapLimitBytes: heapLimitBytes(layout.capBytes, layout.host, found) };
+}
+
+/**
+ * What the process holds, and of that the JavaScript heap.
+ * @param others what other engines have reserved, whose cap is counted apart, and some of which may not be resident yet
+ */
+function foundBytes(others: number): { readonly residentBytes: number; readonly heapBytes: number } {
+  const residentBytes = process.memoryUsage.rss();
+  const heap = heapBytes();
+  return { residentBytes: others > 0 ? Math.max(residentBytes - others, heap) : residentBytes, heapBytes: heap };
 }
 
 /**

@@ -2,6 +2,7 @@ import type { InstructionSet, MachineFacts } from '../../bindings/Addon.js';
 import type { GpuProducts } from '../../bindings/Gpu.js';
 import type { EngineOptions } from '../../EngineOptions.js';
 import { UsageError } from '../../errors/UsageError.js';
+import type { MemoryBudget } from '../../MemoryBudget.js';
 import type { WeightCompression } from '../../model/compressBindings.js';
 import { formatBytes, parseBytes } from '../../units.js';
 import { defaultDiskFolder } from './diskFolder.js';
@@ -44,6 +45,8 @@ export interface Block {
 export interface MemorySettings {
   /** Cap on the process's resident memory, where the caller says one: see `capOf`. */
   readonly cpuMemory: number | undefined;
+  /** What this engine shares with others of the process. */
+  readonly budget: MemoryBudget | undefined;
   /** Undefined where the processor computes. */
   readonly gpu: GpuSettings | undefined;
   /** Share of what is not on the GPU of every layer's weights in memory, where somebody has decided it. */
@@ -101,6 +104,7 @@ export function settle(options: EngineOptions, machine: MachineFacts): Settings 
     block,
     memory: {
       cpuMemory: options.cpuMemory === undefined ? undefined : parseBytes(options.cpuMemory, 'cpuMemory'),
+      budget: options.memoryBudget,
       gpu: onGpu > 0 ? gpuSettings(onGpu, products, byHost, { weights, cache, activations }) : undefined,
       weightShare: weights && (weights.cpu + weights.disk > 0 ? weights.cpu / (weights.cpu + weights.disk) : 1),
       cacheOnDisk: cache?.disk ?? 0,
@@ -113,10 +117,11 @@ export function settle(options: EngineOptions, machine: MachineFacts): Settings 
 
 /**
  * The cap on the process's resident memory: the caller's, else what the machine has free at this moment, less a margin
- * for everybody else, plus what this process holds already.
+ * for everybody else, plus what this process holds already; and at most what other engines leave of a shared budget.
  */
-export function capOf({ cpuMemory }: MemorySettings, { availableBytes }: MachineFacts): number {
-  return cpuMemory ?? Math.floor(availableBytes * 0.9) + process.memoryUsage.rss();
+export function capOf({ cpuMemory, budget }: MemorySettings, { availableBytes }: MachineFacts): number {
+  const cap = cpuMemory ?? Math.floor(availableBytes * 0.9) + process.memoryUsage.rss();
+  return budget ? Math.min(cap, budget.bytes - budget.reservedBytes) : cap;
 }
 
 function numericsOf(options: EngineOptions, machine: MachineFacts): Numerics {

@@ -32,7 +32,8 @@ export function checkLayers(
     peers,
     microBatches,
     reuse,
-  }: { readonly peers?: Peers; readonly microBatches?: number } & Pick<GenerateOptions, 'reuse'> = {},
+    confidence,
+  }: { readonly peers?: Peers; readonly microBatches?: number } & Pick<GenerateOptions, 'reuse' | 'confidence'> = {},
   schedule = '',
 ): void {
   if (!part && !share && peers)
@@ -63,6 +64,10 @@ export function checkLayers(
       `microBatches: found ${microBatches} beside the schedule ${schedule}, which has one batch under way, expected 1, or the schedule ${others}`,
     );
   }
+  if (peers && confidence === true)
+    throw new UsageError(
+      'confidence: found true, expected false where peers have layers of the model: they do not tell how likely tokens were',
+    );
   if (peers && reuse)
     throw new UsageError(
       'reuse: found a store, expected none where peers have layers of the model: what they compute with is no part of what answers are kept under',

@@ -6,16 +6,19 @@ import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { FinishReason, Reasoning, RowDelta, RowResult } from '../../Row.js';
 import { withValue, type AnswerFormat } from '../grammar/AnswerFormat.js';
+import { parsedAnswer } from '../tools/AnswerReader.js';
+import { CallStream } from '../tools/CallStream.js';
 import type { DeviceRow } from '../grid/Device.js';
 import type { RunRow } from '../execution/RunRow.js';
 import type { HeadOutput, SampledToken } from '../grid/Task.js';
 import { failedResult } from '../../rows/failedResult.js';
 import type { RowId } from '../grid/Square.js';
+import { certaintyOf, fieldCertainties } from './certainty.js';
 import { notFinite } from './notFinite.js';
 import { tooManyLogprobs } from './logprobLimit.js';
 import type { PreparedRow } from './prepareRow.js';
 import { endsReasoning, splitReasoning } from './reasoning.js';
-import { ReasoningStream } from './ReasoningStream.js';
+import { ReasoningStream, type TextParts } from './ReasoningStream.js';
 import { RowDeltas } from './RowDeltas.js';
 
 /** What a row carries from input to output. */
@@ -38,6 +41,8 @@ export interface TextRules {
   readonly reasoning?: Reasoning | undefined;
   /** Seconds that a row may take from when it has a place; undefined for any. Looked at with each token. */
   readonly timeout?: number | undefined;
+  /** Whether it says how sure the model was. Default false. */
+  readonly confidence?: boolean;
 }
 
 /** A result, and its place in the order of input. */
@@ -52,6 +57,8 @@ export type OrderedResult = Ordered<RowResult>;
 export interface DecidedAnswer {
   readonly text: string;
   readonly tokens: readonly Pick<SampledToken, 'token' | 'logprob' | 'top'>[];
+  /** How likely it is among all that it was taken from, if the row asks. */
+  readonly confidence?: number;
 }
 
 /** Who counts tokens and rows. */
@@ -67,6 +74,10 @@ export class ActiveRow implements RunRow<OrderedResult> {
   private readonly logprobs: (TokenLogprob & { top: readonly TokenLogprob[] })[] = [];
   private readonly stream: ReturnType<Tokenizer['stream']>;
   private readonly matcher: StopMatcher | undefined;
+  /** Of each token, how likely it was among those that might come; undefined where there was no other. */
+  private readonly certainties: (number | undefined)[] = [];
+  /** Of a choice that was taken as a whole. */
+  private confidence: number | undefined;
   private logprobCount = 0;
   private text = '';
   /** Behind how many tokens the answer was a whole one: kept where a stop string may cut it there. */
@@ -89,9 +100,10 @@ export class ActiveRow implements RunRow<OrderedResult> {
     /** Told of the answer as it grows. */
     tell?: (delta: RowDelta) => void,
   ) {
+    const read = format?.calls ?? prepared.channels;
     this.stream = tokenizer.stream({
       reasoningMarks: this.splits || format?.calls !== undefined,
-      ...(format?.calls && { markers: format.calls.markers }),
+      ...(read && { markers: read.markers }),
     });
     const { tokens, maxNewTokens, temperature, topP, topK, minP, repetitionPenalty, seed, adjustments } = prepared;
     this.matcher = prepared.stop.length > 0 ? new StopMatcher(stops ?? prepared.stop) : undefined;
@@ -108,26 +120,39 @@ export class ActiveRow implements RunRow<OrderedResult> {
       logprobs: rules.logprobs ?? -1,
       ...(adjustments && { adjustments }),
       ...(format && { grammar: format.grammar }),
+      ...(rules.confidence === true && { certainty: true }),
     };
     this.deltas = tell && this.deltasTo(tell);
   }
 
-  /** Reasoning is taken out of the text as it comes, where it is at the end. */
+  /** Reasoning and calls are taken out of the text as it comes, where they are at the end. */
   private deltasTo(tell: (delta: RowDelta) => void): RowDeltas {
-    const { identity, tokenizer, prepared } = this;
+    const { identity, tokenizer, prepared, format } = this;
     const { reasoningMarks: marks } = tokenizer;
-    if (!this.splits || !marks || this.format) return new RowDeltas(identity, tell);
+    const read = format?.calls ?? (prepared.channels && { ...prepared.channels, reasoning: this.reasoning });
+    if (read)
+      return new RowDeltas(identity, tell, new CallStream(read, { ...identity, promptTokens: prepared.tokens.length }));
+    if (!this.splits || !marks || format) return new RowDeltas(identity, tell);
     const stream = new ReasoningStream(marks, endsReasoning(prepared.tokens, marks, tokenizer));
-    return new RowDeltas(identity, tell, { stream, told: this.rules.reasoning === 'separate' });
+    const told = ({ text, reasoning }: TextParts): Pick<RowDelta, 'text' | 'reasoning'> =>
+      this.rules.reasoning === 'separate' ? { text, reasoning } : { text };
+    return new RowDeltas(identity, tell, {
+      push: (piece) => told(stream.push(piece)),
+      end: () => told(stream.end()),
+    });
+  }
+
+  private get reasoning(): Reasoning {
+    return this.rules.reasoning ?? 'keep';
   }
 
   private get splits(): boolean {
-    return (this.rules.reasoning ?? 'keep') !== 'keep';
+    return this.reasoning !== 'keep';
   }
 
-  /** What is text beside calls is known once they have been read, and a choice is one as a whole. */
+  /** A choice is one as a whole. */
   private get isToldWhole(): boolean {
-    return this.format?.calls !== undefined || this.format?.choices !== undefined;
+    return this.format?.choices !== undefined;
   }
 
   get newTokens(): number {
@@ -211,7 +236,8 @@ export class ActiveRow implements RunRow<OrderedResult> {
       : undefined;
   }
 
-  private decide({ text, tokens }: DecidedAnswer): RowResult {
+  private decide({ text, tokens, confidence }: DecidedAnswer): RowResult {
+    this.confidence = confidence;
     let result: RowResult | undefined;
     for (const [at, token] of tokens.entries())
       result ??= this.pushOne(token, at === tokens.length - 1 ? 'ended' : 'open');
@@ -234,7 +260,7 @@ export class ActiveRow implements RunRow<OrderedResult> {
   }
 
   private pushOne(
-    sampled: Pick<SampledToken, 'token' | 'logprob' | 'top'>,
+    sampled: Pick<SampledToken, 'token' | 'logprob' | 'top' | 'certainty'>,
     place: SampledToken['place'],
   ): RowResult | undefined {
     // A grammar offers the end token where the answer is whole, and has no place for what would come behind it.
@@ -253,6 +279,7 @@ export class ActiveRow implements RunRow<OrderedResult> {
       this.logprobs.push({ token: sampled.token, logprob: sampled.logprob, top: sampled.top });
     }
     this.tokens.push(sampled.token);
+    if (this.rules.confidence === true) this.certainties.push(sampled.certainty);
     this.counter.token();
     if ((place === 'accepting' || place === 'ended') && this.matcher) this.wholeAt.push(this.tokens.length);
     if (this.append(this.stream.push(sampled.token))) return this.stopped();
@@ -281,7 +308,7 @@ export class ActiveRow implements RunRow<OrderedResult> {
   /** Whether the text that a stop string has left is all that the row's format asks for. */
   private isWhole(): boolean {
     const { format, wholeAt, text, tokens } = this;
-    if (!format || format.calls) return true;
+    if (!format || format.calls) return format?.calls?.held?.stops ?? true;
     if (format.isWhole) return format.isWhole(text);
     // The grammar has said where tokens made a whole answer; a text that ends within a token counts as none. Texts
     // grow with their tokens: the places are searched by halves.
@@ -312,6 +339,12 @@ export class ActiveRow implements RunRow<OrderedResult> {
   /** The answer, and the reasoning before it where that was asked for. */
   private parts(): Pick<RowResult, 'text' | 'reasoning'> {
     const { reasoningMarks: marks } = this.tokenizer;
+    const { channels } = this.prepared;
+    if (channels) {
+      const { reasoning, content, kept } = parsedAnswer(channels.form, this.text, channels.tools, channels.reasoned);
+      const separate = this.reasoning === 'separate' && reasoning !== undefined;
+      return { text: this.reasoning === 'keep' ? kept : content, ...(separate && { reasoning }) };
+    }
     // What is held to a format has no reasoning in it.
     if (!this.splits || !marks || this.format) return { text: this.text };
     const { reasoning, text } = splitReasoning(
@@ -360,8 +393,20 @@ export class ActiveRow implements RunRow<OrderedResult> {
       finishReason: reason,
       usage: { promptTokens: this.prepared.tokens.length, completionTokens: this.tokens.length },
       ...(truncated !== undefined && { truncated }),
+      ...(reason !== 'error' && this.certainty()),
       ...(this.rules.logprobs !== undefined && { logprobs: this.logprobs }),
       ...(carry && { carry }),
     };
+  }
+
+  /** How sure the model was of its answer, if that is asked for. */
+  private certainty(): Pick<RowResult, 'confidence' | 'leastConfidence' | 'fieldConfidence'> {
+    if (this.rules.confidence !== true) return {};
+    const { confidence, certainties, tokens, text, tokenizer } = this;
+    if (confidence !== undefined) return { confidence, leastConfidence: confidence };
+    const { mean, least } = certaintyOf(certainties);
+    const isJson = this.prepared.responseFormat?.type === 'json_schema';
+    const fields = isJson ? fieldCertainties(text, tokens, certainties, tokenizer) : undefined;
+    return { confidence: mean, leastConfidence: least, ...(fields && { fieldConfidence: fields }) };
   }
 }

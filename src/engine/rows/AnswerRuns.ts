@@ -17,12 +17,13 @@ import type { Composition, Generation } from './Generation.js';
 import { headClassifyTask, rerankTask, type HeadSetup } from './headTasks.js';
 import type { InFlight } from './InFlight.js';
 import { labelPriorOf } from './labelPrior.js';
-import { SharedAnswers } from './SharedAnswers.js';
+import { SharedAnswers, type LastAnswers } from './SharedAnswers.js';
 
 /** Makes rows of a run of an input. */
 export type ReadOfRun<Result> = (
   inFlight: InFlight,
   recorder: RunRecorder,
+  lastAnswers?: LastAnswers,
 ) => { readonly source: AsyncIterator<RunRow<Ordered<Result>>>; readonly answered$: Observable<Ordered<Result>> };
 
 /** What runs of answers need of their engine. */
@@ -109,8 +110,8 @@ export class AnswerRuns {
   ): (rows: Rows) => Generation<Answers[Kind]['result']> {
     const { resultIdentity } = this.host;
     return (rows) =>
-      this.host.composed(options, (inFlight, recorder) => {
-        const answers = SharedAnswers.of<Kind, Answers[Kind]['result']>(task.kind, recorder, options);
+      this.host.composed(options, (inFlight, recorder, lastAnswers) => {
+        const answers = SharedAnswers.of<Kind, Answers[Kind]['result']>(task.kind, recorder, options, lastAnswers);
         return {
           source: madeOf(rows, (input, ended) =>
             answerIntake(input, { task, inFlight, recorder, answers, resultIdentity, ended }),

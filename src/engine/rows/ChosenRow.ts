@@ -43,11 +43,14 @@ export class ChosenRow implements RunRow<OrderedResult> {
   private width = AT_ONCE.first;
   private underWay = 0;
   private ended = false;
+  /** How likely whole choices are, and beginnings of those that are left out (natural logarithm). */
+  private readonly weighed: number[] = [];
 
   /**
    * @param row makes a result of the choice
    * @param alternatives that are reported with each token; undefined for no log-probabilities
    * @param over what becomes of a result that comes of a row that goes on
+   * @param tellsConfidence whether it says how likely the choice is among all
    */
   constructor(
     private readonly prompt: readonly number[],
@@ -55,6 +58,7 @@ export class ChosenRow implements RunRow<OrderedResult> {
     private readonly row: ActiveRow,
     private readonly alternatives: number | undefined,
     private readonly over: (ended: OrderedResult) => Ended = (ended) => ended,
+    private readonly tellsConfidence = false,
   ) {
     const candidates = tree.branches(tree.root).map(([token]) => token);
     this.sequence = { ...GREEDY, tokens: prompt, capacityTokens: prompt.length + 1, candidates };
@@ -84,6 +88,7 @@ export class ChosenRow implements RunRow<OrderedResult> {
     const choice = this.tree.ended(branch);
     if (choice) {
       const { sum } = scores;
+      this.weighed.push(sum);
       const { best } = this;
       if (!best || sum > best.sum || (sum === best.sum && choice.at < best.choice.at))
         this.best = { ...scores, choice };
@@ -94,8 +99,10 @@ export class ChosenRow implements RunRow<OrderedResult> {
 
   /** What is likely enough goes on; where nothing is, the row has its answer. */
   private next(): Ended {
-    const least = this.best?.sum ?? -Infinity;
+    // How likely a choice is among all is known once what is near it is.
+    const least = (this.best?.sum ?? -Infinity) - (this.tellsConfidence ? NEAR : 0);
     const open = this.open.filter(({ sum }) => sum >= least).sort((a, b) => b.sum - a.sum || a.from - b.from);
+    for (const { sum } of this.open) if (sum < least) this.weighed.push(sum);
     const [first] = open;
     if (!first || this.isKnown(open)) return this.finish(first && this.tree.only(first));
     const late = this.row.lateness();
@@ -160,8 +167,17 @@ export class ChosenRow implements RunRow<OrderedResult> {
       return this.row.decided(new RowError('numeric', 'the model gives none of the choices any probability at all'));
     const { text, tokens } = choice;
     const told = tokens.map((token, at): ToldToken => ({ token, logprob: logprobs[at] ?? NaN, top: [] }));
-    if ((this.alternatives ?? 0) === 0 || tokens.length === 0) return this.row.decided({ text, tokens: told });
-    return this.peekAt(told, () => this.row.decided({ text, tokens: told }));
+    const confidence = this.confidence(sum);
+    const decided = { text, tokens: told, ...(confidence !== undefined && { confidence }) };
+    if ((this.alternatives ?? 0) === 0 || tokens.length === 0) return this.row.decided(decided);
+    return this.peekAt(told, () => this.row.decided(decided));
+  }
+
+  /** How likely the choice is among all; of those that were left out their beginnings count. */
+  private confidence(sum: number): number | undefined {
+    if (!this.tellsConfidence) return undefined;
+    const others = this.weighed.reduce((total, each) => total + Math.exp(each - sum), 0);
+    return others > 0 ? Math.min(1, 1 / others) : 1;
   }
 
   /** Finds what else could have stood in the place of each token, a few at a time: each holds the prompt. */

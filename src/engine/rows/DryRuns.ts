@@ -8,6 +8,11 @@ import type { GenerateOptions, RowFailure, RowInput, RowResult } from '../../Row
 import { RunRecorder } from '../execution/RunRecorder.js';
 import type { RunRow } from '../execution/RunRow.js';
 import { Grammars } from '../grammar/Grammars.js';
+import { IdSet } from '../../collections/IdSet.js';
+import { RowError } from '../../errors/RowError.js';
+import { askedRow } from '../../rows/askedRow.js';
+import { settledQuestions, type SettledQuestion } from '../../rows/questions.js';
+import { readableRow } from '../../rows/readableRow.js';
 import { withSchema } from '../grammar/zodSchema.js';
 import type { RowLimit } from '../memory/PagePool.js';
 import type { Ordered } from './ActiveRow.js';
@@ -54,7 +59,8 @@ export class DryRuns {
     refuseEncoder('generate', source);
     checkRunOptions(given, source.decoder.vocabularySize);
     const { options, refine } = withSchema({ ...given, now: given.now ?? new Date() });
-    return takenIn<'generate', RowResult>('generate', rows, (input, common) =>
+    const asked = given.questions === undefined ? rows : askedOf(rows, settledQuestions('questions', given.questions));
+    return takenIn<'generate', RowResult>('generate', asked, (input, common) =>
       intake(input, {
         ...common,
         options,
@@ -85,6 +91,36 @@ export class DryRuns {
   }
 }
 
+/** What stands for answers that there are none of yet. */
+const UNKNOWN = '…';
+
+/** Rows as they would be asked each question, one after the other. */
+async function* askedOf(rows: Rows, questions: readonly SettledQuestion[]): AsyncGenerator<RowInput, void, undefined> {
+  const answers = new Map(questions.map(({ name }) => [name, UNKNOWN]));
+  const ids = new IdSet();
+  let number = 0;
+  for await (const given of rows) {
+    const row = readableRow(given);
+    const index = row.index ?? number;
+    number += 1;
+    const who = { ...row, id: row.id ?? index + 1, index };
+    const duplicate = row.duplicate ?? (row.id !== undefined && !ids.add(row.id));
+    if ('error' in who || duplicate) {
+      yield { ...who, duplicate };
+      continue;
+    }
+    for (const question of questions) {
+      try {
+        yield { ...askedRow(who, question, answers), duplicate };
+      } catch (error) {
+        if (!(error instanceof RowError)) throw error;
+        yield { id: who.id, index, duplicate, error: { code: error.rowCode, message: error.message } };
+        break;
+      }
+    }
+  }
+}
+
 interface TakingIn<Kind extends 'generate' | AnswerKind, Result extends ResultBase> {
   readonly inFlight: InFlight;
   readonly recorder: RunRecorder;
@@ -100,7 +136,7 @@ async function* takenIn<Kind extends 'generate' | AnswerKind, Result extends Res
 ): AsyncGenerator<DryRow, void, undefined> {
   const inFlight = new InFlight(IN_FLIGHT.rows, new ByteLedger(IN_FLIGHT.bytes).account());
   const recorder = new RunRecorder({ model: '', policy: {}, loadSeconds: 0, memory: () => ({}) });
-  const answers = new SharedAnswers<Kind, Result>(kind, recorder, false);
+  const answers = new SharedAnswers<Kind, Result>(kind, recorder, undefined);
   const refused: DryRow[] = [];
   let sequence = 0;
   answers.results$.subscribe(({ result }) => {

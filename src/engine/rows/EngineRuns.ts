@@ -40,7 +40,7 @@ import { BLOCK_SCHEDULES, diagonalBlock } from '../schedules/blockSchedules.js';
 import { withoutPromise, type Schedule } from '../schedules/Schedule.js';
 import { AnswerRuns, refuseEncoder, type AnswerHost, type ReadOfRun } from './AnswerRuns.js';
 import { checkPerplexity, type PerplexityOptions } from './perplexity.js';
-import { checkFollowOptions, checkRows, checkRunOptions } from './checkRunOptions.js';
+import { checkFollowOptions, checkRows, checkRunOptions, joins } from './checkRunOptions.js';
 import type { FollowOptions, Generation, RunOptions } from './Generation.js';
 import { heldBytes } from '../../rows/heldBytes.js';
 import { InFlight, ORDER_WINDOW } from './InFlight.js';
@@ -48,7 +48,7 @@ import { intake } from './intake.js';
 import { whatHolds } from './whatHolds.js';
 import { settledLookAhead } from './rowLookAhead.js';
 import { scoredWindows, type WindowScore } from './ScoredRow.js';
-import { SharedAnswers } from './SharedAnswers.js';
+import { LastAnswers, SharedAnswers } from './SharedAnswers.js';
 
 /** An engine as its runs see it. */
 export interface RunHost {
@@ -92,6 +92,8 @@ export class EngineRuns {
   private readonly standing: StandingRun;
   /** Of the run that calls join, what is learned from it. */
   private standingTimings: SeenRun['timings'];
+  /** Of the calls that have joined it. */
+  private standingAnswers: LastAnswers | undefined;
   private nextRun = 1;
   /** The last run over a ring of engines that began here. */
   private ringRun: Pick<Run<unknown>, 'closed'> | undefined;
@@ -162,8 +164,8 @@ export class EngineRuns {
   generation(rows: AsyncIterable<RowInput> | Iterable<RowInput>, given: RunOptions): Generation {
     this.check(rows, given);
     const { options, refine } = withSchema({ ...given, now: given.now === undefined ? new Date() : given.now });
-    return this.composed(options, (inFlight, recorder) => {
-      const answers = SharedAnswers.of<'generate', RowResult>('generate', recorder, options);
+    return this.composed(options, (inFlight, recorder, lastAnswers) => {
+      const answers = SharedAnswers.of<'generate', RowResult>('generate', recorder, options, lastAnswers);
       const {
         pool,
         host: { tokenizer, source },
@@ -314,7 +316,7 @@ export class EngineRuns {
     const { schedule } = this.opened.settings.block;
     const joins = this.standing.recorder;
     const recorder = this.recorder(schedule, options, { timings: this.standingTimings, joins });
-    const { source, answered$ } = read(inFlight, recorder);
+    const { source, answered$ } = read(inFlight, recorder, this.standingAnswers);
     const call = this.standing.call({ feed: this.feed(source, options), recorder, priority, sharePrefixes, signal });
     return { answered$, computed: () => call.results$, settled: () => call.settled(), drained: call.drained };
   }
@@ -354,9 +356,13 @@ export class EngineRuns {
     const schedule = this.promising(BLOCK_SCHEDULES[name].create());
     const timings = this.forecast.timings(name, false);
     this.standingTimings = timings;
+    const answers = (this.standingAnswers = new LastAnswers());
     const recorder = this.recorder(name, {}, { timings, computed });
     const run = this.start<unknown>(undefined, { schedule, mostRows: this.forecast.mostRows }, recorder);
     this.learnFrom(run, timings);
+    void run.drained.then(() => {
+      if (this.standingAnswers === answers) this.standingAnswers = undefined;
+    });
     return { run, recorder };
   }
 
@@ -443,11 +449,6 @@ export class EngineRuns {
   private checkOpen(): void {
     if (this.closing) throw new UsageError('the engine is closed');
   }
-}
-
-/** Whether a call may join others: how its run is composed, and what is traced of it, is nobody's but its own. */
-function joins({ schedule, pipeline, window, peers, microBatches, onTrace }: RunOptions): boolean {
-  return [schedule, pipeline, window, peers, microBatches, onTrace].every((own) => own === undefined);
 }
 
 /** Whether other engines have what of the model is not here. */

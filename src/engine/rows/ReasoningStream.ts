@@ -1,9 +1,12 @@
 import type { ReasoningMarks } from '../../model/Tokenizer.js';
+import { begunAt } from '../tools/Reader.js';
 
 /** What has become certain of an answer's text. */
 export interface TextParts {
   readonly text: string;
   readonly reasoning: string;
+  /** All that is no text, as it stands there: the reasoning, the marks and the white space round them. */
+  readonly thought: string;
 }
 
 /** Where the text has come to: white space and what may become the opening mark; within marks; after them. */
@@ -19,6 +22,7 @@ export class ReasoningStream {
   private held = '';
   /** Something of the reasoning has been given: white space before it counts from then on. */
   private reasoned = false;
+  private begun = false;
 
   /** @param open whether the reasoning began before the text */
   constructor(
@@ -26,20 +30,36 @@ export class ReasoningStream {
     private readonly open: boolean,
   ) {}
 
+  /** Whether reasoning has begun, of which nothing need have come. */
+  get hasBegun(): boolean {
+    return this.begun;
+  }
+
   push(piece: string): TextParts {
     this.held += piece;
-    return this.take(false);
+    return this.parts(false);
   }
 
   /** The text is over. */
   end(): TextParts {
-    return this.take(true);
+    return this.parts(true);
   }
 
-  private take(over: boolean): TextParts {
+  private parts(over: boolean): TextParts {
+    const before = this.held;
+    const { text, reasoning } = this.take(over);
+    // What is text, or is held back, is the end of what was there.
+    const gone = over && text === '' ? before.length : before.length - text.length - this.held.length;
+    return { text, reasoning, thought: before.slice(0, gone) };
+  }
+
+  private take(over: boolean): Omit<TextParts, 'thought'> {
     let reasoning = '';
     if (this.place === 'start') this.begin(over);
-    if (this.place === 'reasoning') reasoning = this.reason(over);
+    if (this.place === 'reasoning') {
+      this.begun = true;
+      reasoning = this.reason(over);
+    }
     if (this.place === 'before text') {
       this.held = this.held.trimStart();
       if (this.held !== '') this.place = 'text';
@@ -74,11 +94,4 @@ export class ReasoningStream {
     if (certain !== '') this.reasoned = true;
     return certain;
   }
-}
-
-/** How many characters at a text's end a mark begins with. */
-function begunAt(text: string, mark: string): number {
-  for (let length = Math.min(mark.length - 1, text.length); length > 0; length--)
-    if (text.endsWith(mark.slice(0, length))) return length;
-  return 0;
 }

@@ -1,65 +1,77 @@
 import type { RowDelta } from '../../Row.js';
-import type { ReasoningStream } from './ReasoningStream.js';
+import { joinedCalls } from '../../rows/joinedCalls.js';
+import type { ToolCallDelta } from '../../rows/toolCalls.js';
+
+/** What a row's text turns out to be, as it comes. */
+export interface DeltaStream {
+  push(piece: string): Grown;
+  /** The text is over. */
+  end(): Grown;
+}
+
+type Grown = Pick<RowDelta, 'text' | 'reasoning' | 'toolCalls'>;
 
 /** Tells what a row's answer has grown by, as it grows: text that nothing can take back, in whole characters. */
 export class RowDeltas {
+  /** One half of a character, whose other half has yet to come. */
+  private half = '';
   private text = '';
   private reasoning = '';
+  private toolCalls: ToolCallDelta[] = [];
   private toldTokens = 0;
 
   /**
    * @param tell called with each step
-   * @param split takes the reasoning out of the text; `told`: it is told of, too
+   * @param stream tells reasoning and calls from text; undefined where all is text
    */
   constructor(
     private readonly identity: Pick<RowDelta, 'id' | 'index' | 'sample'>,
     private readonly tell: (delta: RowDelta) => void,
-    private readonly split?: { readonly stream: ReasoningStream; readonly told: boolean },
+    private readonly stream?: DeltaStream,
   ) {}
 
   /** Text that can no longer be part of a stop string. */
   append(piece: string): void {
-    if (!this.split) {
-      this.text += piece;
-      return;
-    }
-    const { text, reasoning } = this.split.stream.push(piece);
-    this.text += text;
-    this.reasoning += reasoning;
+    const all = this.half + piece;
+    const length = wholeCharacters(all);
+    this.half = all.slice(length);
+    this.take(all.slice(0, length));
   }
 
   /** The row has these tokens by now. */
   grown(tokens: readonly number[]): void {
-    this.give(tokens, wholeCharacters(this.text), wholeCharacters(this.reasoning));
+    const more = tokens.slice(this.toldTokens);
+    this.toldTokens = tokens.length;
+    const grown = { text: this.text, reasoning: this.reasoning, toolCalls: joinedCalls(this.toolCalls) };
+    this.text = '';
+    this.reasoning = '';
+    this.toolCalls = [];
+    if (Object.values(grown).some(({ length }) => length > 0) || more.length > 0)
+      this.tell(deltaOf(this.identity, grown, more));
   }
 
   /** The row is over, with these tokens. */
   end(tokens: readonly number[]): void {
-    if (this.split) {
-      const { text, reasoning } = this.split.stream.end();
-      this.text += text;
-      this.reasoning += reasoning;
-    }
-    this.give(tokens, this.text.length, this.reasoning.length);
+    this.take(this.half);
+    if (this.stream) this.add(this.stream.end());
+    this.grown(tokens);
   }
 
-  private give(tokens: readonly number[], textLength: number, reasoningLength: number): void {
-    const text = this.text.slice(0, textLength);
-    const reasoning = this.split?.told === true ? this.reasoning.slice(0, reasoningLength) : '';
-    this.text = this.text.slice(textLength);
-    this.reasoning = this.reasoning.slice(reasoningLength);
-    const more = tokens.slice(this.toldTokens);
-    this.toldTokens = tokens.length;
-    if (text === '' && reasoning === '' && more.length === 0) return;
-    this.tell(deltaOf(this.identity, text, more, reasoning));
+  private take(piece: string): void {
+    this.add(this.stream ? this.stream.push(piece) : { text: piece });
+  }
+
+  private add({ text, reasoning = '', toolCalls = [] }: Grown): void {
+    this.text += text;
+    this.reasoning += reasoning;
+    this.toolCalls.push(...toolCalls);
   }
 }
 
 export function deltaOf(
   { id, index, sample }: Pick<RowDelta, 'id' | 'index'> & { readonly sample?: number | undefined },
-  text: string,
+  { text, reasoning = '', toolCalls = [] }: Grown,
   tokens: readonly number[],
-  reasoning = '',
 ): RowDelta {
   return {
     id,
@@ -67,6 +79,7 @@ export function deltaOf(
     ...(sample !== undefined && { sample }),
     text,
     ...(reasoning !== '' && { reasoning }),
+    ...(toolCalls.length > 0 && { toolCalls }),
     tokens,
   };
 }

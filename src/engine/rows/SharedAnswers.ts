@@ -1,12 +1,12 @@
 import { isThenable } from '../../arguments/isThenable.js';
 import { Subject, type Observable } from 'rxjs';
-import type { AnswerStore, KeptAnswers } from '../../KeptAnswer.js';
+import type { AnswerStore, GeneratedAnswer, KeptAnswers } from '../../KeptAnswer.js';
 import type { ResultBase } from '../../Results.js';
 import type { GenerateOptions, RowFailure } from '../../Row.js';
 import type { Ordered } from './ActiveRow.js';
-import { copyOf, RecentAnswers, type AnswerBounds } from './RecentAnswers.js';
+import { copyOf, RecentAnswers } from './RecentAnswers.js';
 import type { Composition } from './Generation.js';
-import { settledLookAhead } from './rowLookAhead.js';
+import { settledLookAhead, type RowLookAhead } from './rowLookAhead.js';
 import { found } from '../../arguments/found.js';
 import { isObject, membersOf } from '../../arguments/isObject.js';
 import { UsageError } from '../../errors/UsageError.js';
@@ -33,6 +33,24 @@ export interface AnswerCounter {
   reused(result: Pick<ResultBase, 'error'>): void;
 }
 
+function recentAnswers<Of extends Task>(lookAhead?: RowLookAhead): RecentAnswers<Outcome<Of>> {
+  const { rows, answerBytes: bytes } = settledLookAhead(lookAhead);
+  return new RecentAnswers({ rows, bytes });
+}
+
+/**
+ * The last answers of all calls that are in a run together, by their tasks: a row has the answer that an equal one of
+ * another call has got already. While that one is computed it is computed, too: no call waits for another one.
+ */
+export class LastAnswers {
+  private readonly tasks: { -readonly [Of in Task]?: RecentAnswers<Outcome<Of>> } = {};
+
+  of<Of extends Task>(task: Of): RecentAnswers<Outcome<Of>> {
+    const tasks: { [Each in Of]?: RecentAnswers<Outcome<Each>> } = this.tasks;
+    return (tasks[task] ??= recentAnswers<Of>());
+  }
+}
+
 /**
  * Rows of a run that need no computing, whatever they are asked. The first of a key is computed, and those that come
  * before it has its answer wait for that; an error is shared as well: what is wrong with one is with all. Those that
@@ -42,26 +60,25 @@ export class SharedAnswers<Of extends Task, Result extends ResultBase> {
   private readonly results = new Subject<Ordered<Result>>();
   /** By the key of a row that is under way: those that wait for its answer. */
   private readonly waiting = new Map<string, HeldRow<Of, Result>[]>();
-  private readonly recent: RecentAnswers<Outcome<Of>> | undefined;
   /** Answers that are on their way into the store. */
   private storing = 0;
   private inputEnded = false;
 
   /**
-   * @param joinsEqual rows that are equal are computed once: as long as the answer is among the last ones, so many and
-   * so large
+   * @param recent rows that are equal are computed once: as long as the answer is among these, the last ones
    * @param store what is kept from earlier runs, and for later ones
    */
   constructor(
     private readonly task: Of,
     private readonly counter: AnswerCounter,
-    joinsEqual: AnswerBounds | false,
+    private readonly recent: RecentAnswers<Outcome<Of>> | undefined,
     private readonly store?: AnswerStore,
-  ) {
-    if (joinsEqual) this.recent = new RecentAnswers(joinsEqual);
-  }
+  ) {}
 
-  /** Those of a run with these options. */
+  /**
+   * Those of a run with these options.
+   * @param lastAnswers of all calls in the run, where they share them
+   */
   static of<Of extends Task, Result extends ResultBase>(
     task: Of,
     counter: AnswerCounter,
@@ -70,9 +87,11 @@ export class SharedAnswers<Of extends Task, Result extends ResultBase> {
       lookAhead,
       reuse,
     }: Pick<Composition, 'sharePrefixes' | 'lookAhead'> & Pick<GenerateOptions, 'reuse'>,
+    lastAnswers?: LastAnswers,
   ): SharedAnswers<Of, Result> {
-    const { rows, answerBytes: bytes } = settledLookAhead(lookAhead);
-    return new SharedAnswers(task, counter, sharePrefixes && { rows, bytes }, reuse);
+    const shared = lookAhead === undefined ? lastAnswers : undefined;
+    const recent = (): RecentAnswers<Outcome<Of>> => shared?.of(task) ?? recentAnswers(lookAhead);
+    return new SharedAnswers(task, counter, sharePrefixes ? recent() : undefined, reuse);
   }
 
   /** Whether it matters which rows are equal. */
@@ -168,7 +187,7 @@ interface Form<Answer> {
 const FORMS: { readonly [Task in keyof KeptAnswers]: Form<KeptAnswers[Task]> } = {
   generate: {
     words: 'text, tokens and a finishReason of stop or length',
-    of: ({ text, reasoning, tokens, finishReason, logprobs, attempts }) => {
+    of: ({ text, reasoning, tokens, finishReason, logprobs, attempts, ...certainty }) => {
       const texts = typeof text === 'string' && (reasoning === undefined || typeof reasoning === 'string');
       if (!texts || !Array.isArray(tokens) || (finishReason !== 'stop' && finishReason !== 'length')) return undefined;
       const answer = {
@@ -177,6 +196,7 @@ const FORMS: { readonly [Task in keyof KeptAnswers]: Form<KeptAnswers[Task]> } =
         tokens: tokens as number[],
         finishReason,
         ...(typeof attempts === 'number' && { attempts }),
+        ...certaintyOf(certainty),
       } as const;
       return Array.isArray(logprobs)
         ? { ...answer, logprobs: logprobs as KeptAnswers['generate']['logprobs'] & object }
@@ -206,6 +226,21 @@ const FORMS: { readonly [Task in keyof KeptAnswers]: Form<KeptAnswers[Task]> } =
         : undefined,
   },
 };
+
+function certaintyOf({
+  confidence,
+  leastConfidence,
+  fieldConfidence,
+}: Readonly<Record<string, unknown>>): Pick<GeneratedAnswer, 'confidence' | 'leastConfidence' | 'fieldConfidence'> {
+  if (typeof confidence !== 'number' || typeof leastConfidence !== 'number') return {};
+  return {
+    confidence,
+    leastConfidence,
+    ...(isObject(fieldConfidence) && {
+      fieldConfidence: fieldConfidence as GeneratedAnswer['fieldConfidence'] & object,
+    }),
+  };
+}
 
 /** What a store has given, which may be anybody's, as an answer of a task. @throws UsageError */
 export function keptAnswer<Task extends keyof KeptAnswers>(task: Task, given: unknown): KeptAnswers[Task] | undefined {

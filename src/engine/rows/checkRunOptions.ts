@@ -8,6 +8,7 @@ import { UsageError } from '../../errors/UsageError.js';
 import { REASONING, TRUNCATIONS, type SamplingOptions } from '../../Row.js';
 import { checkPromptTemplate } from '../../rows/promptTemplate.js';
 import { checkResponseFormat } from '../../rows/responseFormat.js';
+import { checkAskedOptions, settledQuestions } from '../../rows/questions.js';
 import { ROW_SECONDS } from '../../rows/rowFields.js';
 import { checkTemplateInput } from '../../rows/templateInput.js';
 import type { ToolChoice } from '../../rows/toolCalls.js';
@@ -69,6 +70,7 @@ export const RUN_CHECKS: Readonly<Record<keyof RunOptions, Check>> = {
   ignoreEos: checkBoolean,
   rowTimeout: number(ROW_SECONDS),
   logprobs: whole(0),
+  confidence: checkBoolean,
   escapeSpecialTokens: checkBoolean,
   promptTemplate: checkPromptTemplate,
   system: text(),
@@ -88,6 +90,9 @@ export const RUN_CHECKS: Readonly<Record<keyof RunOptions, Check>> = {
   reasoning: oneOf(...REASONING),
   responseFormat: checkResponseFormat,
   schemaInPrompt: checkBoolean,
+  questions: (name, questions) => {
+    settledQuestions(name, questions);
+  },
   schema: (_name, schema) => {
     zodJsonSchema(schema as AnswerSchema);
   },
@@ -120,6 +125,7 @@ export function checkRunOptions(options: unknown, vocabularySize: number): void 
   checkMembers('options', options, RUN_CHECKS);
   const { logprobs, schema, responseFormat, tools, toolChoice } = options as RunOptions;
   if ((tools ?? toolChoice) !== undefined) checkToolOptions(options);
+  checkAskedOptions(options);
   if (schema !== undefined && responseFormat !== undefined)
     throw new UsageError('found both schema and responseFormat, expected one of them');
   if (logprobs !== undefined && logprobs > vocabularySize)
@@ -156,4 +162,9 @@ export function checkRows(rows: unknown): void {
     throw new UsageError(
       `rows: found ${found(rows)}, expected an array or another iterable, an async iterable, a ReadableStream or an Observable of rows; one row alone goes as [row]`,
     );
+}
+
+/** Whether a call may join others: how its run is composed, and what is traced of it, is nobody's but its own. */
+export function joins({ schedule, pipeline, window, peers, microBatches, onTrace }: RunOptions): boolean {
+  return [schedule, pipeline, window, peers, microBatches, onTrace].every((own) => own === undefined);
 }

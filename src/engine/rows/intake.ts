@@ -5,7 +5,8 @@ import { StopLists } from '../../model/StopStrings.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { GenerateOptions, RowDelta, RowInput, RowResult } from '../../Row.js';
 import { duplicateId, failedResult } from '../../rows/failedResult.js';
-import { withValue, type AnswerFormat, type ReadAnswer } from '../grammar/AnswerFormat.js';
+import { withValue, type AnswerFormat } from '../grammar/AnswerFormat.js';
+import type { ReadAnswer } from '../tools/withCalls.js';
 import type { HeldFormat } from '../grammar/formatText.js';
 import type { RunRecorder } from '../execution/RunRecorder.js';
 import type { RowLimit } from '../memory/PagePool.js';
@@ -62,6 +63,7 @@ export async function* intake(
     logprobs: options.logprobs,
     reasoning: options.reasoning,
     timeout: options.rowTimeout,
+    confidence: options.confidence ?? false,
   };
   // Rows are asked for at once: a source that does not wait would give them to nobody while a format is compiled.
   const accepted = begun(acceptedRows(rows, setup));
@@ -127,7 +129,7 @@ export async function* intake(
           const grows = retry ? undefined : tell;
           const sampled = new ActiveRow(row, attempt, tokenizer, rules, counter, answered, format, stops, grows);
           return choices && takesLikeliest(attempt)
-            ? new ChosenRow(attempt.tokens, choices, sampled, rules.logprobs, over)
+            ? new ChosenRow(attempt.tokens, choices, sampled, rules.logprobs, over, rules.confidence)
             : sampled;
         };
         yield retry
@@ -221,8 +223,10 @@ function teller(
   identity: Pick<RowIdentity, 'id' | 'index' | 'sample'>,
   tell: ((delta: RowDelta) => void) | undefined,
 ): (result: RowResult) => void {
-  return ({ text, tokens, reasoning }) => {
-    if (text !== '' || tokens.length > 0) tell?.(deltaOf(identity, text, [...tokens], reasoning));
+  return ({ text, tokens, reasoning, toolCalls = [] }) => {
+    if (text === '' && tokens.length === 0) return;
+    const calls = toolCalls.map(({ id, function: called }, at) => ({ index: at, id, ...called }));
+    tell?.(deltaOf(identity, { text, ...(reasoning !== undefined && { reasoning }), toolCalls: calls }, [...tokens]));
   };
 }
 
@@ -241,6 +245,9 @@ function outcomeOf({
   finishReason,
   logprobs,
   attempts,
+  confidence,
+  leastConfidence,
+  fieldConfidence,
   usage,
   error,
 }: RowResult): Outcome<'generate'> {
@@ -250,6 +257,9 @@ function outcomeOf({
     tokens,
     ...(logprobs && { logprobs }),
     ...(attempts !== undefined && { attempts }),
+    ...(confidence !== undefined && { confidence }),
+    ...(leastConfidence !== undefined && { leastConfidence }),
+    ...(fieldConfidence && { fieldConfidence }),
   };
   return error ? { error, beside: told, usage } : { answer: { ...told, finishReason } as GeneratedAnswer, usage };
 }

@@ -5,11 +5,14 @@ import { RowError } from '../../errors/RowError.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { GenerateOptions, Row, SamplingOptions } from '../../Row.js';
-import { responseFormatOf } from '../../rows/responseFormat.js';
+import { checkValues } from '../../rows/checkValues.js';
+import { responseFormatOf, type ResponseFormat } from '../../rows/responseFormat.js';
 import type { HeldFormat } from '../grammar/formatText.js';
 import type { LogitAdjustments } from '../grid/Device.js';
 import { checkKnown, logitAdjustments, tokenLists } from './logitAdjustments.js';
 import { type NUMBERS, promptField, SAMPLES } from '../../rows/rowFields.js';
+import { channelForm, type Channels } from '../tools/channelForm.js';
+import { textFormat } from '../tools/heldText.js';
 import { formedTools, heldTools } from '../tools/heldTools.js';
 import { readable } from '../../rows/readableRow.js';
 import { isConversation, tooManyTokens, type RowLimits } from './promptTokens.js';
@@ -37,6 +40,8 @@ export interface PreparedRow {
   readonly adjustments?: LogitAdjustments | undefined;
   /** What the answer is held to; undefined for anything. */
   readonly responseFormat?: HeldFormat | undefined;
+  /** How its answer is read, which is held to nothing; undefined where it is one text. */
+  readonly channels?: Channels | undefined;
   /** What becomes of it where its answer fails its format; undefined for an error. */
   readonly retry?: Retry | undefined;
   /** Which samples are wanted; undefined where none were asked for, and of each of them. */
@@ -109,7 +114,7 @@ export function generatorSeed(seed: number): number {
 export function heldFormat(
   row: Pick<Row, 'responseFormat'>,
   options: Pick<GenerateOptions, 'responseFormat'>,
-): HeldFormat | undefined {
+): Exclude<ResponseFormat, { readonly type: 'text' }> | undefined {
   const given: unknown = row.responseFormat ?? options.responseFormat;
   const format = given === undefined || given === null ? undefined : readable(() => responseFormatOf(given));
   return format?.type === 'text' ? undefined : format;
@@ -122,11 +127,14 @@ export function* prepareRow(
   tokenizer: Tokenizer,
   limits: RowLimits,
 ): Work<PreparedRow> {
+  checkValues(row, ROW_LIMITS.conversationValues);
   const asked = setting('maxNewTokens', row, options);
   const samples = row.samples ?? options.samples;
   const format = heldFormat(row, options);
   const tools = formedTools(row, options, tokenizer);
-  if (tools) checkCalling(row, options, tokenizer, format);
+  if (tools) yield;
+  if (tools) checkCalling(row, options, tokenizer);
+  const text = tools && format ? textFormat(format) : undefined;
   const { stop, stopTokens } = stops(row.stop ?? options.stop, tokenizer);
   const lists = tokenLists({
     logitBias: row.logitBias ?? options.logitBias,
@@ -178,7 +186,7 @@ export function* prepareRow(
   });
   const room = contextTokens - tokens.length + 1;
   if (room < 1) throw tooManyTokens(tokens.length, contextTokens);
-  const responseFormat = tools ? heldTools(tools, tokens, tokenizer, options.reasoning ?? 'keep') : format;
+  const responseFormat = tools ? heldTools(tools, tokens, tokenizer, options.reasoning ?? 'keep', text) : format;
   const maxNewTokens = Math.min(asked, room);
   const retries = setting('retries', row, options);
   const retryTemperature = setting('retryTemperature', row, options);
@@ -191,16 +199,12 @@ export function* prepareRow(
           ...retryPrompts({ tokens, truncated, maxNewTokens }, row, options, tokenizer, limits),
         }
       : undefined;
-  return { ...settled, tokens, truncated, responseFormat, maxNewTokens, retry };
+  const channels = responseFormat ? undefined : channelForm(tokens, tokenizer);
+  return { ...settled, tokens, truncated, responseFormat, maxNewTokens, retry, ...(channels && { channels }) };
 }
 
 /** Whether a row may call tools that says so. @throws RowError */
-function checkCalling(row: Row, options: GenerateOptions, tokenizer: Tokenizer, format: HeldFormat | undefined): void {
-  if (format)
-    throw new RowError(
-      'invalid-parameter',
-      'responseFormat: found it beside tools, expected one of them, or toolChoice none',
-    );
+function checkCalling(row: Row, options: GenerateOptions, tokenizer: Tokenizer): void {
   const given = options.promptTemplate === undefined && promptField(row) === 'tokens';
   if (!given && !isConversation(row, options, tokenizer))
     throw new RowError(

@@ -6,6 +6,7 @@ import { ROW_LIMITS } from '../../model/files/limits.js';
 import { unitsOfChat } from '../../model/tokenizer/ChatTemplate.js';
 import type { ChatMessage, TemplateInput, Tokenizer } from '../../model/Tokenizer.js';
 import type { GenerateOptions, PromptOptions, Row, ToolOptions } from '../../Row.js';
+import { questionOf } from '../../rows/askedRow.js';
 import { readMessages } from '../../rows/messages.js';
 import { promptField } from '../../rows/rowFields.js';
 import { filledTemplate } from '../../rows/promptTemplate.js';
@@ -42,6 +43,7 @@ export function* promptTokens(
     checkLength(prompt.tokens, limits);
     return checkedTokens(prompt.tokens, limits.vocabularySize);
   }
+  yield;
   return yield* tokensOfText(prompt, () => toldInput(row, options), options, tokenizer, limits);
 }
 
@@ -63,6 +65,7 @@ export function* tokensOfText(
   let tokens: number[];
   if ('messages' in prompt) {
     const input = inputOf();
+    yield;
     checkUnits(unitsOfChat(prompt.messages, input), limits);
     tokens = yield* tokenizer.encodeChatInParts(prompt.messages, { parseSpecial, ...input });
   } else {
@@ -72,8 +75,15 @@ export function* tokensOfText(
   }
   if (tokens.length === 0)
     throw new RowError('empty-prompt', 'the prompt has no tokens, and the model has no begin token to start from');
-  return checkedTokens(tokens, limits.vocabularySize);
+  for (let at = 0; at < tokens.length; at += SLICE_IDS) {
+    if (at > 0) yield;
+    checkedIds('tokens', tokens.slice(at, at + SLICE_IDS), limits.vocabularySize);
+  }
+  return tokens;
 }
+
+/** Ids that are looked at between two moments at which others may have their turn. */
+const SLICE_IDS = 2 ** 17;
 
 export type TextPrompt = { readonly text: string } | { readonly messages: readonly ChatMessage[] };
 type Prompt = TextPrompt | { readonly tokens: unknown };
@@ -82,12 +92,21 @@ type Prompt = TextPrompt | { readonly tokens: unknown };
 export function promptOf(row: Row, options: MadeOptions, tokenizer: Tokenizer, limits: RowLimits): Prompt {
   const { promptTemplate, system } = options;
   const field = promptTemplate === undefined ? promptField(row) : 'prompt';
-  if (field === 'tokens') return { tokens: row.tokens };
+  const question = questionOf(row);
+  if (field === 'tokens') {
+    if (question === undefined) return { tokens: row.tokens };
+    throw new RowError(
+      'invalid-row',
+      'tokens: found them in a row that is asked questions, whose texts go after its own, expected prompt or messages',
+    );
+  }
   const told = options.schemaInPrompt === true ? toldFormat(row, options) : undefined;
   const conversation = (own: readonly ChatMessage[]): Prompt => {
     // A row that has instructions of its own keeps them.
     const begins = system === undefined || own.some(isInstruction);
-    const messages = withFormat(begins ? own : [{ role: 'system', content: system }, ...own], told);
+    const all = begins ? own : [{ role: 'system', content: system } as const, ...own];
+    // What rows of one text are asked comes last, their formats too: what is before it is computed once.
+    const messages = question === undefined ? withFormat(all, told) : asking(all, withFormatAfter(question, told));
     return { messages: withFormat(messages, toldOfTools(row, options, tokenizer)) };
   };
   if (field === 'messages')
@@ -100,9 +119,29 @@ export function promptOf(row: Row, options: MadeOptions, tokenizer: Tokenizer, l
   const text: unknown =
     promptTemplate === undefined ? row.prompt : filledTemplate(promptTemplate, fieldsOf(row), mostUnits(limits));
   if (typeof text !== 'string') throw new RowError('invalid-row', `prompt: found ${found(text)}, expected a string`);
-  return isChat(row, options, tokenizer)
-    ? conversation([{ role: 'user', content: text }])
-    : { text: told === undefined ? text : `${told}\n\n${text}` };
+  if (isChat(row, options, tokenizer)) return conversation([{ role: 'user', content: text }]);
+  if (question !== undefined) return { text: behind(text, withFormatAfter(question, told)) };
+  return { text: told === undefined ? text : `${told}\n\n${text}` };
+}
+
+/** A text, and what goes after it. */
+function behind(text: string, more: string): string {
+  return text === '' ? more : `${text}\n\n${more}`;
+}
+
+function withFormatAfter(question: string, told: string | undefined): string {
+  return told === undefined ? question : behind(question, told);
+}
+
+/** A conversation that ends with a question: in its last message, if that is the user's. */
+function asking(messages: readonly ChatMessage[], question: string): readonly ChatMessage[] {
+  const last = messages.at(-1);
+  if (last?.role !== 'user' || last.content === null) return [...messages, { role: 'user', content: question }];
+  const content =
+    typeof last.content === 'string'
+      ? behind(last.content, question)
+      : [...last.content, { type: 'text', text: `\n\n${question}` }];
+  return messages.with(-1, { ...last, content });
 }
 
 function isInstruction({ role }: ChatMessage): boolean {

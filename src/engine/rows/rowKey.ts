@@ -36,8 +36,9 @@ export function rowKey(
     adjustments,
     responseFormat,
     retry,
+    channels,
   }: PreparedRow,
-  { ignoreEos, logprobs, reasoning = 'keep' }: TextRules,
+  { ignoreEos, logprobs, reasoning = 'keep', confidence = false }: TextRules,
   scope = '',
 ): string {
   const chance = temperature > 0 ? [temperature, topP, topK, minP, seed] : null;
@@ -62,6 +63,8 @@ export function rowKey(
       ...adjusts,
       ...ends,
       ...retries,
+      ...(confidence ? ['confidence'] : []),
+      ...(channels ? [['channels', channels.form.name]] : []),
     ],
     tokens,
   );

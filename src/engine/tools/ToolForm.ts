@@ -2,7 +2,7 @@ import type { ReasoningMarks } from '../../model/Tokenizer.js';
 import type { AskedTools } from '../../rows/tools.js';
 import type { EnforcedSchema } from '../../schema/EnforcedSchema.js';
 import type { Rules } from './Rules.js';
-import type { Reader } from './Reader.js';
+import type { Reader, Steps, Tell } from './Reader.js';
 
 /** A tool whose arguments can be held to its parameters. */
 export interface CallableTool {
@@ -19,10 +19,16 @@ export interface Reasoned {
   readonly marks: ReasoningMarks | undefined;
   /** It has begun before the answer, in the prompt. */
   readonly open: boolean;
+  /** Marks that show nowhere, for they are control tokens. Default none. */
+  readonly hidden?: readonly string[];
+  /** A text that calls nothing is held to a format: it begins as no call does, and has no call in it. */
+  readonly held?: boolean;
 }
 
 export interface CallRules extends Omit<AskedTools, 'tools'>, Reasoned {
   readonly tools: Tools;
+  /** An expression for an answer that calls nothing, where it is held to a format. */
+  readonly text?: ((rules: Rules) => string) | undefined;
 }
 
 /** How a model writes calls of tools, as its chat template shows. */
@@ -36,8 +42,15 @@ export interface ToolForm {
   readonly stops: readonly string[];
   /** A grammar of answers, in Lark's notation, with the schemas that it refers to. */
   grammar(rules: CallRules): { readonly lark: string; readonly schemas: readonly unknown[] };
-  /** The parts of an answer. Text of which nothing can be made is said to be so, never left out. */
-  read(text: string, tools: Tools, reasoned: Reasoned): ParsedAnswer;
+  /**
+   * Tells the parts of an answer as it comes. Text of which nothing can be made is said to be so, never left out.
+   * @returns what is wrong with it: a call that is no whole one, say
+   */
+  read(reader: Reader, tools: Tools, parts: AnswerParts, held: boolean): Steps<string | undefined>;
+  /** Reasoning has marks of the form's own, which `read` tells of. */
+  readonly readsReasoning?: true;
+  /** What a prompt ends with, of a form in which answers without tools have their parts, too. */
+  readonly opens?: string;
   /** The id of a call where the form has its own kind: of 64 hexadecimal digits that stand for its place. */
   id?(name: string, nth: number, digits: string): string;
 }
@@ -46,8 +59,21 @@ export interface ToolForm {
 export interface ArgumentForm {
   /** An expression of a grammar for a tool's arguments; empty where it has none. */
   rule(tool: CallableTool, rules: Rules): string;
-  /** Those that stand here, as JSON, with numbers as they are written; undefined where no whole ones do. */
-  read(reader: Reader, tool: CallableTool): string | undefined;
+  /** Tells those that stand here as JSON, with numbers as they are written. @returns whether they are whole ones */
+  read(reader: Reader, tool: CallableTool, tell: Tell): Steps<boolean>;
+}
+
+/** What an answer turns out to say: all that each is told, put together, is that part of it. */
+export interface AnswerParts {
+  /** Told at least once, of no text, where there is reasoning at all. */
+  readonly reasoning: Tell;
+  /** The same as it stands in the text, with what is round it, in order with the content. */
+  readonly thought: Tell;
+  readonly content: Tell;
+  /** The next call begins. */
+  readonly call: (name: string) => void;
+  /** JSON: arguments of the last call that has begun. */
+  readonly arguments: Tell;
 }
 
 /** A call of a tool in an answer. */
@@ -60,10 +86,10 @@ export interface ParsedCall {
 /** What an answer says, in its parts. */
 export interface ParsedAnswer {
   readonly reasoning?: string;
-  /** The same as it stands in the text, before the content. */
-  readonly thought?: string;
   readonly content: string;
+  /** The content, and the reasoning as it stands there. */
+  readonly kept: string;
   readonly calls: readonly ParsedCall[];
-  /** What is wrong with it: a call that is no whole one, say. */
+  /** What is wrong with it. Calls need not be whole ones then. */
   readonly problem?: string;
 }

@@ -1,8 +1,9 @@
 import { declaredTypes, propertiesOf, type PartOfSchema } from './declaredTypes.js';
 import { isObject } from '../../arguments/isObject.js';
 import { enforcedPart } from './enforcedPart.js';
-import type { Reader } from './Reader.js';
+import type { Reader, Steps, Tell } from './Reader.js';
 import { joined, literal, type Rules } from './Rules.js';
+import { readText } from './taggedArguments.js';
 import type { ArgumentForm } from './ToolForm.js';
 
 /** Objects inside objects of a schema are written out so far; below any value goes, and the whole is looked at. */
@@ -20,9 +21,9 @@ const MOST_NESTING = 64;
 export function bareArguments(mark: string): ArgumentForm {
   return {
     rule: ({ parameters }, rules) => new BareRules(mark, rules).object({ schema: parameters, root: parameters }, 0),
-    read: (reader) => {
-      reader.skipSpace();
-      return reader.text[reader.at] === '{' ? readValue(reader, mark, 0) : undefined;
+    read: function* (reader, _tool, tell) {
+      yield* reader.skipSpace();
+      return (yield* reader.next('{')) && (yield* readValue(reader, mark, 0, tell));
     },
   };
 }
@@ -125,53 +126,48 @@ function declaresInteger({ type, $ref, anyOf }: Readonly<Record<string, unknown>
   return types.includes('integer') && !types.includes('number') && $ref === undefined && anyOf === undefined;
 }
 
-/** A value as JSON. */
-function readValue(reader: Reader, mark: string, depth: number): string | undefined {
-  reader.skipSpace();
-  const { text, at } = reader;
-  if (depth > MOST_NESTING) return undefined;
-  if (text.startsWith(mark, at)) {
-    reader.at += mark.length;
-    const value = reader.upTo(mark);
-    return value === undefined ? undefined : JSON.stringify(value);
-  }
-  if (text[at] === '[') {
-    const items = readAll(reader, ']', () => readValue(reader, mark, depth + 1));
-    return items && `[${items.join(', ')}]`;
-  }
-  if (text[at] === '{') {
+/** Tells a value as JSON. @returns whether a whole one is there */
+function* readValue(reader: Reader, mark: string, depth: number, tell: Tell): Steps<boolean> {
+  if (depth > MOST_NESTING) return false;
+  yield* reader.skipSpace();
+  if (yield* reader.takeExactly(mark)) return yield* readText(reader, mark, tell);
+  if (yield* reader.take('['))
+    return yield* readAll(reader, '[]', tell, () => readValue(reader, mark, depth + 1, tell));
+  if (yield* reader.take('{')) {
     const names = new Set<string>();
-    const members = readAll(reader, '}', () => {
-      const name = readName(reader, mark);
-      if (name === undefined || names.has(name)) return undefined;
+    return yield* readAll(reader, '{}', tell, function* () {
+      const name = yield* readName(reader, mark);
+      if (name === undefined || names.has(name)) return false;
       names.add(name);
-      const value = readValue(reader, mark, depth + 1);
-      return value === undefined ? undefined : `${JSON.stringify(name)}: ${value}`;
+      tell(`${JSON.stringify(name)}: `);
+      return yield* readValue(reader, mark, depth + 1, tell);
     });
-    return members && `{${members.join(', ')}}`;
   }
-  const word = reader.match(WORD);
-  return word === undefined ? reader.match(NUMBER) : WORDS[word];
+  const word = yield* reader.match(WORD);
+  const json = word === undefined ? yield* reader.match(NUMBER) : WORDS[word];
+  tell(json ?? '');
+  return json !== undefined;
 }
 
-/** What stands between brackets, parted by commas. */
-function readAll(reader: Reader, close: string, read: () => string | undefined): readonly string[] | undefined {
-  const all: string[] = [];
-  reader.at++;
-  if (reader.take(close)) return all;
-  do {
-    const one = read();
-    if (one === undefined) return undefined;
-    all.push(one);
-  } while (reader.take(','));
-  return reader.take(close) ? all : undefined;
+/** What stands between brackets, parted by commas; the first bracket has been read. */
+function* readAll(reader: Reader, brackets: string, tell: Tell, read: () => Steps<boolean>): Steps<boolean> {
+  const [open = '', close = ''] = brackets;
+  tell(open);
+  if (!(yield* reader.take(close))) {
+    for (let at = 0; at === 0 || (yield* reader.take(',')); at++) {
+      if (at > 0) tell(', ');
+      if (!(yield* read())) return false;
+    }
+    if (!(yield* reader.take(close))) return false;
+  }
+  tell(close);
+  return true;
 }
 
 /** A member's name: bare, or between marks. */
-function readName(reader: Reader, mark: string): string | undefined {
-  reader.skipSpace();
-  if (!reader.text.startsWith(mark, reader.at)) return reader.upTo(':');
-  reader.at += mark.length;
-  const name = reader.upTo(mark);
-  return name !== undefined && reader.take(':') ? name : undefined;
+function* readName(reader: Reader, mark: string): Steps<string | undefined> {
+  yield* reader.skipSpace();
+  if (!(yield* reader.takeExactly(mark))) return yield* reader.before(':');
+  const name = yield* reader.before(mark);
+  return name !== undefined && (yield* reader.take(':')) ? name : undefined;
 }

@@ -1,8 +1,8 @@
-import { Turns } from '../../collections/Turns.js';
+import { inTurns } from '../../collections/inTurns.js';
 import { isObject } from '../../arguments/isObject.js';
 import { ResponseFormatError } from '../../errors/RowError.js';
 import type { Tool } from '../../rows/tools.js';
-import { EnforcedSchema } from '../../schema/EnforcedSchema.js';
+import { ANSWER_BOUNDS, EnforcedSchema } from '../../schema/EnforcedSchema.js';
 import { SCHEMA_LIMITS } from '../../schema/limits.js';
 import { UnsupportedSchema } from '../../schema/SchemaDocument.js';
 import type { CallableTool, Tools } from './ToolForm.js';
@@ -34,11 +34,9 @@ export async function callableTools(tools: readonly Tool[]): Promise<Tools> {
     throw new ResponseFormatError(
       `tools: found parameters of ${units} UTF-16 units together, expected at most ${SCHEMA_LIMITS.textUnits}`,
     );
-  const turns = new Turns();
   let steps = 0;
   for (const [at, tool] of tools.entries()) {
-    if (turns.due) await turns.give();
-    const own = callableTool(tool, `tools[${at}].function.parameters of ${tool.name}`);
+    const own = await callableTool(tool, `tools[${at}].function.parameters of ${tool.name}`);
     steps += own.schema.steps;
     if (steps > SCHEMA_LIMITS.steps)
       throw new ResponseFormatError(
@@ -49,10 +47,10 @@ export async function callableTools(tools: readonly Tool[]): Promise<Tools> {
   return callable;
 }
 
-function callableTool({ name, parameters: given }: Tool, place: string): CallableTool {
+async function callableTool({ name, parameters: given }: Tool, place: string): Promise<CallableTool> {
   const parameters = ofObject(given);
   try {
-    return { name, parameters, schema: new EnforcedSchema(parameters) };
+    return { name, parameters, schema: await inTurns(EnforcedSchema.inParts(parameters, ANSWER_BOUNDS)) };
   } catch (error) {
     if (!(error instanceof UnsupportedSchema)) throw error;
     throw new ResponseFormatError(`${place}: ${error.message}`, '', undefined, { cause: error });

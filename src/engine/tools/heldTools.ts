@@ -5,6 +5,7 @@ import type { GenerateOptions, Reasoning, Row } from '../../Row.js';
 import { askedTools, type AskedTools } from '../../rows/tools.js';
 import { endsReasoning } from '../rows/reasoning.js';
 import { FORM_NAMES, formIn, PLAIN } from './forms/index.js';
+import type { TextFormat } from './heldText.js';
 import type { ToolForm } from './ToolForm.js';
 
 /** What answers that may call tools are held to. */
@@ -15,6 +16,8 @@ export interface HeldTools extends AskedTools {
   /** Whether the prompt begins the model's reasoning. */
   readonly open: boolean;
   readonly reasoning: Reasoning;
+  /** Of answers that call nothing. */
+  readonly text?: TextFormat;
 }
 
 export type FormedTools = AskedTools & { readonly form: ToolForm };
@@ -42,8 +45,9 @@ export function heldTools(
   prompt: readonly number[],
   tokenizer: Tokenizer,
   reasoning: Reasoning,
+  text: TextFormat | undefined,
 ): HeldTools {
   const { reasoningMarks: marks } = tokenizer;
   const open = marks !== undefined && endsReasoning(prompt, marks, tokenizer);
-  return { type: 'tools', tools, choice, parallel, form: name, open, reasoning };
+  return { type: 'tools', tools, choice, parallel, form: name, open, reasoning, ...(text && { text }) };
 }

@@ -11,8 +11,8 @@ export const jsonArguments: ArgumentForm = {
     const { 'x-guidance': guidance } = grammar;
     return rules.schema({ ...grammar, 'x-guidance': { ...(isObject(guidance) && guidance), ...SEPARATORS } });
   },
-  read: (reader) => {
-    reader.skipSpace();
-    return reader.text[reader.at] === '{' ? reader.json() : undefined;
+  read: function* (reader, _tool, tell) {
+    yield* reader.skipSpace();
+    return (yield* reader.next('{')) && (yield* reader.json(tell));
   },
 };

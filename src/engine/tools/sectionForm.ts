@@ -1,7 +1,6 @@
-import { splitReasoning } from '../rows/reasoning.js';
-import { Reader } from './Reader.js';
+import type { Reader, Steps } from './Reader.js';
 import { ANY, inPattern, joined, literal, Rules } from './Rules.js';
-import type { ArgumentForm, CallRules, ParsedAnswer, ParsedCall, Reasoned, ToolForm, Tools } from './ToolForm.js';
+import type { AnswerParts, ArgumentForm, CallRules, ToolForm, Tools } from './ToolForm.js';
 
 type MadeUp = 'DIGITS' | 'ID';
 
@@ -46,14 +45,15 @@ export function sectionForm(facts: SectionFacts): ToolForm {
     markers,
     stops,
     grammar: (rules) => grammarOf(facts, rules),
-    read: (text, tools, reasoned) => readAnswer(facts, text, tools, reasoned),
+    read: (reader, tools, parts, held) =>
+      held || facts.alone ? readAlone(facts, reader, tools, parts, held) : readSections(facts, reader, tools, parts),
     ...(id && { id }),
   };
 }
 
 function grammarOf(
   { trigger, alone, section, begins, named, ends, between, arguments: form }: SectionFacts,
-  { tools, choice, parallel, marks, open }: CallRules,
+  { tools, choice, parallel, marks, open, text: held }: CallRules,
 ): ReturnType<ToolForm['grammar']> {
   const [opens, closes] = section ?? ['', ''];
   const rules = new Rules();
@@ -66,14 +66,19 @@ function grammarOf(
   );
   const several = parallel && between !== undefined;
   const more = several ? `(${joined(literal(between + begins), call)})*` : '';
-  if (choice === 'required') return rules.from(joined(think, literal(opens + begins), call, more, literal(closes)));
+  const calls = joined(literal(opens + begins), call, more, literal(closes));
+  if (choice === 'required') return rules.from(joined(think, calls));
+  if (held) {
+    const after = alone && alone.after !== '' ? `${literal(alone.after)}?` : '';
+    return rules.from(joined(think, `(${joined(after, calls)} | ${held(rules)})`));
+  }
   // What begins as reasoning is that, and not text in which a call might begin.
   const reasons = marks === undefined ? [] : [`\\s*${inPattern(marks.start)}${ANY}`];
   const free = (patterns: readonly string[]): string => rules.terminal('FREE', ANY, [...patterns, ...reasons]);
   const behind = joined(literal((opens + begins).slice(trigger.length)), call, section ? more : '', literal(closes));
   if (alone) {
-    const calls = joined(alone.after === '' ? '' : `${literal(alone.after)}?`, literal(trigger), behind);
-    return rules.from(joined(think, `(${calls} | ${free(alone.texts)})?`));
+    const first = joined(alone.after === '' ? '' : `${literal(alone.after)}?`, literal(trigger), behind);
+    return rules.from(joined(think, `(${first} | ${free(alone.texts)})?`));
   }
   const first = joined(rules.upTo(trigger, rules.terminal('BEFORE', ANY, reasons)), behind);
   const text = free([`${ANY}${inPattern(trigger)}${ANY}`]);
@@ -88,64 +93,95 @@ function pieces(of: readonly Piece[]): string {
   );
 }
 
-function readAnswer(facts: SectionFacts, text: string, tools: Tools, { marks, open }: Reasoned): ParsedAnswer {
-  const { reasoning, text: answer } = marks === undefined ? { text } : splitReasoning(text, marks, open);
-  const { trigger, alone } = facts;
-  const reader = new Reader(answer);
-  const calls: ParsedCall[] = [];
-  let content = '';
-  const parsed = (problem?: string): ParsedAnswer => ({
-    ...(reasoning !== undefined && { reasoning, thought: text.slice(0, text.length - answer.length) }),
-    content: calls.length === 0 ? content : content.trim(),
-    calls,
-    ...(problem !== undefined && { problem }),
-  });
-  for (;;) {
-    const from = reader.at;
-    const at = alone ? startOf(reader, trigger, alone.after) : answer.indexOf(trigger, from);
-    content += answer.slice(from, at < 0 ? undefined : at);
-    if (at < 0) return parsed();
-    reader.at = at;
-    const problem = readSection(facts, reader, tools, calls);
-    if (problem !== undefined) return parsed(`${problem}, in what begins at character ${at} of the answer`);
-    if (alone && answer.slice(reader.at).trim() !== '')
-      return parsed(`found text behind a call that is the whole answer, at character ${reader.at}`);
+function* readSections(
+  facts: SectionFacts,
+  reader: Reader,
+  tools: Tools,
+  parts: AnswerParts,
+): Steps<string | undefined> {
+  while (yield* reader.upTo(facts.trigger, parts.content)) {
+    const problem = yield* readSection(facts, reader, tools, parts);
+    if (problem !== undefined) return problem;
   }
+  return undefined;
 }
 
-/** Where an answer begins that is calls alone; -1 where it is none. */
-function startOf(reader: Reader, trigger: string, after: string): number {
-  if (reader.at > 0) return -1;
-  if (after !== '') reader.take(after);
-  reader.skipSpace();
-  const { at } = reader;
-  const begins = reader.take(trigger);
-  return begins ? at : -1;
-}
-
-/** @returns what is wrong with it */
-function readSection(facts: SectionFacts, reader: Reader, tools: Tools, calls: ParsedCall[]): string | undefined {
-  const { section, between, begins, named, ends, arguments: form } = facts;
-  const [opens, closes] = section ?? ['', ''];
-  if (!reader.take(opens + begins)) return `expected a call, which begins with ${JSON.stringify(opens + begins)}`;
-  do {
-    reader.skipSpace();
-    const name = reader.match(NAME) ?? '';
-    const tool = tools.get(name);
-    if (tool === undefined) return `found a call of ${JSON.stringify(name)}, which is none of the tools`;
-    const written = takePieces(named, reader) ? form.read(reader, tool) : undefined;
-    if (written === undefined || !takePieces(ends, reader)) return `found a call of ${name} that is no whole one`;
-    calls.push({ name, arguments: written });
-  } while (section && between !== undefined && reader.take(between + begins));
-  return reader.take(closes) ? undefined : `found no ${JSON.stringify(closes)} behind the last call`;
-}
-
-function takePieces(of: readonly Piece[], reader: Reader): boolean {
-  return of.every((piece) => {
-    if (typeof piece === 'string') return reader.take(piece);
-    if ('made' in piece) return reader.match(PATTERNS[piece.made]) !== undefined;
-    const from = reader.at;
-    if (!takePieces(piece.optional, reader)) reader.at = from;
-    return true;
+/** An answer that is calls alone, or a text. */
+function* readAlone(
+  facts: SectionFacts,
+  reader: Reader,
+  tools: Tools,
+  parts: AnswerParts,
+  held: boolean,
+): Steps<string | undefined> {
+  const { trigger, alone } = facts;
+  let problem: string | undefined;
+  let hasCalled = false;
+  const called = {
+    ...parts,
+    call: (name: string) => {
+      hasCalled = true;
+      parts.call(name);
+    },
+  };
+  const calls = yield* reader.tried(function* () {
+    yield* reader.take(alone?.after ?? '');
+    if (!(yield* reader.take(trigger))) return false;
+    problem = yield* readSection(facts, reader, tools, called);
+    // What a format asks for may begin as a call does.
+    return !(held && problem !== undefined && !hasCalled);
   });
+  if (!calls) {
+    yield* reader.rest(parts.content);
+    return undefined;
+  }
+  if (problem !== undefined) return problem;
+  if (!alone) return yield* readSections(facts, reader, tools, parts);
+  yield* reader.skipSpace();
+  return (yield* reader.atEnd())
+    ? undefined
+    : `found text behind a call that is the whole answer, at character ${reader.position}`;
+}
+
+/** What stands behind the trigger. @returns what is wrong with it */
+function* readSection(
+  facts: SectionFacts,
+  reader: Reader,
+  tools: Tools,
+  parts: AnswerParts,
+): Steps<string | undefined> {
+  const { trigger, section, between, begins, named, ends, arguments: form } = facts;
+  const [opens, closes] = section ?? ['', ''];
+  const from = reader.position - trigger.length;
+  const wrong = (problem: string): string => `${problem}, in what begins at character ${from} of the answer`;
+  if (!(yield* reader.take((opens + begins).slice(trigger.length))))
+    return wrong(`expected a call, which begins with ${JSON.stringify(opens + begins)}`);
+  do {
+    yield* reader.skipSpace();
+    const name = (yield* reader.match(NAME)) ?? '';
+    const tool = tools.get(name);
+    if (tool === undefined) return wrong(`found a call of ${JSON.stringify(name)}, which is none of the tools`);
+    let begun = false;
+    const whole =
+      (yield* takePieces(named, reader)) &&
+      (yield* form.read(reader, tool, (piece) => {
+        if (!begun) parts.call(name);
+        begun = true;
+        parts.arguments(piece);
+      })) &&
+      (yield* takePieces(ends, reader));
+    if (!whole) return wrong(`found a call of ${name} that is no whole one`);
+  } while (section && between !== undefined && (yield* reader.take(between + begins)));
+  return (yield* reader.take(closes)) ? undefined : wrong(`found no ${JSON.stringify(closes)} behind the last call`);
+}
+
+function* takePieces(of: readonly Piece[], reader: Reader): Steps<boolean> {
+  for (const piece of of) {
+    if (typeof piece === 'string') {
+      if (!(yield* reader.take(piece))) return false;
+    } else if ('made' in piece) {
+      if ((yield* reader.match(PATTERNS[piece.made])) === undefined) return false;
+    } else yield* reader.tried(() => takePieces(piece.optional, reader));
+  }
+  return true;
 }

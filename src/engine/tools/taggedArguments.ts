@@ -1,6 +1,6 @@
 import { declaredTypes, propertiesOf, typeOfValue, type PartOfSchema } from './declaredTypes.js';
 import { enforcedPart } from './enforcedPart.js';
-import type { Reader } from './Reader.js';
+import type { Reader, Steps, Tell } from './Reader.js';
 import { joined, literal, type Rules } from './Rules.js';
 import type { ArgumentForm, CallableTool } from './ToolForm.js';
 
@@ -27,7 +27,7 @@ export function taggedArguments(tags: Tags): ArgumentForm {
           return required ? one : `(${one})?`;
         }),
       ),
-    read: (reader, tool) => readArguments(tags, reader, tool),
+    read: (reader, tool, tell) => readArguments(tags, reader, tool, tell),
   };
 }
 
@@ -62,43 +62,61 @@ function textsAmong(schema: unknown): readonly string[] | undefined {
   return texts.length > 0 && texts.length === listed.length ? texts : undefined;
 }
 
-function readArguments(
+function* readArguments(
   { begins, named, ends, python }: Tags,
   reader: Reader,
   { parameters }: CallableTool,
-): string | undefined {
+  tell: Tell,
+): Steps<boolean> {
   const schemas = new Map(propertiesOf(parameters).map(({ name, schema }) => [name, schema]));
-  const written = new Map<string, string>();
+  const names = new Set<string>();
   const [texts, others] = typeof named === 'string' ? [named, named] : [named.text, named.other];
   // What stands behind a name is all that tells where it ends.
   const [mark = ''] = sharedStart(texts, others).split('\n', 1);
-  while (reader.take(begins)) {
-    const name = reader.upTo(mark);
-    if (name === undefined || written.has(name)) return undefined;
-    const isText = reader.goOn(texts.slice(mark.length));
-    if (!isText && (texts === others || !reader.goOn(others.slice(mark.length)))) return undefined;
-    const value = reader.upTo(ends.trimEnd());
-    if (value === undefined) return undefined;
-    const json = valueOf(
-      value,
-      texts === others ? undefined : isText,
-      { schema: schemas.get(name), root: parameters },
-      python === true,
-    );
-    if (json === undefined) return undefined;
-    written.set(name, json);
+  while (yield* reader.take(begins)) {
+    const name = yield* reader.before(mark);
+    if (name === undefined || names.has(name)) return false;
+    tell(`${names.size === 0 ? '{' : ', '}${JSON.stringify(name)}: `);
+    names.add(name);
+    const isText = yield* reader.goOn(texts.slice(mark.length));
+    if (!isText && (texts === others || !(yield* reader.goOn(others.slice(mark.length))))) return false;
+    const property = { schema: schemas.get(name), root: parameters };
+    const said = texts === others ? undefined : isText;
+    if (said ?? isTextAlone(property)) {
+      if (!(yield* readText(reader, ends.trimEnd(), tell))) return false;
+      continue;
+    }
+    const value = yield* reader.before(ends.trimEnd());
+    const json = value === undefined ? undefined : valueOf(value, said, property, python === true);
+    if (json === undefined) return false;
+    tell(json);
   }
-  return `{${[...written].map(([name, json]) => `${JSON.stringify(name)}: ${json}`).join(', ')}}`;
+  tell(names.size === 0 ? '{}' : '}');
+  return true;
 }
 
-/** A value as JSON. @param isText what the form says, if it does */
+function isTextAlone(property: PartOfSchema): boolean {
+  const types = declaredTypes(property);
+  return types.has('string') && types.size === 1;
+}
+
+/** Tells the text before a mark as a text of JSON, as it comes. @returns whether the mark is there */
+export function* readText(reader: Reader, mark: string, tell: Tell): Steps<boolean> {
+  tell('"');
+  const found = yield* reader.upTo(mark, (piece) => {
+    tell(JSON.stringify(piece).slice(1, -1));
+  });
+  tell('"');
+  return found;
+}
+
+/** A value as JSON. @param isText what the form says, if it does: that it is none */
 function valueOf(
   written: string,
-  isText: boolean | undefined,
+  isText: false | undefined,
   property: PartOfSchema,
   python: boolean,
 ): string | undefined {
-  if (isText === true) return JSON.stringify(written);
   const types = declaredTypes(property);
   const trimmed = written.trim();
   const json = python ? (PYTHON[trimmed] ?? trimmed) : trimmed;

@@ -1,7 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { Reasoning, RowResult } from '../../Row.js';
-import type { ToolCall } from '../../rows/toolCalls.js';
-import type { ParsedAnswer, ToolForm, Tools } from './ToolForm.js';
+import { Steps } from '../../regex/Steps.js';
+import { SCHEMA_LIMITS } from '../../schema/limits.js';
+import { parsedAnswer } from './AnswerReader.js';
+import type { ParsedAnswer, Reasoned, ToolForm, Tools } from './ToolForm.js';
+
+/** What an answer is made into: a value, or what is wrong with it, in words. */
+export type ReadAnswer = { readonly value: unknown } | { readonly problem: string };
 
 /** How answers that may call tools are read. */
 export interface CalledTools {
@@ -9,19 +14,20 @@ export interface CalledTools {
   readonly tools: Tools;
   readonly required: boolean;
   readonly reasoning: Reasoning;
+  readonly reasoned: Reasoned;
   /** Control tokens that are text in them. */
   readonly markers: ReadonlySet<string>;
-  /** Of these, such as mark reasoning: they show nowhere. */
-  readonly hidden: readonly string[];
-  read(text: string): ParsedAnswer;
+  /** A text that calls nothing is held to a format. `stops`: what a stop string leaves of it is known to be whole. */
+  readonly held?: { readonly stops: boolean } | undefined;
 }
 
 /**
  * A finished row with the calls that its answer has. One with calls that are no whole ones, or not valid, is an error
  * row `schema` that keeps the text.
  */
-export function withCalls(result: RowResult, called: CalledTools): RowResult {
-  const { calls, content, thought, reasoning, problem } = called.read(result.text);
+export function withCalls(result: RowResult, called: CalledTools, read: (text: string) => ReadAnswer): RowResult {
+  const { form, tools, reasoned } = called;
+  const { calls, content, kept, reasoning, problem } = parsedAnswer(form, result.text, tools, reasoned);
   const wrong = problem ?? invalid(called, calls);
   if (wrong !== undefined)
     return {
@@ -35,42 +41,57 @@ export function withCalls(result: RowResult, called: CalledTools): RowResult {
             : `the answer does not call tools as it should: ${wrong}`,
       },
     };
-  const shown = called.hidden.reduce((text, mark) => text.replaceAll(mark, ''), thought ?? '');
   const answer = {
     ...result,
-    text: called.reasoning === 'keep' ? shown + content : content,
+    text: called.reasoning === 'keep' ? kept : content,
     ...(called.reasoning === 'separate' && reasoning !== undefined && { reasoning }),
   };
-  if (calls.length === 0) return answer;
+  if (calls.length === 0) {
+    if (!called.held) return answer;
+    if (result.finishReason === 'length')
+      return unsatisfied(result, `it was cut off by its limit of ${result.tokens.length} tokens`);
+    const value = read(content);
+    return 'value' in value ? { ...answer, value: value.value } : unsatisfied(result, value.problem);
+  }
   return {
     ...answer,
-    toolCalls: calls.map((call, nth) => toolCall(result, called.form, call, nth)),
+    toolCalls: calls.map(({ name, arguments: written }, nth) => ({
+      id: callId(form, { ...result, promptTokens: result.usage.promptTokens }, name, nth),
+      type: 'function',
+      function: { name, arguments: written },
+    })),
     finishReason: result.finishReason === 'stop' ? 'tool_calls' : result.finishReason,
+  };
+}
+
+/** The row as an error, that keeps its text. */
+export function unsatisfied(result: RowResult, problem: string): RowResult {
+  return {
+    ...result,
+    finishReason: 'error',
+    error: { code: 'schema', message: `the answer does not satisfy its responseFormat: ${problem}` },
   };
 }
 
 function invalid({ tools, required }: CalledTools, calls: ParsedAnswer['calls']): string | undefined {
   if (calls.length === 0) return required ? 'found no call, expected one' : undefined;
+  const steps = new Steps(SCHEMA_LIMITS.valueSteps);
   for (const { name, arguments: written } of calls) {
-    const problem = tools.get(name)?.schema.problem(JSON.parse(written));
+    const problem = tools.get(name)?.schema.problem(JSON.parse(written), steps);
     if (problem !== undefined) return `the arguments of ${name}: ${problem}`;
   }
   return undefined;
 }
 
 /** Ids that a model makes up are not taken over: they may be the same twice. */
-function toolCall(
-  { id: row, sample, usage }: RowResult,
+export function callId(
   form: ToolForm,
-  { name, arguments: written }: ParsedAnswer['calls'][number],
+  { id, sample, promptTokens }: Pick<RowResult, 'id' | 'sample'> & { readonly promptTokens: number },
+  name: string,
   nth: number,
-): ToolCall {
+): string {
   const digits = createHash('sha256')
-    .update(JSON.stringify([row, sample ?? null, usage.promptTokens, nth, name, written]))
+    .update(JSON.stringify([id, sample ?? null, promptTokens, nth, name]))
     .digest('hex');
-  return {
-    id: form.id?.(name, nth, digits) ?? `call_${digits.slice(0, 24)}`,
-    type: 'function',
-    function: { name, arguments: written },
-  };
+  return form.id?.(name, nth, digits) ?? `call_${digits.slice(0, 24)}`;
 }

@@ -50,31 +50,43 @@ export async function csvDialect(
 function headerEnd(start: string): number | undefined {
   const from = start.search(/[^\ufeff\r\n]/);
   if (from < 0) return undefined;
-  for (const [at, character] of outsideQuotes(start, from))
-    // A carriage return at the very end may be half of a line's end.
-    if (character === '\n' || (character === '\r' && at + 1 < start.length)) return at;
-  return undefined;
+  let end: number | undefined;
+  // A carriage return at the very end may be half of a line's end.
+  outsideQuotes(start, from, (unit, at) => {
+    if (unit === FEED || (unit === RETURN && at + 1 < start.length)) end = at;
+    return end === undefined;
+  });
+  return end;
 }
 
 function likeliest(header: string): string {
-  const counts = new Map(DELIMITERS.map((delimiter) => [delimiter, 0]));
-  for (const [, character] of outsideQuotes(header, 0)) {
-    const count = counts.get(character);
-    if (count !== undefined) counts.set(character, count + 1);
-  }
-  return DELIMITERS.reduce((best, delimiter) =>
-    (counts.get(delimiter) ?? 0) > (counts.get(best) ?? 0) ? delimiter : best,
-  );
+  const counts = new Map(DELIMITERS.map((delimiter) => [delimiter.charCodeAt(0), 0]));
+  outsideQuotes(header, 0, (unit) => {
+    const count = counts.get(unit);
+    if (count !== undefined) counts.set(unit, count + 1);
+    return true;
+  });
+  const countOf = (delimiter: string): number => counts.get(delimiter.charCodeAt(0)) ?? 0;
+  return DELIMITERS.reduce((best, delimiter) => (countOf(delimiter) > countOf(best) ? delimiter : best));
 }
 
-/** The characters of a header that stand in no quotes. A quote within a value that begins with none is text. */
-function* outsideQuotes(header: string, from: number): Generator<readonly [at: number, character: string]> {
+const [QUOTE, FEED, RETURN] = [0x22, 0x0a, 0x0d];
+
+/**
+ * Goes through the units of a header that stand in no quotes, as long as it is told to. A quote within a value that
+ * begins with none is text.
+ */
+function outsideQuotes(header: string, from: number, goesOn: (unit: number, at: number) => boolean): void {
   let quoted = false;
   for (let at = from; at < header.length; at += 1) {
-    const [character = '', before = ''] = [header[at], header[at - 1]];
-    if (quoted) quoted = character !== '"';
-    else if (character !== '"') yield [at, character];
-    // Behind one that has just closed it is one of two within the value.
-    else quoted = at === from || before === '"' || DELIMITERS.includes(before) || before === '\ufeff';
+    const unit = header.charCodeAt(at);
+    if (quoted) quoted = unit !== QUOTE;
+    else if (unit !== QUOTE) {
+      if (!goesOn(unit, at)) return;
+    } else {
+      const before = header[at - 1] ?? '';
+      // Behind one that has just closed it is one of two within the value.
+      quoted = at === from || before === '"' || DELIMITERS.includes(before) || before === '\ufeff';
+    }
   }
 }

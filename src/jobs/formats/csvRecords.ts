@@ -1,4 +1,5 @@
 import { inTurns } from '../../collections/inTurns.js';
+import { Turns } from '../../collections/Turns.js';
 import type { Work } from '../../collections/drained.js';
 import { formatBytes } from '../../units.js';
 
@@ -40,8 +41,8 @@ interface Wrong {
 
 /** Units of a value in quotes that are gone through between two moments at which others may have their turn. */
 const PIECE_UNITS = 2 ** 16;
-/** Lines that are looked at between two such moments. */
-const LINES = 1024;
+/** Lines that are looked at, and records that are read, between two such moments. */
+const [LINES, RECORDS] = [1024, 256];
 
 /**
  * The records of separated values, blank lines left out: RFC 4180, quotes within a value that begins with none being
@@ -72,8 +73,11 @@ export class CsvRecords {
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<CsvRecord, void, undefined> {
+    const turns = new Turns();
     try {
-      for (;;) {
+      for (let records = 1; ; records++) {
+        // After a quote that nothing closes megabytes of short lines are there at once.
+        if (records % RECORDS === 0 && turns.due) await turns.give();
         const next = this.#at < this.#text.length ? this.#next() : undefined;
         const parsed = next instanceof Promise ? await next : next;
         if (parsed !== undefined) {

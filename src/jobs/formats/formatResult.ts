@@ -65,6 +65,10 @@ export function formatResult(result: AnyResult): FormattedResult<string> {
     usage: { promptTokens, completionTokens },
     ...(result.truncated === undefined ? {} : { truncated: result.truncated }),
     ...(result.attempts === undefined ? {} : { attempts: result.attempts }),
+    ...(result.model === undefined ? {} : { model: result.model }),
+    ...(result.confidence === undefined ? {} : { confidence: result.confidence }),
+    ...(result.leastConfidence === undefined ? {} : { leastConfidence: result.leastConfidence }),
+    ...(result.fieldConfidence === undefined ? {} : { fieldConfidence: result.fieldConfidence }),
     ...(result.logprobs === undefined ? {} : { logprobs: result.logprobs }),
     ...(error === undefined ? {} : { error: { code: error.code, message: error.message } }),
   };
@@ -93,6 +97,7 @@ export function formatResult(result: AnyResult): FormattedResult<string> {
 
 /** What was asked for, by whichever task. */
 function answerOf({
+  answers,
   text,
   value,
   reasoning,
@@ -105,6 +110,7 @@ function answerOf({
   scores,
   embedding,
 }: AnyResult): object {
+  if (answers !== undefined) return { answers, finishReason };
   if (text !== undefined)
     return {
       text,

@@ -3,6 +3,7 @@ import { losesChoices, spelledInParts } from '../../arguments/jsonNumbers.js';
 import { inTurns } from '../../collections/inTurns.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { RowInput } from '../../Row.js';
+import { hasTooManyValues } from '../../rows/checkValues.js';
 import { resultLine } from './formatResult.js';
 import { isOwnField, lostFormat, mappedFields, otherFields, parseRow } from './parseRow.js';
 import { jsonLine, rowMade, type JsonLine } from './jsonLine.js';
@@ -104,7 +105,12 @@ const SPELLED = ['messages', 'tools', 'templateArgs'] as const;
 
 /** The value of a line with the spelling of its numbers, if it may have such fields. */
 function withSpelling({ read, json }: Exclude<JsonLine, { readonly bad: unknown }>): unknown {
-  return SPELLED.some((name) => json.includes(`"${name}"`)) ? inTurns(spelledInParts(json, read)) : read;
+  // Of what is refused for its length nothing more is made.
+  return SPELLED.some((name) => json.includes(`"${name}"`)) &&
+    isObject(read) &&
+    !hasTooManyValues(read, ROW_LIMITS.conversationValues)
+    ? inTurns(spelledInParts(json, read))
+    : read;
 }
 
 function spelledFields(value: unknown, spelled: unknown, columns: ReadOptions['columns']): unknown {

@@ -1,8 +1,10 @@
 import { isObject, membersOf } from '../../arguments/isObject.js';
-import { losesChoices, readWithSpelling } from '../../arguments/jsonNumbers.js';
+import { losesChoices, spelledInParts } from '../../arguments/jsonNumbers.js';
+import { inTurns } from '../../collections/inTurns.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { RowInput } from '../../Row.js';
 import type { JobTaskName } from '../../Results.js';
+import { hasTooManyValues } from '../../rows/checkValues.js';
 import { lostFormat } from './parseRow.js';
 import { jsonLine, rowMade, type JsonLine } from './jsonLine.js';
 import { countLines, filledLines } from './readLines.js';
@@ -25,7 +27,9 @@ export const openaiBatch: RowFormat = {
     for await (const line of filledLines(source, maxLineBytes)) {
       const text = jsonLine(line, maxLineBytes);
       const value = text instanceof Promise ? await text : text;
-      const row = value.bad ?? rowOf(value, line.number, carryFields, task);
+      const spelled = value.bad === undefined ? withSpelling(value) : undefined;
+      const row =
+        value.bad ?? rowOf(value, spelled instanceof Promise ? await spelled : spelled, line.number, carryFields, task);
       const made = rowMade(line);
       if (made) await made;
       yield row;
@@ -83,25 +87,49 @@ const FORMATS = ['response_format', 'tools'] as const;
 /** Fields of a body that go to the chat template, where numbers are as they are written. */
 const SPELLED = ['messages', 'tools', 'chat_template_kwargs'] as const;
 
-function withSpelling(request: unknown, json: string): unknown {
-  if (!isObject(request) || !SPELLED.some((name) => json.includes(`"${name}"`))) return request;
-  const spelled = readWithSpelling(json, request);
+/** The value of a line with the spelling of its numbers, if it may have such fields. */
+function withSpelling({ read, json }: Exclude<JsonLine, { readonly bad: unknown }>): unknown {
+  const { messages, tools, chat_template_kwargs: templateArgs } = membersOf(membersOf(read)['body']);
+  // Of what is refused for its length nothing more is made.
+  return SPELLED.some((name) => json.includes(`"${name}"`)) &&
+    !hasTooManyValues({ messages, tools, templateArgs }, ROW_LIMITS.conversationValues)
+    ? inTurns(spelledInParts(json, read))
+    : read;
+}
+
+function spelledFields(request: unknown, spelled: unknown): unknown {
+  if (spelled === request || !isObject(request)) return request;
   const { body } = request;
-  if (spelled === request || !isObject(body)) return request;
-  const own = membersOf(membersOf(spelled)['body']);
+  if (!isObject(body)) return request;
+  return { ...request, body: spelledBody(body, membersOf(membersOf(spelled)['body'])) };
+}
+
+/** A body in which numbers that go to the chat template are as they are written. @param spelled all of it so */
+export function spelledBody(
+  body: Readonly<Record<string, unknown>>,
+  spelled: Readonly<Record<string, unknown>>,
+): Readonly<Record<string, unknown>> {
   const names = SPELLED.filter((name) => Object.hasOwn(body, name));
-  return { ...request, body: { ...body, ...Object.fromEntries(names.map((name) => [name, own[name]])) } };
+  return { ...body, ...Object.fromEntries(names.map((name) => [name, spelled[name]])) };
+}
+
+/** The field of a body whose format is not what was written any more; undefined where there is none. */
+export function lostField(
+  body: Readonly<Record<string, unknown>>,
+  written: Readonly<Record<string, unknown>>,
+): string | undefined {
+  return FORMATS.find((name) => losesChoices(body[name], written[name]));
 }
 
 function rowOf(
-  { read: request, written, json }: Exclude<JsonLine, { readonly bad: unknown }>,
+  { read: request, written }: Exclude<JsonLine, { readonly bad: unknown }>,
+  spelled: unknown,
   number: number,
   carryFields: boolean,
   task: JobTaskName,
 ): RowInput {
-  const [body, spelled] = [membersOf(membersOf(request)['body']), membersOf(membersOf(written)['body'])];
-  const lost = FORMATS.find((name) => losesChoices(body[name], spelled[name]));
-  const asked = requestedRow(withSpelling(request, json), number, task);
+  const lost = lostField(membersOf(membersOf(request)['body']), membersOf(membersOf(written)['body']));
+  const asked = requestedRow(spelledFields(request, spelled), number, task);
   const row = lost !== undefined && !('error' in asked) ? lostFormat(asked, `body.${lost}`) : asked;
   if (!carryFields) return row;
   const { custom_id: id, ...carry } = membersOf(request);

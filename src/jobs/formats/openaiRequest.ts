@@ -9,9 +9,9 @@ import { lineWithoutRow, parseRow } from './parseRow.js';
 
 type Body = Readonly<Record<string, unknown>>;
 
-const CHAT = '/v1/chat/completions';
-const COMPLETIONS = '/v1/completions';
-const EMBEDDINGS = '/v1/embeddings';
+export const CHAT = '/v1/chat/completions';
+export const COMPLETIONS = '/v1/completions';
+export const EMBEDDINGS = '/v1/embeddings';
 /** What each task answers. */
 const URLS: Readonly<Record<JobTaskName, readonly string[]>> = {
   generate: [CHAT, COMPLETIONS],
@@ -117,21 +117,34 @@ export function requestedRow(request: unknown, line: number, task: JobTaskName):
     if (method !== 'POST') throw new RowError('invalid-row', `method: found ${found(method)}, expected POST`);
     if (!isObject(body)) throw new RowError('invalid-row', `body: found ${found(body)}, expected an object`);
     checkUrl(url, task);
-    if (url === EMBEDDINGS) return embeddedRow(id, body, line);
-    checkSupported(body);
-    return parseRow(
-      {
-        id,
-        ...(url === CHAT ? { messages: messagesOf(body) } : promptOf('prompt', body['prompt'])),
-        ...parametersOf(body),
-      },
-      line,
-      false,
-    );
+    return rowOfBody(url, body, { id, line });
   } catch (error) {
     if (!(error instanceof RowError)) throw error;
     return { id, error: { code: error.rowCode, message: error.message } };
   }
+}
+
+/**
+ * The row that the body of a request asks for.
+ * @param handled fields that are refused in batch files, and that whoever asks sees to
+ * @throws RowError
+ */
+export function rowOfBody(
+  url: unknown,
+  body: Body,
+  { id, line, handled = [] }: { readonly id: string; readonly line: number; readonly handled?: readonly string[] },
+): RowInput {
+  if (url === EMBEDDINGS) return embeddedRow(id, body, line);
+  checkSupported(body, handled);
+  return parseRow(
+    {
+      id,
+      ...(url === CHAT ? { messages: messagesOf(body) } : promptOf('prompt', body['prompt'])),
+      ...parametersOf(body),
+    },
+    line,
+    false,
+  );
 }
 
 /** @throws RowError */
@@ -163,15 +176,18 @@ function checkUrl(url: unknown, task: JobTaskName): void {
   );
 }
 
-function checkSupported(body: Body): void {
-  const refused = REFUSED.find((name) => Object.hasOwn(body, name) && !isOff(name, body[name]));
+function checkSupported(body: Body, handled: readonly string[]): void {
+  const refused = REFUSED.find(
+    (name) => Object.hasOwn(body, name) && !handled.includes(name) && !isOff(name, body[name]),
+  );
   if (refused !== undefined) {
+    const where = handled.length === 0 ? ' in batch files' : '';
     throw new RowError(
       'invalid-parameter',
-      `body.${refused}: found ${found(body[refused])}, which is not supported in batch files, expected none`,
+      `body.${refused}: found ${found(body[refused])}, which is not supported${where}, expected none`,
     );
   }
-  checkKnown(body, NEUTRAL);
+  checkKnown(body, handled.length === 0 ? NEUTRAL : new Set([...NEUTRAL, ...handled]));
 }
 
 /** @throws RowError for a field that is not known, and not off */

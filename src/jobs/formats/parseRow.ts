@@ -2,8 +2,10 @@ import { foundInRow } from '../../arguments/found.js';
 import { isObject } from '../../arguments/isObject.js';
 import { LOST_CHOICES } from '../../arguments/jsonNumbers.js';
 import { RowError, type RowErrorCode } from '../../errors/RowError.js';
+import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { TemplateInput } from '../../model/Tokenizer.js';
 import type { BadRow, Row, RowInput, RowPrompt } from '../../Row.js';
+import { checkValues } from '../../rows/checkValues.js';
 import { readMessages } from '../../rows/messages.js';
 import { misspelt } from '../../rows/misspelt.js';
 import {
@@ -81,6 +83,7 @@ export function parseRow(
     const id = readId(value['id']);
     if (id !== undefined) identity = { id };
     const fields = templated === true ? value : templated;
+    checkValues(own, ROW_LIMITS.conversationValues);
     if (carried === false && fields === false) checkNames(value);
     return {
       ...identity,

@@ -1,4 +1,5 @@
 import { isObject } from '../../arguments/isObject.js';
+import { memberRanges } from '../../arguments/memberRanges.js';
 import { LONG_NUMBER, sameDecimal } from '../../arguments/jsonNumbers.js';
 import type { AnyResult } from '../../Results.js';
 import type { DeclaredProperty, PropertyType } from '../../schema/declaredProperties.js';
@@ -49,9 +50,10 @@ export class PropertyCells {
     return told;
   }
 
-  #read({ value, text = '' }: AnyResult): Told {
+  #read({ answers, value: told, text = '' }: AnyResult): Told {
+    const value = answers ? valuesOf(answers) : told;
     if (!isObject(value)) return { cells: new Map(), all: false };
-    const sources = LONG_NUMBER.test(text) ? memberSources(text) : undefined;
+    const sources = answers ? textsOf(answers) : LONG_NUMBER.test(text) ? memberSources(text) : undefined;
     const cells = new Map<string, PropertyCell>();
     let columns = 0;
     let all = true;
@@ -64,8 +66,33 @@ export class PropertyCells {
       if (cell !== undefined) cells.set(name, cell);
       if (!exact || (this.emptyIsNone && cell === '')) all = false;
     }
-    return { cells, all: all && columns === Object.keys(value).length };
+    const failed = answers !== undefined && Object.values(answers).some(({ error }) => error);
+    return { cells, all: all && !failed && columns === Object.keys(value).length };
   }
+}
+
+/** What the column is called that says how sure the model was of an answer. */
+export function confidenceColumn(question: string): string {
+  return `${question}_confidence`;
+}
+
+/** Answers that are there, and how sure the model was of them, as an object's members. */
+function valuesOf(answers: AnyResult['answers'] & object): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(
+    Object.entries(answers).flatMap(([name, { text, value, confidence, error }]) => [
+      [name, error ? null : (value ?? text)],
+      ...(confidence === undefined ? [] : [[confidenceColumn(name), confidence]]),
+    ]),
+  ) as Readonly<Record<string, unknown>>;
+}
+
+/** Of answers that are numbers, or hold some, their texts have all digits. */
+function textsOf(answers: AnyResult['answers'] & object): ReadonlyMap<string, string> {
+  return new Map(
+    Object.entries(answers).flatMap(([name, { text, value }]) =>
+      typeof value !== 'string' && LONG_NUMBER.test(text) ? [[name, text]] : [],
+    ),
+  );
 }
 
 /** A member as it was written, unless it means something else by now: a schema may make values of its own. */
@@ -112,26 +139,7 @@ function wholeOf(source: string | undefined): bigint | undefined {
   return source !== undefined && /^-?\d+$/.test(source) ? BigInt(source) : undefined;
 }
 
-const TOKEN = /"(?:[^"\\]+|\\.)*"|[{}[\],:]|[^\s"{}[\],:]+/gs;
-
-/**
- * The members of an object as a text of JSON writes them: numbers with all of their digits. Of two of one name the last
- * one counts, as for JSON.parse.
- */
+/** The members of an object as a text of JSON writes them: numbers with all of their digits. */
 export function memberSources(text: string): ReadonlyMap<string, string> {
-  const members = new Map<string, string>();
-  let depth = 0;
-  let name: string | undefined;
-  let from = 0;
-  for (const { 0: token, index } of text.matchAll(TOKEN)) {
-    if (token === '{' || token === '[') depth += 1;
-    if (token === '}' || token === ']') depth -= 1;
-    if (depth === 1 && token.startsWith('"')) name ??= JSON.parse(token) as string;
-    if (depth === 1 && token === ':') from = index + 1;
-    if (name !== undefined && (depth === 0 || (depth === 1 && token === ','))) {
-      members.set(name, text.slice(from, index).trim());
-      name = undefined;
-    }
-  }
-  return members;
+  return new Map([...memberRanges(text)].map(([name, { from, to }]) => [name, text.slice(from, to)]));
 }

@@ -76,14 +76,26 @@ const COLUMNS: readonly KnownColumn[] = [
   { name: 'completion_tokens', type: 'count', value: ({ usage }) => usage.completionTokens },
   { name: 'truncated', part: 'truncated', type: 'count', value: ({ truncated }) => truncated },
   { name: 'attempts', part: 'attempts', type: 'count', value: ({ attempts }) => attempts },
+  { name: 'model', part: 'model', type: 'text', value: ({ model }) => model },
+  { name: 'confidence', part: 'confidence', type: 'number', value: ({ confidence }) => confidence },
+  {
+    name: 'least_confidence',
+    part: 'leastConfidence',
+    type: 'number',
+    value: ({ leastConfidence }) => leastConfidence,
+  },
   { name: 'logprobs', part: 'logprobs', type: 'text', value: ({ logprobs }) => logprobs && JSON.stringify(logprobs) },
+  // Of tables of a database alone, which says itself which job it is.
+  { name: 'job', part: 'key', type: 'text', value: () => undefined },
+  { name: 'index', part: 'key', type: 'integer', value: ({ index }) => index },
 ];
 
 /** What the column is called that holds answers as a whole. */
 const WHOLE = 'value';
 
-/** The text of an answer where calls of tools have no column of their own. */
-function textWithCalls({ text, toolCalls }: AnyResult): string | undefined {
+/** The text of an answer where calls of tools, or answers that no column holds, have none of their own. */
+function textWithCalls({ text, toolCalls, answers }: AnyResult): string | undefined {
+  if (answers) return JSON.stringify(answers);
   return toolCalls && JSON.stringify({ content: text === '' ? null : text, tool_calls: toolCalls });
 }
 
@@ -102,7 +114,7 @@ export function resultColumns(
   carried: readonly string[],
   { resultColumns: names, parts, task: done = 'generate', properties, name: output }: WriteOptions,
   emptyIsNone = false,
-): readonly ResultColumn[] {
+): readonly ChosenColumn[] {
   const own = new Set(properties?.map(({ name }) => name));
   const renamed = (name: string): string => (Object.hasOwn(names, name) ? names[name] : undefined) ?? name;
   /** What both a property and a result column are called means the property. */
@@ -154,8 +166,10 @@ export function prefixedColumns(
   return { ...Object.fromEntries(own.map((name) => [name, `${prefix}${name}`])), ...names };
 }
 
-interface ChosenColumn extends ResultColumn {
+export interface ChosenColumn extends ResultColumn {
+  /** What it is called where nothing else is said. */
   readonly was: string;
+  /** Whether it is a property of the answers' schema. */
   readonly ofSchema: boolean;
 }
 

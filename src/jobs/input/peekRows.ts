@@ -1,6 +1,6 @@
 import type { RowInput } from '../../Row.js';
 import { checkTemplateFields } from '../../rows/promptTemplate.js';
-import { noteRead, noteTable, tableOfRows } from './tableOfRows.js';
+import { databaseOfRows, noteDatabase, noteRead, noteTable, tableOfRows } from './tableOfRows.js';
 
 /**
  * Rows that come once, with the first one read already: what is wrong with where they come from (a query that cannot be
@@ -28,5 +28,7 @@ export async function peekRows(
   const again = noteRead(all());
   const table = tableOfRows(rows);
   if (table !== undefined) noteTable(again, table);
+  const database = databaseOfRows(rows);
+  if (database !== undefined) noteDatabase(again, database);
   return again;
 }

@@ -10,7 +10,7 @@ import type { TakenColumns } from '../formats/RowFormat.js';
 import { checkPromptColumn, fieldsOfTable, takenColumns, tableRowInTurns } from '../formats/tableRow.js';
 import { loadPeers } from '../loadPeers.js';
 import { withoutSecrets } from './sqlSecrets.js';
-import { noteRead, noteTable } from './tableOfRows.js';
+import { noteDatabase, noteRead, noteTable } from './tableOfRows.js';
 import { type DuckDbType, wholeNumbers } from './wholeNumbers.js';
 
 /** The peer that does the work; it is the user's to install. */
@@ -100,6 +100,7 @@ export function readSql(sql: string, options: ReadSqlOptions = {}): AsyncGenerat
   const rows = rowsOf(sql, options, (columns) => {
     if (options.carryFields === true) noteTable(rows, { columns });
   });
+  if (options.database !== undefined && options.database !== ':memory:') noteDatabase(rows, options.database);
   return noteRead(rows);
 }
 

@@ -23,3 +23,14 @@ export function noteRead<Rows extends object>(rows: Rows): Rows {
 export function isRead(rows: unknown): boolean {
   return typeof rows === 'object' && rows !== null && READ.has(rows);
 }
+
+const DATABASES = new WeakMap<object, string>();
+
+/** Notes which file of a database rows are read from. */
+export function noteDatabase(rows: object, path: string): void {
+  DATABASES.set(rows, path);
+}
+
+export function databaseOfRows(rows: object): string | undefined {
+  return DATABASES.get(rows);
+}

@@ -5,6 +5,7 @@ import { isIterable } from '../../arguments/isObject.js';
 import { object, oneOf, text } from '../../arguments/memberChecks.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { type AnyResult, EMBEDDING_ENCODINGS, JOB_TASKS } from '../../Results.js';
+import { settledQuestions } from '../../rows/questions.js';
 import { checkResponseFormat } from '../../rows/responseFormat.js';
 import { answerProperties } from './writeOptions.js';
 import { checkDelimiter, checkNamesOfColumns, checkResultColumns } from '../formats/checkColumns.js';
@@ -34,6 +35,11 @@ export const ENCODE_CHECKS: Readonly<Record<keyof EncodeResultsOptions, Check>> 
   toolCalls: checkBoolean,
   truncated: checkBoolean,
   attempts: checkBoolean,
+  model: checkBoolean,
+  confidence: checkBoolean,
+  questions: (name, questions) => {
+    settledQuestions(name, questions);
+  },
   logprobs: checkBoolean,
   name: text(),
 };

@@ -3,6 +3,7 @@ import type { RowInput } from '../../Row.js';
 import type { RowFormat, WriteOptions } from '../formats/RowFormat.js';
 import type { JobInput } from '../input/JobInput.js';
 import { carriesInto, type FileFormat, isExact, type JobFormats } from '../jobFormats.js';
+import type { ResultLine } from '../formats/formatResult.js';
 import type { Journal } from './Journal.js';
 import { carriedTable, journalResults, type Publication, publishResults, type ResultLines } from './publishResults.js';
 
@@ -16,10 +17,23 @@ export interface OutputFiles {
   /** Where columns come from that go with results; undefined where results have them. */
   readonly input: JobInput | undefined;
   readonly options: WriteOptions;
+  /**
+   * Of results that have gone to a table: what each is where rows go that failed, an error where the table had no place
+   * for it. Nothing else is written.
+   */
+  readonly refusedBy?: (result: ResultLine) => ResultLine;
 }
 
 /** Writes the output, and what failed, from results. @throws JobFileError; what stood there is then as it was */
-export async function publishOutput({ results, path, errors, formats, input, options }: OutputFiles): Promise<void> {
+export async function publishOutput({
+  results,
+  path,
+  errors,
+  formats,
+  input,
+  options,
+  refusedBy,
+}: OutputFiles): Promise<void> {
   const { output, errors: failures } = formats;
   const tables = [output, failures].some((file) => file?.format.carries === true);
   const table = tables && input?.table === undefined ? await carriedTable(results, options.table()) : undefined;
@@ -35,8 +49,12 @@ export async function publishOutput({ results, path, errors, formats, input, opt
       ...(rows && { rows }),
     });
   };
-  if (errors === undefined || failures === undefined) return write(path, output, (row) => row);
+  if (errors === undefined || failures === undefined) {
+    if (refusedBy === undefined) await write(path, output, (row) => row);
+    return;
+  }
   const failed = failedBy(output.format);
+  if (refusedBy !== undefined) return write(errors, failures, (row) => failed(row.map(refusedBy)));
   await write(path, output, (row) => {
     if (output.format.byPlace === true) return row;
     const gone = new Set(failed(row));

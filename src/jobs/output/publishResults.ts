@@ -106,8 +106,8 @@ async function* finished(
 ): AsyncGenerator<AnyResult, void, undefined> {
   let row: ResultLine[] = [];
   for await (const { number, result } of results.lines()) {
-    const { text, label, scores, embedding, error, usage } = membersOf(result);
-    const answered = [text, label, scores, embedding, error].some((answer) => answer !== undefined);
+    const { text, answers, label, scores, embedding, error, usage } = membersOf(result);
+    const answered = [text, answers, label, scores, embedding, error].some((answer) => answer !== undefined);
     if (!answered || !isObject(usage))
       throw new JobFileError(results.name, `line ${number}: found a result without text or usage; ${BEGIN_ANEW}`);
     if (row.length > 0 && row[0]?.index !== result.index) {

@@ -1,5 +1,6 @@
 import { UsageError } from '../../errors/UsageError.js';
 import type { AnyResult, EMBEDDING_ENCODINGS, JobTaskName } from '../../Results.js';
+import type { Question } from '../../rows/questions.js';
 import type { ResponseFormat } from '../../rows/responseFormat.js';
 import type { FinishedRow, WriteOptions } from '../formats/RowFormat.js';
 import { type FormatOptions, writeOptions } from './writeOptions.js';
@@ -39,6 +40,14 @@ export interface ResultTableOptions extends FormatOptions {
   readonly truncated?: boolean;
   /** Whether tables have a column for the attempts that answers took (`retries`). Default false. */
   readonly attempts?: boolean;
+  /** Whether tables have a column for the model that answered (a cascade's). Default false. */
+  readonly model?: boolean;
+  /**
+   * Whether tables have columns for how sure the model was. Default: with `questions`, which have a column each, true.
+   */
+  readonly confidence?: boolean;
+  /** What rows were asked: tables have a column for each. Default: nothing. */
+  readonly questions?: readonly Question[];
   /** Whether tables have a column for log-probabilities. Default false. */
   readonly logprobs?: boolean;
   /** What errors call the output. Default `output`. */
@@ -63,6 +72,7 @@ export function resultsAlone(
     toolCalls = false,
     truncated = false,
     attempts = false,
+    model = false,
     logprobs = false,
     name = 'output',
     resultColumns = {},
@@ -70,7 +80,19 @@ export function resultsAlone(
     delimiter,
   } = options;
   return writeOptions(
-    { id: true, sample: samples, value: values, reasoning, toolCalls, truncated, attempts, logprobs },
+    {
+      id: true,
+      sample: samples,
+      value: values,
+      reasoning,
+      toolCalls,
+      truncated,
+      attempts,
+      model,
+      confidence: options.confidence ?? options.questions !== undefined,
+      leastConfidence: options.confidence === true && options.questions === undefined,
+      logprobs,
+    },
     options,
     {
       task,

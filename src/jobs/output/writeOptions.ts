@@ -2,8 +2,10 @@ import { UsageError } from '../../errors/UsageError.js';
 import type { EmbedOptions, JobTaskName } from '../../Results.js';
 import type { GenerateOptions } from '../../Row.js';
 import { type ResponseFormat, responseFormatOf } from '../../rows/responseFormat.js';
-import { declaredProperties, type DeclaredProperty } from '../../schema/declaredProperties.js';
+import { type Question, settledQuestions } from '../../rows/questions.js';
+import { declaredProperties, declaredType, type DeclaredProperty } from '../../schema/declaredProperties.js';
 import { type AnswerSchema, zodJsonSchema, zodValueSchema } from '../../schema/zodJsonSchema.js';
+import { confidenceColumn } from '../formats/propertyColumns.js';
 import { prefixedColumns } from '../formats/resultColumns.js';
 import type { WriteOptions } from '../formats/RowFormat.js';
 
@@ -12,6 +14,9 @@ export interface FormatOptions {
   readonly responseFormat?: ResponseFormat;
   /** Of zod 4, in its place. */
   readonly schema?: AnswerSchema;
+  /** Or what each row is asked. */
+  readonly questions?: readonly Question[];
+  readonly confidence?: boolean;
 }
 
 /** The format that options come to. @throws UsageError for a schema that has none, and for both */
@@ -27,15 +32,37 @@ export function runFormat({ responseFormat, schema }: FormatOptions): ResponseFo
  * @throws UsageError as above; ResponseFormatError for what is no JSON Schema
  */
 export function answerProperties(options: FormatOptions): readonly DeclaredProperty[] | undefined {
+  if (options.questions !== undefined) return questionProperties(options.questions, options.confidence ?? true);
   const format = runFormat(options);
   if (format?.type !== 'json_schema') return undefined;
   // What zod makes of an answer is what is written.
   return declaredProperties(options.schema === undefined ? format.schema : zodValueSchema(options.schema));
 }
 
+/** A column for each question, and for how sure the model was of its answer. */
+function questionProperties(questions: readonly Question[], confidence: boolean): readonly DeclaredProperty[] {
+  return settledQuestions('questions', questions).flatMap(({ name, format }): DeclaredProperty[] => [
+    { name, type: format?.type === 'json_schema' ? declaredType(format.schema) : 'string' },
+    ...(confidence ? [{ name: confidenceColumn(name), type: 'number' } as const] : []),
+  ]);
+}
+
 /** What results may have beside the usual, and whether these do. */
 export type ResultParts = Readonly<
-  Record<'id' | 'sample' | 'value' | 'reasoning' | 'toolCalls' | 'truncated' | 'attempts' | 'logprobs', boolean>
+  Record<
+    | 'id'
+    | 'sample'
+    | 'value'
+    | 'reasoning'
+    | 'toolCalls'
+    | 'truncated'
+    | 'attempts'
+    | 'model'
+    | 'confidence'
+    | 'leastConfidence'
+    | 'logprobs',
+    boolean
+  >
 >;
 
 /** What results of a run have that is told so. @param id whether their ids stand in a column of their own */
@@ -53,6 +80,7 @@ export function partsOf(
   }: FormatOptions & RunParts,
   id: boolean,
 ): ResultParts {
+  const asked = format.questions !== undefined;
   return {
     id,
     sample: samples !== undefined,
@@ -61,6 +89,9 @@ export function partsOf(
     toolCalls: task === 'generate' && (tools ?? toolChoice) !== undefined,
     truncated: truncate !== 'off',
     attempts: retries > 0,
+    model: false,
+    confidence: format.confidence ?? asked,
+    leastConfidence: format.confidence === true && !asked,
     logprobs: logprobs !== undefined,
   };
 }
@@ -76,7 +107,7 @@ type RunParts = Pick<
  * @throws UsageError, ResponseFormatError for what answers are held to
  */
 export function writeOptions(
-  there: ResultParts,
+  there: ResultParts & { readonly key?: boolean },
   answers: FormatOptions & Pick<EmbedOptions, 'encoding'>,
   {
     resultColumns = {},

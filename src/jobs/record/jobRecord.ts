@@ -95,6 +95,8 @@ export function resultOptions(options: GenerateOptions): Readonly<Record<string,
     samples: options.samples ?? null,
     ignoreEos: options.ignoreEos ?? false,
     logprobs: options.logprobs ?? null,
+    ...(options.questions && { questions: options.questions }),
+    ...(options.confidence !== undefined && { confidence: options.confidence }),
     escapeSpecialTokens: options.escapeSpecialTokens ?? false,
     ...promptOptions(options),
   };
@@ -225,6 +227,16 @@ export function readRecord(output: string): JobRecord | undefined {
     throw new JobFileError(path, `found something else than the record of a job, expected ${expected}; ${BEGIN_ANEW}`);
   }
   return value as unknown as JobRecord;
+}
+
+/** The run that a record tells of; undefined where none can be read. */
+export function runOfRecord(output: string): string | undefined {
+  try {
+    return readRecord(output)?.run;
+  } catch {
+    // Whoever begins anew does not need it.
+    return undefined;
+  }
 }
 
 function isList(value: unknown): value is readonly unknown[] {

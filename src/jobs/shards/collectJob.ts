@@ -151,7 +151,7 @@ async function collect(options: CollectOptions, files: readonly NamedFile[]): Pr
     given = options.queuedInput;
     formats = await formatsOf(given);
   }
-  checkAnswerFormat(complete.written.task ?? 'generate', formats);
+  checkAnswerFormat(complete.written.task ?? 'generate', formats, record.options['questions'] !== undefined);
   const input = await openInput({ ...options, ...(given && { input: given }) }, formats, parts);
   const counts = { results: 0, failed: 0 };
   const results: ResultLines = {

@@ -20,6 +20,8 @@ export interface Persistence {
   readonly secrets: readonly (string | undefined)[];
   /** Whether an error may be gone by itself: a connection that broke, a server that is being started. */
   readonly isTransient: (error: unknown) => boolean;
+  /** What is thrown where it is not a queue that failed. */
+  readonly failure?: (reason: string, error: unknown) => SpillwayError;
 }
 
 /**
@@ -27,10 +29,10 @@ export interface Persistence {
  * come to the same twice.
  * @param seconds that it may be away; 0: it is asked once
  * @param signal waits no longer, once it fires; what came of what was under way is not known then
- * @throws QueueError; InterruptedError where the signal has fired
+ * @throws QueueError, or the failure that is said; InterruptedError where the signal has fired
  */
 export async function persistently<T>(
-  { name, secrets, isTransient }: Persistence,
+  { name, secrets, isTransient, failure = (reason) => new QueueError(name, reason) }: Persistence,
   what: string,
   work: () => Promise<T>,
   { seconds = AWAY_SECONDS, signal }: { readonly seconds?: number; readonly signal?: AbortSignal | undefined } = {},
@@ -44,7 +46,7 @@ export async function persistently<T>(
       if (signal?.aborted === true) throw new InterruptedError(signal.reason);
       const late = performance.now() + wait * 1000 > deadline;
       // Without the client's error as cause, which may hold the URL.
-      if (late || !isTransient(error)) throw new QueueError(name, `cannot ${what}: ${wordsOf(error, secrets)}`);
+      if (late || !isTransient(error)) throw failure(`cannot ${what}: ${wordsOf(error, secrets)}`, error);
       await pause(wait, signal);
     }
   }

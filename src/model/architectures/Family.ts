@@ -61,6 +61,13 @@ export interface WeightSource {
    * nevertheless.
    */
   readonly turned?: boolean;
+  /** Of a `part` of a tensor of floats: each of its blocks has a row for each input, not for each output. */
+  readonly turnedBlocks?: boolean;
+  /**
+   * The tensor has the weights of all layers, one after another, as rows or as columns of a matrix; or all layers have
+   * the same one. Its name is of no layer.
+   */
+  readonly ofAllLayers?: 'rows' | 'columns' | 'same';
   /** Of a vector: the shape in which its file has it. Default: one dimension. */
   readonly shape?: readonly number[];
   /** Added to every element on loading. */

@@ -17,6 +17,8 @@ export const LIMITS = {
   context: { min: 1, max: 2 ** 24 },
   heads: { min: 1, max: 1024 },
   headDim: { min: 1, max: 512 },
+  /** Elements of a row that latent attention keeps. */
+  latent: { min: 1, max: 1024 },
   experts: { min: 1, max: 512 },
   window: { min: 1, max: 2 ** 24 },
   epsilon: { min: 0, max: 1 },
@@ -145,6 +147,22 @@ export class Fields {
       first <= bounds.max
       ? first
       : this.refuse(key, `the same integer from ${bounds.min} to ${bounds.max} for every layer`);
+  }
+
+  /** A size for each of so many layers, which GGUF may state once. */
+  integers(key: string, count: number, bounds: Bounds): readonly number[] {
+    const value = this.lookUp(key);
+    if (!Array.isArray(value) && !ArrayBuffer.isView(value))
+      return Array<number>(count).fill(this.integer(key, bounds));
+    const entries: unknown[] = Array.from(value as ArrayLike<unknown>);
+    if (entries.length < count) return this.refuse(key, `an integer, or one for each of ${count} layers`);
+    return entries
+      .slice(0, count)
+      .map((entry, layer) =>
+        typeof entry === 'number' && Number.isSafeInteger(entry) && entry >= bounds.min && entry <= bounds.max
+          ? entry
+          : this.refuse(`${key}[${layer}]`, `an integer from ${bounds.min} to ${bounds.max}`, entry),
+      );
   }
 
   private checkedNumber(

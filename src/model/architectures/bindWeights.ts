@@ -18,7 +18,7 @@ export function bindWeights(description: Description, tensors: TensorIndex): Ten
   const bindings: TensorBinding[] = [];
   for (const source of weights) {
     const pattern = source.tensor.replace('{base}', base);
-    if (!pattern.includes('{layer}')) {
+    if (!pattern.includes('{layer}') && source.ofAllLayers === undefined) {
       bind(pattern, -1, source);
       continue;
     }
@@ -78,7 +78,76 @@ function bindWeight(
   tensor: TensorInfo,
   path: string,
 ): TensorBinding {
-  return bindShape(roleShape(decoder, source.role, decoder.layerSpecs[layer]), source, layer, tensor, path);
+  const shape = roleShape(decoder, source.role, decoder.layerSpecs[layer]);
+  const { layers } = decoder;
+  if (source.ofAllLayers === 'columns' && shape.length === 2) {
+    const whole = bindShape([shape[0], layers * shape[1]], source, layer, tensor, path);
+    return columnsOf(whole, shape[1], layer * shape[1], tensor, path);
+  }
+  if (source.turnedBlocks === true && shape.length === 2) return bindTurnedBlocks(shape, source, layer, tensor, path);
+  const rows = { groups: 1, sizes: Array<number>(layers).fill(shape[0]), index: layer };
+  return bindShape(shape, source.ofAllLayers === 'rows' ? { ...source, part: rows } : source, layer, tensor, path);
+}
+
+/** Some columns of a matrix that was bound whole. */
+function columnsOf(
+  whole: TensorBinding,
+  columns: number,
+  first: number,
+  tensor: TensorInfo,
+  path: string,
+): TensorBinding {
+  const block = WEIGHT_TYPES[whole.type];
+  if (whole.float8 ?? whole.blockScales ?? whole.packed)
+    throw new ModelFileError(
+      path,
+      `tensor ${tensor.name}`,
+      `type ${tensor.type}`,
+      'one whose scales stand in its blocks',
+    );
+  if (columns % block.elements !== 0)
+    throw new ModelFileError(
+      path,
+      `tensor ${tensor.name}`,
+      `${columns} elements a layer`,
+      `a multiple of ${block.elements} for type ${tensor.type}`,
+    );
+  const skipped = (first / block.elements) * block.bytes;
+  const segments = whole.segments.map((segment) => ({ ...segment, offset: segment.offset + skipped }));
+  return { ...whole, columns, segments, rowColumns: whole.columns };
+}
+
+/** A part of a tensor of floats whose blocks have a row for each input: those of heads, one after another. */
+function bindTurnedBlocks(
+  [rows, columns]: readonly [number, number],
+  source: WeightSource,
+  layer: number,
+  tensor: TensorInfo,
+  path: string,
+): TensorBinding {
+  const { groups, sizes, index } = source.part ?? { groups: 1, sizes: [columns], index: 0 };
+  const indices = typeof index === 'number' ? [index] : index;
+  const outputs = rows / (groups * indices.length);
+  const period = sizes.reduce((sum, size) => sum + size, 0);
+  const whole = bindShape(
+    [groups * period, outputs],
+    { role: source.role, tensor: source.tensor },
+    layer,
+    tensor,
+    path,
+  );
+  const { bytes, elements } = WEIGHT_TYPES[whole.type];
+  if (elements !== 1 || (whole.float8 ?? whole.packed))
+    throw new ModelFileError(path, `tensor ${tensor.name}`, `type ${tensor.type}`, 'F32, F16 or BF16');
+  const segments = indices.flatMap((each) => {
+    const before = sizes.slice(0, each).reduce((sum, size) => sum + size, 0);
+    return Array.from({ length: groups }, (_, group) => ({
+      file: tensor.file,
+      offset: tensor.offset + (group * period + before) * outputs * bytes,
+      rows: outputs,
+    }));
+  });
+  return { ...whole, rows, columns, segments, inputRow: outputs };
 }
 
 function bindShape(

@@ -26,6 +26,8 @@ export interface GatedFacts {
   readonly tied?: boolean;
   /** The head is named by `weights`. Default: it is `lm_head`. */
   readonly head?: false;
+  /** The configuration with what its class has where it says nothing. Default: as it is. */
+  readonly prepare?: (config: Fields) => Fields;
   /** The decoder, LLaMA's as the configuration has it. */
   readonly decoder?: (decoder: DecoderSpec, config: Fields) => DecoderSpec;
   /** Layers' names without prefix; `gate`, `up` and `down` are left out with experts. */
@@ -63,7 +65,8 @@ export function gatedFamily(facts: GatedFacts): Family {
   const { family, gguf } = facts;
   return {
     modelTypes: facts.modelTypes ?? [family],
-    fromConfig(config) {
+    fromConfig(given) {
+      const config = facts.prepare?.(given) ?? given;
       const plain = gatedConfig(family, config, facts.defaults, facts.style);
       const decoder = facts.decoder?.(plain, config) ?? plain;
       const renamed = facts.names?.(config, decoder) ?? {};

@@ -13,6 +13,8 @@ import {
   yarnTable,
 } from './rotaryFrequencies.js';
 
+/** Divides frequencies of elements that are not rotated (Gemma 4). */
+const MOST_DIVISOR = 1e31;
 const MAGNITUDE = { min: 0, max: 1e3 };
 
 export interface GgufRotary {
@@ -33,7 +35,7 @@ export function ggufRotary(model: GgufModel, dims: number, contextTokens: number
   const original = fields.integer('rope.scaling.original_context_length', LIMITS.context, contextTokens);
   const plain = { frequencies: defaultFrequencies(theta, dims), scale: magnitude };
 
-  const divisors = auxiliaryVector(model, 'rope_freqs.weight', dims);
+  const divisors = auxiliaryVector(model, 'rope_freqs.weight', dims, MOST_DIVISOR);
   if (divisors !== undefined)
     return { table: { ...dividedTable(theta, dims, divisors), scale: magnitude }, contextTokens };
   auxiliaryVector(model, 'rope_factors_long.weight', dims);
@@ -54,8 +56,10 @@ export function ggufRotary(model: GgufModel, dims: number, contextTokens: number
     }
     case 'yarn': {
       const factor = scalingFactor(model);
-      const attentionFactor =
-        fields.number('rope.scaling.yarn_attn_factor', MAGNITUDE, yarnMagnitude(factor)) * magnitude;
+      // Another magnitude by which the usual one is divided (Mistral 3).
+      const multiplier = fields.number('rope.scaling.yarn_log_multiplier', MAGNITUDE, 0);
+      const usual = yarnMagnitude(factor) / (multiplier === 0 ? 1 : yarnMagnitude(factor, multiplier));
+      const attentionFactor = fields.number('rope.scaling.yarn_attn_factor', MAGNITUDE, usual) * magnitude;
       const betaFast = fields.number('rope.scaling.yarn_beta_fast', LIMITS.factor, 32);
       const betaSlow = fields.number('rope.scaling.yarn_beta_slow', LIMITS.factor, 1);
       const table = yarnTable(theta, dims, {
@@ -82,13 +86,17 @@ function scalingFactor({ fields }: GgufModel): number {
 }
 
 /** The contents of one of the file's AUXILIARY_VECTORS, which must have a positive factor for each frequency. */
-function auxiliaryVector({ tensors, vectors }: GgufModel, name: string, dims: number): Float32Array | undefined {
+function auxiliaryVector(
+  { tensors, vectors }: GgufModel,
+  name: string,
+  dims: number,
+  most: number = LIMITS.factor.max,
+): Float32Array | undefined {
   if (!tensors.has(name)) return undefined;
   tensors.take(name);
   const values = vectors.get(name);
-  const good =
-    values?.length === dims / 2 && values.every((value) => value >= LIMITS.factor.min && value <= LIMITS.factor.max);
+  const good = values?.length === dims / 2 && values.every((value) => value >= LIMITS.factor.min && value <= most);
   if (good) return values;
-  const expected = `${dims / 2} factors from ${LIMITS.factor.min} to ${LIMITS.factor.max}`;
+  const expected = `${dims / 2} factors from ${LIMITS.factor.min} to ${most}`;
   throw new ModelFileError(tensors.path, `tensor ${name}`, foundInFile(values), expected);
 }

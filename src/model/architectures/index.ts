@@ -49,6 +49,12 @@ import { qwen2 } from './families/qwen2.js';
 import { qwen3 } from './families/qwen3.js';
 import { qwen3Moe } from './families/qwen3Moe.js';
 import { qwen35, qwen35Moe, qwen3Next } from './families/qwen35.js';
+import { deepseekV2, deepseekV3, mistral4, youtu } from './families/deepseek.js';
+import { gemma4 } from './families/gemma4.js';
+import { glm4MoeLite } from './families/glm4MoeLite.js';
+import { llama4 } from './families/llama4.js';
+import { minicpm3 } from './families/minicpm3.js';
+import { ministral3 } from './families/ministral3.js';
 import { roberta } from './families/roberta.js';
 import type { Description, Family, WeightSource } from './Family.js';
 import { foundInFile } from '../../arguments/found.js';
@@ -121,6 +127,15 @@ const FAMILIES: readonly Family[] = [
   lfm2Moe,
   graniteHybrid,
   bamba,
+  gemma4,
+  llama4,
+  ministral3,
+  deepseekV2,
+  deepseekV3,
+  glm4MoeLite,
+  minicpm3,
+  youtu,
+  mistral4,
 ];
 
 /** `model_type` values of config.json that are known. */

@@ -100,6 +100,8 @@ export interface MixtureNames {
   readonly sharedGate?: string;
   /** Of layers without experts. Default: `mlp.gate_proj.weight`, and so on. */
   readonly dense?: (role: 'gate' | 'up' | 'down') => string;
+  /** All experts are in one tensor a role, gate and up in one, as transformers 5 has them. Default: not. */
+  readonly stacked?: { readonly gateUp: string; readonly down: string };
 }
 
 /** Names that most mixtures have. */
@@ -123,7 +125,9 @@ export function mixtureWeights(decoder: DecoderSpec, names: MixtureNames = MLP_E
     ...(router?.choiceBias === true && names.choiceBias !== undefined
       ? weights(LLAMA_LAYER, { 'router.choice_bias': names.choiceBias }, { reshaped: true })
       : []),
-    ...experts(count, (role, expert) => `${LLAMA_LAYER}${names.expert(role, expert)}`),
+    ...(names.stacked
+      ? fusedExperts(decoder, `${LLAMA_LAYER}${names.stacked.gateUp}`, `${LLAMA_LAYER}${names.stacked.down}`)
+      : experts(count, (role, expert) => `${LLAMA_LAYER}${names.expert(role, expert)}`)),
     ...(shared && names.shared ? weights(LLAMA_LAYER, three(names.shared)) : []),
     ...(shared?.gate === true && names.sharedGate !== undefined
       ? weights(LLAMA_LAYER, { 'shared_gate.weight': names.sharedGate }, { reshaped: true })

@@ -13,11 +13,15 @@ export function roleShape(
   role: GlobalRole | LayerRole,
   layer: LayerSpec | undefined,
 ): readonly [number] | readonly [number, number] {
-  const { hiddenSize, vocabularySize, headDim } = decoder;
+  const { hiddenSize, vocabularySize } = decoder;
+  const headDim = layer?.headDim ?? decoder.headDim;
+  const latent = decoder.attention.latent;
+  const { rank = 0, queryRank = 0, plain = 0, value = 0, rotated = 0 } = latent ?? {};
+  const layerInputs = decoder.layerInputs ?? 0;
   const inner = innerWidth(decoder, layer);
   const { qkNorm } = decoder.attention;
-  const queries = decoder.heads * headDim;
-  const keys = decoder.kvHeads * headDim;
+  const queries = decoder.heads * (latent ? plain + rotated : headDim);
+  const keys = (layer?.kvHeads ?? decoder.kvHeads) * headDim;
   const taps = decoder.recurrent?.taps ?? 0;
   const { keyHeads = 0, valueHeads = 0, keyDim = 0, valueDim = 0 } = decoder.recurrent?.delta ?? {};
   const channels = 2 * keyHeads * keyDim + valueHeads * valueDim;
@@ -81,7 +85,35 @@ export function roleShape(
     case 'head.bias':
       return [vocabularySize];
     case 'q.weight':
-      return [queries, hiddenSize];
+      return [queries, queryRank || hiddenSize];
+    case 'q_down.weight':
+      return [queryRank, hiddenSize];
+    case 'q_down.bias':
+    case 'q_down_norm.weight':
+      return [queryRank];
+    case 'latent.weight':
+      return [rank + rotated, hiddenSize];
+    case 'latent.bias':
+      return [rank + rotated];
+    case 'latent_norm.weight':
+      return [rank];
+    case 'k_up.weight':
+      return [decoder.heads * rank, plain];
+    case 'v_up.weight':
+      return [decoder.heads * value, rank];
+    case 'input_embedding':
+      return [vocabularySize, layerInputs];
+    case 'input_projection.weight':
+    case 'input_gate.weight':
+      return [layerInputs, hiddenSize];
+    case 'input_norm.weight':
+      return [layerInputs];
+    case 'input_out.weight':
+      return [hiddenSize, layerInputs];
+    case 'layer_scale':
+      return [1];
+    case 'expert_scale':
+      return [decoder.feedForward.experts?.count ?? 0];
     case 'q.bias':
       return [queries];
     case 'k.weight':
@@ -91,7 +123,7 @@ export function roleShape(
     case 'v.bias':
       return [keys];
     case 'o.weight':
-      return [hiddenSize, queries];
+      return [hiddenSize, latent ? decoder.heads * value : queries];
     case 'sinks':
       return [decoder.heads];
     case 'q_norm.weight':
@@ -121,6 +153,11 @@ export function roleShape(
     case 'norm2.bias':
     case 'post_norm1.weight':
     case 'post_norm2.weight':
+    case 'router_norm.weight':
+    case 'experts_norm.weight':
+    case 'post_experts_norm.weight':
+    case 'post_block_norm.weight':
+    case 'input_post_norm.weight':
     case 'o.bias':
     case 'conv.bias':
     case 'state_out.bias':
@@ -152,6 +189,6 @@ function pooledShape(
 /** Inner width of the block that all of a layer's tokens go through. */
 function innerWidth({ feedForward, feedForwardSize }: DecoderSpec, layer: LayerSpec | undefined): number {
   const { kind, experts } = feedForward;
-  if (kind !== 'experts') return feedForwardSize;
+  if (kind !== 'experts') return layer?.innerSize ?? feedForwardSize;
   return (layer?.dense === true ? experts?.denseSize : experts?.shared?.size) ?? 0;
 }

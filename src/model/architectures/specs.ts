@@ -68,13 +68,22 @@ export function checkDecoder(file: string, decoder: DecoderSpec): void {
       );
     if (count * decoder.layers > 2 ** 16) refuse('experts x layers', count * decoder.layers, `at most ${2 ** 16}`);
   }
+  for (const { headDim: size = headDim, kvHeads: own = kvHeads, rotaryTable } of decoder.layerSpecs) {
+    if (heads % own !== 0) refuse('key/value heads', own, `a divisor of the ${heads} query heads`);
+    const table = position.kind === 'rotary' && rotaryTable !== 'none' ? position.tables[rotaryTable] : undefined;
+    if (!decoder.attention.latent && table && 2 * table.frequencies.length > size)
+      refuse('rotated elements of a head', 2 * table.frequencies.length, `at most the head size ${size}`);
+  }
   if (position.kind !== 'rotary') return;
   if (position.dims % 2 !== 0 || position.dims < 2 || position.dims > headDim) {
     refuse('rotated elements of a head', position.dims, `an even number from 2 to the head size ${headDim}`);
   }
   for (const table of position.tables) {
+    // Layers may have heads of several sizes.
+    const own = decoder.layerSpecs.some(({ headDim: size }) => size !== undefined);
+    const length = table.frequencies.length;
     const good =
-      table.frequencies.length === position.dims / 2 &&
+      (own ? length > 0 && length <= position.dims / 2 : length === position.dims / 2) &&
       table.frequencies.every(Number.isFinite) &&
       Number.isFinite(table.scale);
     if (!good)

@@ -69,6 +69,8 @@ export const ROW_LIMITS = {
   lineBytes: 8 * 2 ** 20,
   /** Columns of a table, and values of one of its rows; a file with more is refused (exit 2). */
   tableColumns: 65_536,
+  /** Values in a row's messages, tools, `toolChoice` and `templateArgs` together: members of lists and objects. */
+  conversationValues: 65_536,
   /** Stop strings of a row. */
   stopStrings: 1_024,
   /** Units of a row's stop strings together. */
@@ -139,8 +141,10 @@ export const PARQUET_LIMITS = {
   schemaElements: 2 ** 16,
   /** Bytes of one page, decompressed. */
   pageBytes: 256 * 2 ** 20,
-  /** Values of one page, and those of one row. */
+  /** Values of one page. */
   pageValues: 2 ** 24,
+  /** Values of one row in the lists of one column; one of more is a row with an error. */
+  listValues: 2 ** 18,
   /** Bytes of the values of one row, 16 more each, in the columns that are read; one of more is a row with an error. */
   rowBytes: 64 * 2 ** 20,
   /** Bytes of the pages that are held of all columns; beyond them pages are read again for the rows that follow. */

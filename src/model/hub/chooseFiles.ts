@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import { formatSplitName, MODEL_SETTINGS, parseSplitName } from '../modelFiles.js';
+import { ADDITIONAL_TEMPLATES, formatSplitName, MODEL_SETTINGS, parseSplitName } from '../modelFiles.js';
 
 /** A file of a repository, or of a folder. */
 export interface ListedFile {
@@ -56,6 +56,7 @@ const QUANT_WORD =
 const OTHER_SETTINGS = new Set(['vocab.json', 'merges.txt', 'tokenizer.model', 'model.safetensors.index.json']);
 /** What sentence-transformers' modules do: how embeddings are pooled, and whether anything follows. */
 const MODULE_SETTINGS = /^\d+_\w+\/config\.json$/;
+const NAMED_TEMPLATE = new RegExp(`^${ADDITIONAL_TEMPLATES}/[^/]+\\.jinja$`);
 /** And the weights of those that have some. */
 const MODULE_WEIGHTS = /^\d+_\w+\/model\.safetensors$/;
 const SHARD = /^model-(\d{5})-of-(\d{5})\.safetensors$/;
@@ -154,7 +155,8 @@ function whole<File extends ListedFile>(files: readonly File[], first: File): Ch
 function safetensors<File extends ListedFile>(files: readonly File[]): ChosenFiles<File> | NoChoice {
   const inRoot = new Map(files.map((file) => [file.path, file]));
   const settings = files.filter(
-    ({ path }) => MODEL_SETTINGS.has(path) || OTHER_SETTINGS.has(path) || MODULE_SETTINGS.test(path),
+    ({ path }) =>
+      MODEL_SETTINGS.has(path) || OTHER_SETTINGS.has(path) || MODULE_SETTINGS.test(path) || NAMED_TEMPLATE.test(path),
   );
   const single = inRoot.get('model.safetensors');
   const shards = files.filter(({ path }) => SHARD.test(path)).sort((a, b) => (a.path < b.path ? -1 : 1));

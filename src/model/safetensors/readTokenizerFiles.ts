@@ -1,12 +1,11 @@
-import { readdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { isObject } from '../../arguments/isObject.js';
 import type { TokenizerSource } from '../ModelSource.js';
 import { foundInFile } from '../../arguments/found.js';
 import { Fields, type JsonObject } from '../files/Fields.js';
-import { orModelFileError } from '../files/ModelFile.js';
 import { HEADER_LIMITS, TOKENIZER_LIMITS } from '../files/limits.js';
 import { readJsonObject, readText } from '../files/readJson.js';
+import { ADDITIONAL_TEMPLATES, additionalTemplates } from '../modelFiles.js';
 
 /**
  * Reads what a folder says about its tokenizer: tokenizer.json, tokenizer_config.json, the chat template in either of
@@ -63,21 +62,17 @@ async function readChatTemplate(folder: string, present: ReadonlySet<string>): P
   return new Fields(path).string('chat_template', template);
 }
 
-/** A folder of them in the model's. */
-export const ADDITIONAL = 'additional_chat_templates';
-
 /** Templates that have names: `additional_chat_templates/NAME.jinja`. */
 async function readAdditionalTemplates(
   folder: string,
   present: ReadonlySet<string>,
 ): Promise<Readonly<Record<string, string>> | undefined> {
-  if (!present.has(ADDITIONAL)) return undefined;
-  const inside = await orModelFileError(folder, () => readdir(join(folder, ADDITIONAL)));
-  const files = inside.filter((name) => name.endsWith('.jinja')).sort();
+  if (!present.has(ADDITIONAL_TEMPLATES)) return undefined;
+  const files = await additionalTemplates(folder);
   if (files.length === 0) return undefined;
-  const templates = files.map(async (file): Promise<[string, string]> => [
-    file.slice(ADDITIONAL.length, -'.jinja'.length),
-    await readText(join(folder, file), HEADER_LIMITS.configJsonBytes),
+  const templates = files.map(async (path): Promise<[string, string]> => [
+    basename(path, '.jinja'),
+    await readText(path, HEADER_LIMITS.configJsonBytes),
   ]);
   return Object.fromEntries(await Promise.all(templates));
 }

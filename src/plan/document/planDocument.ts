@@ -1,7 +1,6 @@
 import { advise, type Advice } from './advise.js';
 import { choosePolicy, type Choice, type RankedPlan } from '../search/choosePolicy.js';
-import type { CostModel } from '../CostModel.js';
-import { parseRequest, type PlanRequest } from '../PlanRequest.js';
+import { nameOf, parseRequest, type PlanRequest } from '../PlanRequest.js';
 import { policyArgument, type Policy } from '../Policy.js';
 import { predict, type Prediction } from '../predict.js';
 import type { Workload } from '../Workload.js';
@@ -10,7 +9,8 @@ import type { Workload } from '../Workload.js';
 export interface PlanDocument {
   readonly model: string;
   readonly hardware: string;
-  readonly costModel: CostModel['name'];
+  /** Its name. */
+  readonly costModel: string;
   readonly workload: Workload;
   readonly policy: Policy;
   readonly predicted: Prediction;
@@ -38,7 +38,7 @@ export function planDocument(given: PlanRequest, followed?: Policy): PlanDocumen
   return {
     model: shape.name,
     hardware: hardware.name,
-    costModel,
+    costModel: nameOf(costModel),
     workload,
     policy,
     predicted,

@@ -3,7 +3,7 @@ import { UsageError } from '../../errors/UsageError.js';
 import { HIDDEN_STATES, type HiddenStates } from '../../engine/grid/HiddenStates.js';
 import { profileSchema } from '../HardwareProfile.js';
 import { parsedArgument } from '../parsed.js';
-import { cappedHardware, capsSchema, parseRequest, type Allowed, type PlanRequest } from '../PlanRequest.js';
+import { cappedHardware, capsSchema, nameOf, parseRequest, type Allowed, type PlanRequest } from '../PlanRequest.js';
 import type { BlockChoice } from '../Policy.js';
 import { linkSchema, machineNameSchema, type PipelineMachine } from './Machines.js';
 
@@ -66,7 +66,7 @@ export function parsePipelineRequest({
   const { hardware: _first, ...request } = parseRequest({ ...rest, hardware: first.hardware });
   const { shape, workload, costModel = 'spillway' } = request;
   if (costModel !== 'spillway')
-    throw new UsageError(`costModel: found ${costModel}, expected spillway for several machines`);
+    throw new UsageError(`costModel: found ${nameOf(costModel)}, expected spillway for several machines`);
   if ((workload.sharedPrefixTokens ?? 0) > 0)
     throw new UsageError(
       `sharedPrefixTokens: found ${workload.sharedPrefixTokens}, expected 0 for several machines: what rows share is not predicted there`,

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { BLOCK_SCHEDULES } from '../../engine/schedules/blockSchedules.js';
 import { blockSeconds, tooSlow } from '../blockSeconds.js';
 import { costAt, overflows } from '../CostModel.js';
-import { COST_MODELS } from '../costModels.js';
+import { costModelOf } from '../costModels.js';
 import { parsedArgument } from '../parsed.js';
 import { vectorOf, type PlacementShares, type TierShares } from '../Placement.js';
 import { cappedHardware, mostBatchSizeOf, parseRequest, usableBytes, type PlanRequest } from '../PlanRequest.js';
@@ -40,7 +40,7 @@ export function chooseBlock(given: PlanRequest, settled: SettledShares): RankedP
   const request = parseRequest(given);
   const shares = parsedArgument(settledSchema, settled, 'shares');
   const { shape, workload, allow = {}, costModel = 'spillway', maxLatencySeconds } = request;
-  const model = COST_MODELS[costModel];
+  const model = costModelOf(costModel);
   const hardware = cappedHardware(request.hardware, request.caps);
   const usable = usableBytes(hardware);
   const rows = workload.rows ?? Infinity;

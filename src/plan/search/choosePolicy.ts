@@ -3,7 +3,7 @@ import { MemoryBudgetError } from '../../errors/MemoryBudgetError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { tooSlow } from '../blockSeconds.js';
 import type { CostModel } from '../CostModel.js';
-import { COST_MODELS } from '../costModels.js';
+import { costModelOf } from '../costModels.js';
 import type { HardwareProfile } from '../HardwareProfile.js';
 import { vectorOf } from '../Placement.js';
 import type { Tier } from '../../engine/grid/Tier.js';
@@ -90,7 +90,7 @@ function* bySquare(request: PlanRequest): Generator<PlanRequest> {
 
 function chooseAt(request: PlanRequest, runnersUp: number): Choice {
   const { shape, workload, costModel = 'spillway' } = request;
-  const model = COST_MODELS[costModel];
+  const model = costModelOf(costModel);
   const hardware = cappedHardware(request.hardware, request.caps);
   const usable = usableBytes(hardware);
   const space = searchSpace(request, model, hardware);
@@ -130,6 +130,7 @@ function searchSpace(
 ): SearchSpace {
   const withGpu = hardware.memory.gpuBytes > 0;
   const { rows = Infinity } = workload;
+  const allowedAttention = model.cpuAttention ?? allow.cpuAttention;
   return {
     schedules: allow.schedules ?? model.schedules,
     batchSizes: allow.batchSize === undefined ? undefined : [allow.batchSize],
@@ -138,8 +139,7 @@ function searchSpace(
     mostBatches: Math.min(rows, allow.mostBatches ?? 64),
     compressWeights: allow.compressWeights ?? ['none'],
     compressCache: allow.compressCache ?? ['none'],
-    // FlexGen's model knows attention where the cache is, and nothing else.
-    cpuAttention: model.name === 'flexgen' || !withGpu ? [true] : (allow.cpuAttention ?? [true, false]),
+    cpuAttention: withGpu ? (allowedAttention ?? [true, false]) : [true],
     // The papers know no shares. Rows that begin alike, of different lengths, share only what the same one attends to.
     hostShares:
       model.name === 'spillway' && withGpu && allow.cpuAttention === undefined && !workload.sharedPrefixTokens

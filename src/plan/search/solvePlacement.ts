@@ -22,6 +22,15 @@ export function leastSeconds({ phases, fixed, onceSeconds }: BlockCost): number 
   );
 }
 
+/** Seconds that the largest of all terms takes. */
+function mostSeconds({ phases }: BlockCost): number {
+  return phases.reduce(
+    (most, { times, bounds }) =>
+      Math.max(most, ...bounds.flatMap((bound) => Object.values(bound)).map((value) => times * value)),
+    0,
+  );
+}
+
 /** Whether no tier overflows however things are placed, one tier looked at at a time: if not, no placement fits. */
 export function mayFit({ memory, fixed }: BlockCost, usable: Readonly<Record<Tier, number>>): boolean {
   return memory.every(({ tier, bytes }) => leastValue(bytes, fixed) <= usable[tier] * (1 + 1e-9) + 1);
@@ -33,7 +42,8 @@ export function mayFit({ memory, fixed }: BlockCost, usable: Readonly<Record<Tie
  */
 export function solvePlacement(cost: BlockCost, usable: Readonly<Record<Tier, number>>): PlacementOutcome {
   if (!mayFit(cost, usable)) return { status: 'infeasible' };
-  let scale = Math.max(1e-12, leastSeconds(cost) - cost.onceSeconds);
+  // A model in which everything on the fastest tier takes no time has no scale in that.
+  let scale = leastSeconds(cost) - cost.onceSeconds || Math.max(1e-12, mostSeconds(cost));
   for (let round = 0; ; round++) {
     const { program, toPlacement } = placementProgram(cost, usable, scale);
     const solved = solveLp(program);

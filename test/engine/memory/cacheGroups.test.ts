@@ -1,8 +1,14 @@
 import { describe, expect, test } from '@jest/globals';
 import { NO_PAGES } from '../../../src/engine/grid/pageCounts.js';
 import { GIVEN_BACK } from '../../../src/engine/grid/PageTable.js';
-import { cacheGroups, groupRules, oneGroup, type CacheGroups } from '../../../src/engine/memory/cacheGroups.js';
-import { ALL_POSITIONS, lastPositions } from '../../../src/engine/grid/CacheLaw.js';
+import {
+  cacheGroups,
+  groupRules,
+  KEEPS_NONE,
+  oneGroup,
+  type CacheGroups,
+} from '../../../src/engine/memory/cacheGroups.js';
+import { ALL_POSITIONS, firstSeen, lastChunk, lastPositions, sinksAndLast } from '../../../src/engine/grid/CacheLaw.js';
 import { PagePool } from '../../../src/engine/memory/PagePool.js';
 import { longestRow, placePages } from '../../../src/engine/memory/placePages.js';
 import { PAGE_TOKENS } from '../../../src/plan/reserves.js';
@@ -64,6 +70,56 @@ describe('groups of layers', () => {
         expect(law.mostPages(tokens, 32)).toBeGreaterThanOrEqual(most);
         expect(law.mostPages(tokens, 32)).toBeLessThanOrEqual(most + 1);
       }
+  });
+
+  test('let nothing go of a window as long as a row, whatever layers without one let go', () => {
+    const { laws, groupOf } = cacheGroups([0, 64, 200, 0], 100, sinksAndLast({ sinks: 4, window: 20 }));
+    const letGo = groupOf.map((group) => laws[group]?.letGo(99, 8));
+    expect(letGo).toEqual([10, 4, 0, 10]);
+    expect(groupOf.map((group) => laws[group]?.stays(8))).toEqual([1, 0, 0, 1]);
+    expect(lastChunk(16).stays(8)).toBe(0);
+  });
+
+  test('hold of a chunk what its tokens can touch, and let go of whole chunks before it alone', () => {
+    for (const chunk of [2, 31, 32, 33, 200])
+      for (const tokens of [1, 17, 512]) {
+        const law = lastChunk(chunk);
+        let most = 0;
+        for (let through = 0; through < 3 * chunk + 64; through++) {
+          const kept = law.letGo(through, 32);
+          if (kept !== Math.floor(firstSeen(-chunk, through) / 32)) expect({ chunk, through, kept }).toBeUndefined();
+          most = Math.max(most, Math.ceil((through + tokens) / 32) - kept);
+        }
+        expect(law.mostPages(tokens, 32)).toBeGreaterThanOrEqual(most);
+        expect(law.mostPages(tokens, 32)).toBeLessThanOrEqual(most + 1);
+      }
+    expect([0, 4, 5, 9, 10].map((position) => firstSeen(-5, position))).toEqual([0, 0, 5, 5, 10]);
+    expect(cacheGroups([-8, 0, -8, 0], 100).laws.map((law) => law === ALL_POSITIONS)).toEqual([true, false]);
+  });
+
+  test('have pages of one size, and are as wide in bytes as they can be with hardly any room empty', () => {
+    // Gemma 4 31B: 50 layers of 16 heads of 256 that slide, 10 of 4 heads of 512 that see everything.
+    const windows = patterned(60, 6, 1024);
+    const sizes = windows.map((window) => (window === 0 ? 2048 : 4096));
+    const { laws, groupOf } = cacheGroups(windows, 1e6, ALL_POSITIONS, sizes);
+    const bytes = laws.map((_, group) =>
+      sizes.reduce((sum, size, layer) => sum + (groupOf[layer] === group ? size : 0), 0),
+    );
+    const kept = sizes.reduce((sum, size) => sum + size, 0);
+    expect(bytes.reduce((sum, size) => sum + size, 0)).toBe(kept);
+    expect(laws.length * Math.max(...bytes)).toBeLessThanOrEqual(kept * (25 / 24));
+    expect(laws.map((law) => law === ALL_POSITIONS).filter(Boolean)).toHaveLength(1);
+    for (const [group] of laws.entries())
+      expect(new Set(sizes.filter((_, layer) => groupOf[layer] === group)).size).toBe(1);
+    // Those that read other layers' keys keep none: E2B has 15 of 35 that keep some.
+    const shared = patterned(35, 5, 512).map((window, layer) => (layer < 15 ? window : KEEPS_NONE));
+    const e2b = cacheGroups(
+      shared,
+      1e6,
+      ALL_POSITIONS,
+      shared.map((window) => (window === 0 ? 2 : 1)),
+    );
+    expect(e2b.laws).toHaveLength(3);
   });
 
   test.each(Object.entries(SHAPES))('%s: a row of 4,000 tokens holds the closed form', (_, { windows, share }) => {

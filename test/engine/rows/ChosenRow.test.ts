@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { Continuation, type RunRow } from '../../../src/engine/execution/RunRow.js';
+import { drained } from '../../../src/collections/drained.js';
 import { ChoiceTree } from '../../../src/engine/grammar/ChoiceTree.js';
 import { ActiveRow, type OrderedResult } from '../../../src/engine/rows/ActiveRow.js';
 import { ChosenRow } from '../../../src/engine/rows/ChosenRow.js';
@@ -24,7 +25,7 @@ interface Searched {
 function searched(choices: readonly string[], kinds: number, end: number | undefined, logprobs?: number): Searched {
   const tokenizer = letterTokenizer();
   const lists = choices.map((text) => ({ text, tokens: [...text].map((letter) => LETTERS.indexOf(letter)) }));
-  const tree = new ChoiceTree(lists, end);
+  const tree = drained(ChoiceTree.of(lists, end));
   const prepared = {
     tokens: PROMPT,
     maxNewTokens: 10,

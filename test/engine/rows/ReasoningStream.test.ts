@@ -19,6 +19,9 @@ test('whatever pieces a text comes in, its parts are put together what the whole
       const whole = splitReasoning(pieces.join(''), MARKS, open);
       expect(parts.map(({ text }) => text).join('')).toBe(whole.text);
       expect(parts.map(({ reasoning }) => reasoning).join('')).toBe(whole.reasoning ?? '');
+      expect(stream.hasBegun).toBe(whole.reasoning !== undefined);
+      // Nothing is left out.
+      expect(parts.map(({ thought }) => thought).join('') + whole.text).toBe(pieces.join(''));
     }),
     { numRuns: tries(3000, 100_000) },
   );
@@ -26,10 +29,10 @@ test('whatever pieces a text comes in, its parts are put together what the whole
 
 test('text is given as soon as it is certain', () => {
   const stream = new ReasoningStream(MARKS, false);
-  expect(stream.push(' <think> first')).toEqual({ reasoning: 'first', text: '' });
-  expect(stream.push(' then')).toEqual({ reasoning: ' then', text: '' });
-  expect(stream.push(' </thi')).toEqual({ reasoning: '', text: '' });
-  expect(stream.push('nk>\n\n')).toEqual({ reasoning: '', text: '' });
-  expect(stream.push('so ')).toEqual({ reasoning: '', text: 'so ' });
-  expect(stream.push('it is')).toEqual({ reasoning: '', text: 'it is' });
+  expect(stream.push(' <think> first')).toEqual({ reasoning: 'first', text: '', thought: ' <think> first' });
+  expect(stream.push(' then')).toEqual({ reasoning: ' then', text: '', thought: ' then' });
+  expect(stream.push(' </thi')).toEqual({ reasoning: '', text: '', thought: '' });
+  expect(stream.push('nk>\n\n')).toEqual({ reasoning: '', text: '', thought: ' </think>\n\n' });
+  expect(stream.push('so ')).toEqual({ reasoning: '', text: 'so ', thought: '' });
+  expect(stream.push('it is')).toEqual({ reasoning: '', text: 'it is', thought: '' });
 });

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { KeptAnswer, KeptAnswers } from '../../../src/KeptAnswer.js';
 import type { ResultBase } from '../../../src/Results.js';
 import type { Ordered } from '../../../src/engine/rows/ActiveRow.js';
-import type { AnswerBounds } from '../../../src/engine/rows/RecentAnswers.js';
+import { RecentAnswers, type AnswerBounds } from '../../../src/engine/rows/RecentAnswers.js';
 import { SharedAnswers, type HeldRow, type Outcome } from '../../../src/engine/rows/SharedAnswers.js';
 
 type Task = keyof KeptAnswers;
@@ -66,7 +66,7 @@ function shared(
   const answers = new SharedAnswers<Task, Result>(
     task,
     { equal: () => counted.equal++, reused: () => counted.reused++ },
-    joinsEqual,
+    joinsEqual ? new RecentAnswers(joinsEqual) : undefined,
     store,
   );
   const seen: Ordered<Result>[] = [];

@@ -5,6 +5,7 @@ import { RunRecorder } from '../../../src/engine/execution/RunRecorder.js';
 import { ActiveRow, type OrderedResult } from '../../../src/engine/rows/ActiveRow.js';
 import { ByteLedger } from '../../../src/collections/ByteLedger.js';
 import { InFlight } from '../../../src/engine/rows/InFlight.js';
+import { RecentAnswers } from '../../../src/engine/rows/RecentAnswers.js';
 import { SharedAnswers } from '../../../src/engine/rows/SharedAnswers.js';
 import { intake } from '../../../src/engine/rows/intake.js';
 import type { Row, RowInput, RowResult } from '../../../src/Row.js';
@@ -20,7 +21,7 @@ async function take(
   const answers = new SharedAnswers<'generate', RowResult>(
     'generate',
     recorder,
-    sharesAnswers && { rows: 10, bytes: 10_000 },
+    sharesAnswers ? new RecentAnswers({ rows: 10, bytes: 10_000 }) : undefined,
   );
   const rejected: OrderedResult[] = [];
   let complete = false;
@@ -226,7 +227,11 @@ describe('intake', () => {
     ];
     const seen: unknown[] = [];
     const recorder = new RunRecorder({ model: '', policy: {}, loadSeconds: 0, memory: () => ({}) });
-    const answers = new SharedAnswers<'generate', RowResult>('generate', recorder, { rows: 10, bytes: 10_000 });
+    const answers = new SharedAnswers<'generate', RowResult>(
+      'generate',
+      recorder,
+      new RecentAnswers({ rows: 10, bytes: 10_000 }),
+    );
     answers.results$.subscribe(({ sequence, result: { id, sample, error } }) =>
       seen.push([sequence, id, sample, error?.code]),
     );
@@ -305,7 +310,12 @@ describe('intake', () => {
     let asked = 0;
     // What is equal to a row that is under way is not looked up.
     const store: AnswerStore = { get: () => (asked++ === 0 ? undefined : kept), put: () => undefined };
-    const answers = new SharedAnswers<'generate', RowResult>('generate', recorder, { rows: 10, bytes: 10_000 }, store);
+    const answers = new SharedAnswers<'generate', RowResult>(
+      'generate',
+      recorder,
+      new RecentAnswers({ rows: 10, bytes: 10_000 }),
+      store,
+    );
     const seen: OrderedResult[] = [];
     answers.results$.subscribe((result) => seen.push(result));
     const setup = {

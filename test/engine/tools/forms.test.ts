@@ -1,8 +1,14 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { callableTools } from '../../../src/engine/tools/callableTools.js';
+import { parsedAnswer } from '../../../src/engine/tools/AnswerReader.js';
+import { CallStream } from '../../../src/engine/tools/CallStream.js';
+import { withCalls, type CalledTools } from '../../../src/engine/tools/withCalls.js';
+import { RowDeltas } from '../../../src/engine/rows/RowDeltas.js';
+import type { Reasoning } from '../../../src/Row.js';
 import { formIn, formNamed } from '../../../src/engine/tools/forms/index.js';
 import { Template } from '../../../src/model/tokenizer/jinja/Template.js';
+import { tries } from '../../support/tries.js';
 import { TEMPLATES } from './templates.js';
 
 const TEXT = fc.string({
@@ -118,7 +124,7 @@ describe.each(TEMPLATES)('$form', ({ form: name, template: source, without, call
   test('what a template writes is read back, whatever the arguments are', () => {
     fc.assert(
       fc.property(calls(most, without), (drawn) => {
-        const read = form.read(answer('', drawn), TOOLS, REASONED);
+        const read = parsedAnswer(form, answer('', drawn), TOOLS, REASONED);
         expect(read.problem).toBeUndefined();
         expect(read.calls.map((call) => ({ ...call, arguments: JSON.parse(call.arguments) as unknown }))).toEqual(
           drawn,
@@ -133,7 +139,7 @@ describe.each(TEMPLATES)('$form', ({ form: name, template: source, without, call
     const end = whole.trimEnd().length;
     const begins = whole.lastIndexOf('get');
     for (let at = begins; at < end; at++) {
-      const read = form.read(whole.slice(0, at), TOOLS, REASONED);
+      const read = parsedAnswer(form, whole.slice(0, at), TOOLS, REASONED);
       // Some need nothing behind the arguments.
       if (read.problem === undefined && read.calls.length === 1) {
         expect(JSON.parse(read.calls[0]?.arguments ?? '')).toEqual({ text: 'a "b"', list: [1, 'x'] });
@@ -143,25 +149,120 @@ describe.each(TEMPLATES)('$form', ({ form: name, template: source, without, call
   });
 
   test('a call of what is no tool is said to be one', () => {
-    expect(form.read(answer('', [{ name: 'other', arguments: {} }]), TOOLS, REASONED).problem).toContain('"other"');
+    expect(parsedAnswer(form, answer('', [{ name: 'other', arguments: {} }]), TOOLS, REASONED).problem).toContain(
+      '"other"',
+    );
   });
 
+  const texts = fc.array(
+    fc.oneof(
+      TEXT,
+      fc.constant(answer('', [{ name: 'get', arguments: { text: 'x' } }])),
+      fc.constantFrom(...form.markers, 'get', '<think>', '</think>'),
+    ),
+    { maxLength: 6 },
+  );
+
   test('any text is read', () => {
-    const texts = fc.array(
-      fc.oneof(
-        TEXT,
-        fc.constant(answer('', [{ name: 'get', arguments: { text: 'x' } }])),
-        fc.constantFrom(...form.markers, 'get'),
-      ),
-      { maxLength: 6 },
-    );
     fc.assert(
       fc.property(texts, (parts) => {
         const text = parts.join('');
-        const { content, calls: found, problem } = form.read(text, TOOLS, REASONED);
+        const { content, calls: found, problem } = parsedAnswer(form, text, TOOLS, REASONED);
         // Nothing is left out: without calls and problems all of it is the content.
         if (found.length === 0 && problem === undefined && name !== 'gpt-oss') expect(content).toBe(text);
       }),
     );
   });
+
+  const row = { id: 'r', index: 0 };
+  const usage = { promptTokens: 7, completionTokens: 1 };
+  const called = (reasoning: Reasoning, open: boolean): CalledTools => ({
+    form,
+    tools: TOOLS,
+    required: false,
+    reasoning,
+    reasoned: { marks: { start: '<think>', end: '</think>' }, open, hidden: ['</think>'] },
+    markers: new Set(),
+  });
+  /** Deltas of an answer that comes in pieces, put together. */
+  function streamed(pieces: readonly string[], of: CalledTools): object {
+    const all = { text: '', reasoning: '', toolCalls: [] as { id?: string; name?: string; arguments: string }[] };
+    const deltas = new RowDeltas(
+      row,
+      ({ text, reasoning = '', toolCalls = [] }) => {
+        all.text += text;
+        all.reasoning += reasoning;
+        for (const { index, ...grown } of toolCalls) {
+          expect(index).toBe('id' in grown ? all.toolCalls.length : all.toolCalls.length - 1);
+          const last = all.toolCalls[index];
+          if (last) last.arguments += grown.arguments;
+          else all.toolCalls.push({ ...grown });
+        }
+      },
+      new CallStream(of, { ...row, promptTokens: usage.promptTokens }),
+    );
+    for (const [at, piece] of pieces.entries()) {
+      deltas.append(piece);
+      deltas.grown(Array.from({ length: at + 1 }, () => 1));
+    }
+    deltas.end([]);
+    return all;
+  }
+
+  const REASONINGS = fc.constantFrom<Reasoning>('keep', 'separate', 'drop');
+
+  test('whatever pieces an answer comes in, its deltas are put together what the whole is', () => {
+    const pieces = fc.tuple(
+      fc.oneof(
+        texts,
+        calls(most, without).map((drawn) => [answer(' so: ', drawn)]),
+      ),
+      fc.nat(),
+    );
+    fc.assert(
+      fc.property(pieces, REASONINGS, fc.boolean(), ([parts, seed], reasoning, open) => {
+        const text = (open ? 'thought</think>' : '') + parts.join('');
+        const of = called(reasoning, open);
+        const whole = withCalls({ ...row, text, tokens: [1], finishReason: 'stop', usage }, of, (value) => ({ value }));
+        if (whole.error) return;
+        // Pieces of one to four units: halves of characters, too.
+        const cut: string[] = [];
+        for (let at = 0, nth = seed; at < text.length; nth = (nth * 31 + 7) % 1009) {
+          cut.push(text.slice(at, at + 1 + (nth % 4)));
+          at += 1 + (nth % 4);
+        }
+        expect(streamed(cut, of)).toEqual({
+          text: whole.text,
+          reasoning: whole.reasoning ?? '',
+          toolCalls: (whole.toolCalls ?? []).map(({ id, function: call }) => ({ id, ...call })),
+        });
+      }),
+      { numRuns: tries(25, 1000) },
+    );
+  });
+
+  test('the name of a call is told before its arguments, and these as they grow', () => {
+    const long = 'abc '.repeat(40);
+    const text = answer('', [{ name: 'get', arguments: { text: long } }]);
+    const stream = new CallStream(called('drop', false), { ...row, promptTokens: 7 });
+    const grown = Array.from(text, (piece) => stream.push(piece)).flatMap(({ toolCalls = [] }) => toolCalls);
+    expect(grown[0]).toEqual({
+      index: 0,
+      id: expect.any(String),
+      name: 'get',
+      arguments: expect.stringMatching(/^.{0,12}$/),
+    });
+    // Nearly a piece for each character of the value.
+    expect(grown.length).toBeGreaterThan(long.length - 10);
+    expect(Math.max(...grown.map((each) => each.arguments.length))).toBeLessThan(16);
+    expect(JSON.parse(grown.map((each) => each.arguments).join(''))).toEqual({
+      text: long,
+    });
+  });
+});
+
+test('what stands before a call that is the whole answer is none of the text', () => {
+  const text = '<|python_tag|>{"name": "get", "parameters": {"text": "a"}}';
+  const { content, calls: read } = parsedAnswer(formNamed('llama3'), text, TOOLS, REASONED);
+  expect([content, read]).toEqual(['', [{ name: 'get', arguments: '{"text": "a"}' }]]);
 });

@@ -51,7 +51,10 @@ describeGrammars('tools that mean no good', () => {
     [{ tools: [tool('a')], toolChoice: { type: 'custom' } }, 'toolChoice.type: found "custom"'],
     [{ tools: [tool('a')], parallelToolCalls: 1 }, 'parallelToolCalls: found 1, expected true or false'],
     [{ toolChoice: 'required' }, 'toolChoice: found "required", expected none or auto where there are no tools'],
-    [{ tools: [tool('a')], responseFormat: { type: 'regex', regex: 'a' } }, 'responseFormat: found it beside tools'],
+    [
+      { tools: [tool('a')], responseFormat: { type: 'grammar', grammar: 'start: "a"' } },
+      'responseFormat: found a grammar beside tools',
+    ],
     [{ tools: [tool('a')], minNewTokens: 3 }, 'minNewTokens: found it beside tools'],
     [{ tools: [tool('a')], messages: undefined, prompt: 'raw' }, 'tools: found them beside a prompt that is raw text'],
   ])('%j', async (row, message) => {
@@ -101,7 +104,7 @@ describeGrammars('tools that mean no good', () => {
       [
         'a thousand tools of a hundred properties',
         Array.from({ length: 1000 }, (_, at) => tool(`t${at}`, { type: 'object', properties: properties(100) })),
-        'unsupported-schema',
+        'limit',
       ],
       [
         'parameters nested without end',

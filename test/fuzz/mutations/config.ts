@@ -31,6 +31,20 @@ const SIZES = [
   'shared_expert_intermediate_size',
   'n_group',
   'topk_group',
+  'global_head_dim',
+  'num_global_key_value_heads',
+  'num_kv_shared_layers',
+  'hidden_size_per_layer_input',
+  'vocab_size_per_layer_input',
+  'top_k_experts',
+  'kv_lora_rank',
+  'q_lora_rank',
+  'qk_rope_head_dim',
+  'qk_nope_head_dim',
+  'v_head_dim',
+  'intermediate_size_mlp',
+  'attention_chunk_size',
+  'dim_model_base',
 ];
 const NUMBERS = [
   'rms_norm_eps',
@@ -63,6 +77,11 @@ const NUMBERS = [
   'moe_layer_interval',
   'decoder_sparse_step',
   'rotary_dim',
+  'floor_scale',
+  'attn_scale',
+  'interleave_moe_layer_step',
+  'scale_emb',
+  'scale_depth',
 ];
 const FLAGS = [
   'tie_word_embeddings',
@@ -86,6 +105,11 @@ const FLAGS = [
   'qkv_bias',
   'attention_out_bias',
   'norm_topk_prob',
+  'attention_k_eq_v',
+  'use_double_wide_mlp',
+  'enable_moe_block',
+  'rope_interleave',
+  'attn_temperature_tuning',
 ];
 const WORDS = [
   'model_type',
@@ -97,6 +121,12 @@ const WORDS = [
   'layer_types',
   'torch_dtype',
   'quantization_config',
+  'topk_method',
+  'mlp_layer_types',
+  'use_bidirectional_attention',
+  'per_layer_config',
+  'no_rope_layers',
+  'moe_layers',
 ];
 export const MODEL_TYPES = [
   'opt',
@@ -128,6 +158,15 @@ export const MODEL_TYPES = [
   'qwen2_moe',
   'minimax_m2',
   'internlm2',
+  'gemma4_text',
+  'llama4_text',
+  'ministral3',
+  'deepseek_v2',
+  'deepseek_v3',
+  'glm4_moe_lite',
+  'minicpm3',
+  'youtu',
+  'mistral4',
   'gpt2',
   '',
 ];
@@ -172,7 +211,7 @@ export function mutatedConfig(random: Random, config: Json): Json {
         put(
           'layer_types',
           random.list(0, 5, () =>
-            random.pick(['full_attention', 'sliding_attention', 'linear_attention', word(random)]),
+            random.pick(['full_attention', 'sliding_attention', 'chunked_attention', 'linear_attention', word(random)]),
           ),
         ),
     ],

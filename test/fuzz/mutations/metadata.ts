@@ -53,6 +53,10 @@ const HARMLESS = [
   'attention.sliding_window_pattern',
   'vocab_size',
   'rope.scaling.yarn_log_multiplier',
+  'attention.temperature_scale',
+  'attention.temperature_length',
+  'rope.dimension_count_swa',
+  'expert_shared_count',
 ];
 const SIZES = [
   'block_count',
@@ -63,6 +67,13 @@ const SIZES = [
   'attention.key_length',
   'attention.value_length',
   'expert_count',
+  'attention.key_length_swa',
+  'attention.key_length_mla',
+  'attention.value_length_mla',
+  'attention.kv_lora_rank',
+  'attention.q_lora_rank',
+  'attention.shared_kv_layers',
+  'embedding_length_per_layer_input',
   'rope.scaling.type',
   'use_parallel_residual',
 ];

@@ -104,6 +104,15 @@ describe('what is longer than may be held', () => {
       expect([length, told(await recordsOf(text, ',', length, 24))]).toEqual([length, expected]);
   });
 
+  test('others have their turn while short lines behind an open quote are read', async () => {
+    let turns = 0;
+    const timer = setInterval(() => (turns += 1), 1);
+    const records = await recordsOf(`a,b\n1,"x\n${'y\n'.repeat(100_000)}`, ',', 2 ** 20);
+    clearInterval(timer);
+    expect(records).toHaveLength(100_002);
+    expect(turns).toBeGreaterThan(1);
+  });
+
   test('no line is gone through many times, whatever its quotes', async () => {
     const lines = 40_000;
     for (const line of ['"x,1\n', '"",1\n', 'a,"\n', '"""",1\n', 'x"y,1\n']) {

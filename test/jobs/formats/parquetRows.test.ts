@@ -60,7 +60,8 @@ test('a row whose values have no room together is an error, and the others are w
       id: '2',
       error: {
         code: 'limit',
-        message: 'row 2: found values of more than 100000 bytes together, expected at most so many; it is left out',
+        message:
+          'row 2: found values of more than 100000 bytes together, or a list of more than 262144, expected at most so many; it is left out',
       },
     },
     { id: '3', prompt: 'three', carry: { p: 'c', r: 'c' } },
@@ -109,4 +110,54 @@ test('a moment that the output cannot hold is told when its row is read, and cos
   expect(await runJob({ engine: new StubEngine(), input, output: lines })).toMatchObject({ failed: 0 });
   const [, far] = await collect(readRows(lines, { carryFields: true }));
   expect(far?.carry?.['at']).toBe('9999-12-31T00:00:00.000000000');
+});
+
+test('a list of more values than there may be is a row with an error, and the others are what they were', async () => {
+  const file = path('lists.parquet');
+  const data = [[1, 2], Array.from({ length: 60 }, (_, at) => at), [3]];
+  writeFileSync(
+    file,
+    new Uint8Array(
+      parquetWriteBuffer({
+        columnData: [{ name: 'tokens', data }],
+        schema: [
+          { name: 'root', num_children: 1 },
+          { name: 'tokens', repetition_type: 'OPTIONAL', num_children: 1, converted_type: 'LIST' },
+          { name: 'list', repetition_type: 'REPEATED', num_children: 1 },
+          { name: 'element', type: 'INT32', repetition_type: 'OPTIONAL' },
+        ],
+      }),
+    ),
+  );
+  expect(await limited({ listValues: 50 }, () => collect(readRows(file)))).toMatchObject([
+    { tokens: [1, 2] },
+    { id: 2, error: { code: 'limit' } },
+    { tokens: [3] },
+  ]);
+  expect(await collect(readRows(file))).toMatchObject(data.map((tokens) => ({ tokens })));
+});
+
+test('a long text is read piece by piece: characters that two pieces share are whole, and bytes that are none are told', async () => {
+  const text = `a${'é漢😀'.repeat(300_000)}`;
+  const file = path('long.parquet');
+  const write = (bytes: Uint8Array): void =>
+    writeFileSync(
+      file,
+      new Uint8Array(
+        parquetWriteBuffer({
+          columnData: [{ name: 'prompt', data: [bytes] }],
+          schema: [
+            { name: 'root', num_children: 1 },
+            { name: 'prompt', type: 'BYTE_ARRAY', converted_type: 'UTF8', repetition_type: 'REQUIRED' },
+          ],
+          codec: 'UNCOMPRESSED',
+        }),
+      ),
+    );
+  write(Buffer.from(text));
+  const [row] = await collect(readRows(file, { carryFields: true }));
+  expect((row as { readonly prompt: string }).prompt === text).toBe(true);
+  expect(row?.carry?.['prompt'] === text).toBe(true);
+  write(Buffer.concat([Buffer.from(text), Buffer.from([0xe9])]));
+  await expect(collect(readRows(file))).rejects.toThrow('found bytes that are no UTF-8');
 });

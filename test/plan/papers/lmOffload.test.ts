@@ -55,6 +55,35 @@ describe("LM-Offload's model", () => {
   });
 });
 
+describe('what the paper leaves out', () => {
+  const inMemory = flexgenPolicy(1, 1, [100, 0, 100, 0, 100, 0]);
+  const alone = { ...request, workload: { promptTokens: 64, newTokens: 128 }, shape: requireKnownShape('opt-13b') };
+
+  test('a token takes at least the time in which the GPU reads the weights, once for each batch', () => {
+    const { gpu } = hardware;
+    const bytes = 2 * 12 * 5120 * 5120 * 40;
+    const most = (gpu?.memoryBytesPerSecond ?? NaN) / bytes;
+    const { decodeSeconds } = predict(alone, inMemory);
+    expect(127 / decodeSeconds).toBeLessThanOrEqual(most);
+    // Keys and values come on top: 128 positions on average, of 40 layers.
+    expect(127 / decodeSeconds).toBeGreaterThan(0.98 * most);
+    const batches = predict(alone, { ...inMemory, batches: 4 }).decodeSeconds;
+    expect(batches / decodeSeconds).toBeCloseTo(4, 1);
+  });
+
+  test('equation 17: prompts of s tokens leave s + 1 keys and values', () => {
+    const { queueSeconds } = predict(
+      { ...request, workload: { promptTokens: 3, newTokens: 2 } },
+      flexgenPolicy(2, 5, [100, 0, 0, 100, 100, 0], { cpuAttention: true }),
+    );
+    // 48 layers of 10 rows: 2 (3 + 1) x 7168 values of two bytes; with attention on the processor nothing else is stored.
+    expect((queueSeconds['store_cache'] ?? NaN) * (hardware.lmOffload?.gtocBytesPerSecond ?? NaN)).toBeCloseTo(
+      48 * 10 * 2 * 4 * 7168 * 2,
+      0,
+    );
+  });
+});
+
 describe('its table 3: attention on the GPU over a 4-bit cache in memory', () => {
   const cases = Object.entries(LM_OFFLOAD).flatMap(([model, rows]) =>
     rows.map(([newTokens, block, share, flexgen, measured, own = share]) => ({

@@ -1,13 +1,12 @@
 import { readFileSync } from 'node:fs';
-import type { DecoderSpec, RotaryTable } from '../../../src/model/DecoderSpec.js';
+import type { DecoderSpec, LatentSpec, RotaryTable } from '../../../src/model/DecoderSpec.js';
 import type { ModelSource } from '../../../src/model/ModelSource.js';
-import { WEIGHT_TYPES } from '../../../src/model/weightTypes.js';
 import { PAGE_TOKENS } from '../../../src/plan/reserves.js';
-import { type TensorBinding } from '../../../src/model/TensorBinding.js';
-import { dequantise } from './dequantise.js';
-import { readPacked } from './readPacked.js';
+import { readWeight } from './readWeight.js';
 
 type Vector = Float64Array;
+/** Of each token, its heads. */
+type Heads = Vector[][];
 
 /**
  * Runs a DecoderSpec in plain TypeScript and float64, one whole text at a time, straight from its definition: what a
@@ -16,6 +15,8 @@ type Vector = Float64Array;
 export class PlainDecoder {
   readonly #spec: DecoderSpec;
   readonly #weights = new Map<string, Vector>();
+  /** Of each layer of the text at hand, for layers that read another's. */
+  readonly #keysAndValues = new Map<number, readonly [Heads, Heads]>();
 
   constructor(source: ModelSource) {
     this.#spec = source.decoder;
@@ -28,7 +29,7 @@ export class PlainDecoder {
   logits(tokens: readonly number[]): Vector[] {
     const spec = this.#spec;
     const h = tokens.map((token, position) => this.#embed(token, position));
-    for (let layer = 0; layer < spec.layers; layer++) this.#layer(layer, h);
+    for (let layer = 0; layer < spec.layers; layer++) this.#layer(layer, h, tokens);
     return h.map((row) => {
       const normed = spec.finalNorm ? this.#norm(-1, 'final_norm', row) : row;
       const projected = this.#weights.has('-1 output_projection')
@@ -52,7 +53,7 @@ export class PlainDecoder {
     return sum(hidden, this.#weight(-1, 'position_embedding').subarray(start, start + hiddenSize));
   }
 
-  #layer(layer: number, h: Vector[]): void {
+  #layer(layer: number, h: Vector[], tokens: readonly number[]): void {
     const { residual, residualScale = 1 } = this.#spec;
     const before = (name: 'norm1' | 'norm2', row: Vector): Vector =>
       residual === 'post' || residual === 'branch' ? row : this.#norm(layer, name, row);
@@ -81,52 +82,126 @@ export class PlainDecoder {
         continue;
       }
       const middle = residual === 'post' ? this.#norm(layer, 'norm1', sum(row, attention)) : sum(row, attention);
-      const end = sum(middle, after('post_norm2', this.#feedForward(layer, before('norm2', middle))));
-      h[t] = residual === 'post' ? this.#norm(layer, 'norm2', end) : end;
+      const end = sum(middle, after('post_norm2', this.#feedForward(layer, before('norm2', middle), middle)));
+      const whole = sum(end, this.#layerInput(layer, end, tokens[t] ?? 0));
+      const scale = this.#weights.get(`${layer} layer_scale`)?.[0] ?? 1;
+      h[t] = (residual === 'post' ? this.#norm(layer, 'norm2', whole) : whole).map((x) => x * scale);
     }
   }
 
+  /** What a layer adds of its token's embeddings. */
+  #layerInput(layer: number, row: Vector, token: number): Vector {
+    const { layerInputs: size = 0, embedding, hiddenSize } = this.#spec;
+    if (size === 0) return new Float64Array(row.length);
+    const token0 = this.#embed(token, 0);
+    const projected = this.#product(layer, 'input_projection', token0).map((x) => x / Math.sqrt(hiddenSize));
+    const own = this.#weight(layer, 'input_embedding').slice(token * size, (token + 1) * size);
+    const input = sum(
+      this.#norm(layer, 'input_norm', projected),
+      own.map((x) => x * Math.sqrt(size)),
+    ).map((x) => x * Math.SQRT1_2);
+    if (embedding.size !== hiddenSize) throw new Error('embeddings of another width');
+    const activate = ACTIVATIONS[this.#spec.feedForward.activation];
+    const gated = this.#product(layer, 'input_gate', row).map((x, i) => activate(x) * (input[i] ?? NaN));
+    return this.#norm(layer, 'input_post_norm', this.#product(layer, 'input_out', gated));
+  }
+
   #attend(layer: number, inputs: readonly Vector[]): Vector[] {
-    const { heads, kvHeads, headDim, attention, position, layerSpecs } = this.#spec;
-    const { window } = layerSpecs[layer] ?? { window: 0 };
-    const headsOf = (role: 'q' | 'k' | 'v', count: number): Vector[][] =>
+    const { heads, attention, position, layerSpecs } = this.#spec;
+    const { window = 0, chunked = false, keysOf, scalesQueries = false } = layerSpecs[layer] ?? {};
+    const { latent, queryScale } = attention;
+    const own = latent ? this.#latentHeads(layer, latent, inputs) : this.#plainHeads(layer, inputs);
+    const [k, v] = keysOf === undefined ? own.keysAndValues() : (this.#keysAndValues.get(keysOf) ?? [[], []]);
+    this.#keysAndValues.set(layer, [k, v]);
+    return inputs.map((_, t) => {
+      const { factor = 0, first: from = 0, period = 1 } = scalesQueries ? (queryScale ?? {}) : {};
+      const scale = attention.scale * (1 + factor * Math.log1p(Math.floor((t + from) / period)));
+      const output: number[] = [];
+      for (let head = 0; head < heads; head++) {
+        const group = Math.floor(head / (heads / (k[0]?.length ?? 1)));
+        const first = window === 0 ? 0 : chunked ? t - (t % window) : Math.max(0, t - window + 1);
+        const scores = k.slice(first, t + 1).map((keys, i) => {
+          if (window === 0 && isLetGo(attention.eviction, first + i, t)) return -Infinity;
+          const score = dot(own.q[t]?.[head], keys[group]) + alibiBias(position, head, first + i);
+          return softCapped(score * scale, attention.softCap);
+        });
+        const sink = attention.sinks === true ? [this.#weight(layer, 'sinks')[head] ?? NaN] : [];
+        const shares = softmax([...scores, ...sink]).slice(0, scores.length);
+        const values = new Float64Array(v[0]?.[group]?.length ?? 0);
+        shares.forEach((share, i) =>
+          v[first + i]?.[group]?.forEach((x, d) => (values[d] = (values[d] ?? 0) + share * x)),
+        );
+        output.push(...values);
+      }
+      const attended = Float64Array.from(output);
+      const gate = attention.gate === true ? this.#product(layer, 'q_gate', inputs[t] ?? attended) : undefined;
+      return this.#product(
+        layer,
+        'o',
+        attended.map((x, i) => (gate ? x * logistic(gate[i] ?? NaN) : x)),
+      );
+    });
+  }
+
+  #plainHeads(layer: number, inputs: readonly Vector[]): OwnHeads {
+    const { heads, attention } = this.#spec;
+    const spec = this.#spec.layerSpecs[layer];
+    const headDim = spec?.headDim ?? this.#spec.headDim;
+    const kvHeads = spec?.kvHeads ?? this.#spec.kvHeads;
+    const headsOf = (role: 'q' | 'k' | 'v', count: number): Heads =>
       inputs.map((input, t) => {
-        const product = this.#product(layer, role, input);
+        const product = this.#product(layer, role === 'v' && spec?.valuesAreKeys === true ? 'k' : role, input);
         const row =
           role !== 'v' && attention.qkNorm === 'row'
             ? this.#normOf('rms', product, this.#headNorm(layer, role))
             : product;
         return Array.from({ length: count }, (_, head) => {
           const one = row.slice(head * headDim, (head + 1) * headDim);
-          return role === 'v' ? one : this.#prepareHead(layer, role, head, one, t);
+          if (role !== 'v') return this.#prepareHead(layer, role, head, one, t);
+          return attention.valueNorm === true ? this.#normOf('rms', one) : one;
         });
       });
-    const [q, k, v] = [headsOf('q', heads), headsOf('k', kvHeads), headsOf('v', kvHeads)];
-    return inputs.map((_, t) => {
-      const output = new Float64Array(heads * headDim);
-      for (let head = 0; head < heads; head++) {
-        const group = Math.floor(head / (heads / kvHeads));
-        const first = window === 0 ? 0 : Math.max(0, t - window + 1);
-        const scores = k.slice(first, t + 1).map((keys, i) => {
-          if (window === 0 && isLetGo(attention.eviction, first + i, t)) return -Infinity;
-          const score = dot(q[t]?.[head], keys[group]) + alibiBias(position, head, first + i);
-          return softCapped(score * attention.scale, attention.softCap);
-        });
-        const sink = attention.sinks === true ? [this.#weight(layer, 'sinks')[head] ?? NaN] : [];
-        const shares = softmax([...scores, ...sink]).slice(0, scores.length);
-        shares.forEach((share, i) =>
-          v[first + i]?.[group]?.forEach(
-            (x, d) => (output[head * headDim + d] = (output[head * headDim + d] ?? 0) + share * x),
-          ),
-        );
-      }
-      const gate = attention.gate === true ? this.#product(layer, 'q_gate', inputs[t] ?? output) : undefined;
-      return this.#product(
-        layer,
-        'o',
-        output.map((x, i) => (gate ? x * logistic(gate[i] ?? NaN) : x)),
-      );
+    return { q: headsOf('q', heads), keysAndValues: () => [headsOf('k', kvHeads), headsOf('v', kvHeads)] };
+  }
+
+  /** In the expanded form: keys and values of each head. */
+  #latentHeads(
+    layer: number,
+    { rank, queryRank, rotated, plain, value, epsilon }: LatentSpec,
+    inputs: readonly Vector[],
+  ): OwnHeads {
+    const { heads } = this.#spec;
+    const numbers = Array.from({ length: heads }, (_, head) => head);
+    const turned = (row: Vector, t: number): Vector => this.#prepareHead(layer, 'q', 0, row, t);
+    const q = inputs.map((input, t) => {
+      const down = queryRank === 0 ? input : this.#product(layer, 'q_down', input);
+      const reduced =
+        queryRank === 0 ? down : this.#normOf('rms', down, this.#weight(layer, 'q_down_norm.weight'), epsilon);
+      const row = this.#product(layer, 'q', reduced);
+      return numbers.map((head) => {
+        const one = row.slice(head * (plain + rotated), (head + 1) * (plain + rotated));
+        return Float64Array.of(...one.slice(0, plain), ...turned(one.slice(plain), t));
+      });
     });
+    const rows = inputs.map((input, t) => {
+      const row = this.#product(layer, 'latent', input);
+      const latent = this.#normOf('rms', row.slice(0, rank), this.#weight(layer, 'latent_norm.weight'), epsilon);
+      return { latent, turned: turned(row.slice(rank), t) };
+    });
+    const [keys, values] = [this.#weight(layer, 'k_up.weight'), this.#weight(layer, 'v_up.weight')];
+    const keyOf = (head: number, latent: Vector): number[] =>
+      Array.from({ length: plain }, (_, n) =>
+        latent.reduce((all, x, r) => all + x * (keys[(head * rank + r) * plain + n] ?? NaN), 0),
+      );
+    return {
+      q,
+      keysAndValues: () => [
+        rows.map(({ latent, turned: end }) => numbers.map((head) => Float64Array.of(...keyOf(head, latent), ...end))),
+        rows.map(({ latent }) =>
+          numbers.map((head) => product(values.subarray(head * value * rank, (head + 1) * value * rank), latent)),
+        ),
+      ],
+    };
   }
 
   /** Of each element the sum over its channel's last ones. */
@@ -269,6 +344,8 @@ export class PlainDecoder {
         return turn(this.#normOf('rms', row, this.#headNorm(layer, role)));
       case 'rotated':
         return this.#normOf('rms', turn(row), this.#headNorm(layer, role));
+      case 'unit':
+        return table === undefined ? row : this.#normOf('rms', turn(row));
       case 'layer': {
         const own = this.#headNorm(layer, role).slice(head * headDim, (head + 1) * headDim);
         return turn(this.#normOf('layer', row, own));
@@ -278,28 +355,40 @@ export class PlainDecoder {
     }
   }
 
-  #feedForward(layer: number, input: Vector): Vector {
+  /** @param before what its input was before it was normed */
+  #feedForward(layer: number, input: Vector, before = input): Vector {
     const { feedForward } = this.#spec;
     const activate = ACTIVATIONS[feedForward.activation];
     const factor = (x: number): number =>
       feedForward.activation === 'clamped-swiglu' ? Math.min(Math.max(x, -7), 7) + 1 : x;
-    const gated = (prefix: string): Vector => {
-      const up = this.#product(layer, `${prefix}up`, input);
+    const gated = (prefix: string, of = input): Vector => {
+      const up = this.#product(layer, `${prefix}up`, of);
       return this.#product(
         layer,
         `${prefix}down`,
-        this.#product(layer, `${prefix}gate`, input).map((x, i) => activate(x) * factor(up[i] ?? NaN)),
+        this.#product(layer, `${prefix}gate`, of).map((x, i) => activate(x) * factor(up[i] ?? NaN)),
       );
     };
     if (feedForward.kind === 'gated') return gated('');
     if (feedForward.kind === 'plain')
       return this.#product(layer, 'down', this.#product(layer, 'up', input).map(activate));
     if (this.#spec.layerSpecs[layer]?.dense === true) return gated('');
-    const routed = this.#chosen(layer, input)
-      .map(({ share, expert }) => gated(`expert.${expert}.`).map((x) => x * share))
+    const { shared, router } = feedForward.experts ?? {};
+    const apart = shared?.apart === true;
+    const read = apart ? this.#norm(layer, 'experts_norm', before) : input;
+    const routed = this.#chosen(layer, apart ? this.#norm(layer, 'router_norm', before) : input)
+      .map(({ share, expert }) =>
+        router?.weighsInputs === true
+          ? gated(
+              `expert.${expert}.`,
+              read.map((x) => x * share),
+            )
+          : gated(`expert.${expert}.`, read).map((x) => x * share),
+      )
       .reduce<Vector>(sum, new Float64Array(input.length));
-    const { shared } = feedForward.experts ?? {};
     if (shared === undefined) return routed;
+    if (apart)
+      return sum(this.#norm(layer, 'post_experts_norm', routed), this.#norm(layer, 'post_block_norm', gated('')));
     const share = shared.gate ? logistic(this.#product(layer, 'shared_gate', input)[0] ?? NaN) : 1;
     return sum(
       routed,
@@ -310,7 +399,7 @@ export class PlainDecoder {
   /** The experts of a token, and what they weigh. */
   #chosen(layer: number, input: Vector): { readonly share: number; readonly expert: number }[] {
     const { perToken = 0, router } = this.#spec.feedForward.experts ?? {};
-    const logits = [...this.#product(layer, 'router', input)];
+    const logits = [...this.#product(layer, 'router', input)].map((x) => x * (router?.logitScale ?? 1));
     const scores = router?.score === 'sigmoid' ? logits.map(logistic) : softmax(logits);
     const bias = this.#weights.get(`${layer} router.choice_bias`);
     const wanted = scores.map((score, expert) => score + (bias?.[expert] ?? 0));
@@ -330,19 +419,29 @@ export class PlainDecoder {
       .slice(0, perToken);
     const total =
       router?.normalised === false ? 1 : chosen.reduce((all, { share }) => all + share, router?.epsilon ?? 0);
-    return chosen.map(({ share, expert }) => ({ expert, share: (share * (router?.scale ?? 1)) / total }));
+    const own = this.#weights.get(`${layer} expert_scale`);
+    const factor = (expert: number): number => ((router?.scale ?? 1) * (own?.[expert] ?? 1)) / total;
+    return chosen.map(({ share, expert }) => ({ expert, share: share * factor(expert) }));
   }
 
   #norm(layer: number, name: string, row: Vector): Vector {
     const weight = this.#weight(layer, `${name}.weight`);
-    return this.#normOf(this.#spec.norm.kind, row, weight, this.#weights.get(`${layer} ${name}.bias`));
+    const { kind, epsilon } = this.#spec.norm;
+    return this.#normOf(kind, row, weight, epsilon, this.#weights.get(`${layer} ${name}.bias`));
   }
 
-  #normOf(kind: 'rms' | 'layer', row: Vector, weight: Vector, bias?: Vector): Vector {
-    const { epsilon } = this.#spec.norm;
+  #normOf(
+    kind: 'rms' | 'layer',
+    row: Vector,
+    weight?: Vector,
+    epsilon = this.#spec.norm.epsilon,
+    bias?: Vector,
+  ): Vector {
     const mean = kind === 'layer' ? row.reduce((all, x) => all + x, 0) / row.length : 0;
     const variance = row.reduce((all, x) => all + (x - mean) ** 2, 0) / row.length;
-    return row.map((x, i) => ((x - mean) / Math.sqrt(variance + epsilon)) * (weight[i] ?? NaN) + (bias?.[i] ?? 0));
+    return row.map(
+      (x, i) => ((x - mean) / Math.sqrt(variance + epsilon)) * (weight ? (weight[i] ?? NaN) : 1) + (bias?.[i] ?? 0),
+    );
   }
 
   #product(layer: number, role: string, input: Vector): Vector {
@@ -365,87 +464,16 @@ function isLetGo(eviction: DecoderSpec['attention']['eviction'], key: number, at
   return page(key) >= sinks && page(key) < page(Math.max(0, at - eviction.window + 1));
 }
 
+/** Queries, and keys and values where a layer has some. */
+interface OwnHeads {
+  readonly q: Heads;
+  readonly keysAndValues: () => readonly [Heads, Heads];
+}
+
 /** Of length 1. */
 function unit(x: Vector): Vector {
   const length = Math.sqrt(x.reduce((all, each) => all + each * each, 0) + 1e-6);
   return x.map((each) => each / length);
-}
-
-/** Element by element, rounded as the engine does it. */
-function readFloat8(
-  { columns, segments }: TensorBinding,
-  { file, offset, type, blockRows, blockColumns, tensorOffset }: NonNullable<TensorBinding['float8']>,
-  files: readonly Buffer[],
-): Vector {
-  const across = Math.ceil(columns / blockColumns);
-  const { bytes } = WEIGHT_TYPES[type];
-  const values: number[] = [];
-  for (const { file: of, offset: start, rows } of segments) {
-    for (let at = start; at < start + rows * columns; at++) {
-      const [row, column] = [Math.floor((at - tensorOffset) / columns), (at - tensorOffset) % columns];
-      const block = Math.floor(row / blockRows) * across + Math.floor(column / blockColumns);
-      const from = offset + block * bytes;
-      const scale = dequantise(type, files[file]?.subarray(from, from + bytes) ?? Buffer.alloc(0))[0];
-      values.push(toHalf(Math.fround(float8(files[of]?.[at] ?? NaN) * (scale ?? NaN))));
-    }
-  }
-  return Float64Array.from(values);
-}
-
-/** E4M3 without infinities. */
-function float8(byte: number): number {
-  const [sign, exponent, mantissa] = [byte >> 7 ? -1 : 1, (byte >> 3) & 15, byte & 7];
-  if ((byte & 127) === 127) return NaN;
-  return sign * (exponent === 0 ? mantissa * 2 ** -9 : (1 + mantissa / 8) * 2 ** (exponent - 7));
-}
-
-/** The nearest half, of two the even one, of what is no greater than halves can be. */
-function toHalf(value: number): number {
-  const exponent = Math.max(-14, Math.floor(Math.log2(Math.abs(value))));
-  const step = 2 ** (exponent - 10);
-  const [below, rest] = [Math.floor(value / step), (value / step) % 1];
-  const up = Math.abs(rest) === 0.5 ? below % 2 !== 0 : value / step - below > 0.5;
-  return (below + (up ? 1 : 0)) * step;
-}
-
-function readWeight(binding: TensorBinding, files: readonly Buffer[]): Vector {
-  if (binding.packed) return readPacked(binding, binding.packed, files);
-  if (binding.float8) return readFloat8(binding, binding.float8, files);
-  const parts = binding.segments.flatMap(({ rows, step = 1, ...segment }) =>
-    Array.from({ length: rows }, (_, row) => readRow(binding, segment, row * step, files)),
-  );
-  return dequantise(binding.type, Buffer.concat(parts)).map((x) => x + (binding.add ?? 0));
-}
-
-/** The bytes of one of a segment's rows, as their type has them. */
-function readRow(
-  { type, columns, blockScales, inputRow }: TensorBinding,
-  { file, offset }: { readonly file: number; readonly offset: number },
-  row: number,
-  files: readonly Buffer[],
-): Buffer {
-  const slice = (of: number, from: number, bytes: number): Buffer =>
-    files[of]?.subarray(from, from + bytes) ?? Buffer.alloc(0);
-  const block = WEIGHT_TYPES[type];
-  if (inputRow !== undefined)
-    return Buffer.concat(
-      Array.from({ length: columns }, (_, input) =>
-        slice(file, offset + (input * inputRow + row) * block.bytes, block.bytes),
-      ),
-    );
-  if (blockScales === undefined) {
-    const rowBytes = (columns / block.elements) * block.bytes;
-    return slice(file, offset + row * rowBytes, rowBytes);
-  }
-  return Buffer.concat(
-    Array.from({ length: columns / 32 }, (_, i) => {
-      const from = offset + (row * columns) / 2 + i * 16;
-      const nibbles = [...slice(file, from, 16)].flatMap((byte) => [byte & 15, byte >> 4]);
-      const halves = Array.from({ length: 16 }, (__, j) => (nibbles[j] ?? 0) | ((nibbles[j + 16] ?? 0) << 4));
-      const scale = slice(blockScales.file, blockScales.offset + (from - blockScales.tensorOffset) / 16, 1);
-      return Buffer.concat([scale, Buffer.from(halves)]);
-    }),
-  );
 }
 
 const ACTIVATIONS: Readonly<Record<DecoderSpec['feedForward']['activation'], (x: number) => number>> = {
@@ -470,13 +498,9 @@ function erf(x: number): number {
   return (2 / Math.sqrt(Math.PI)) * total;
 }
 
-function rotate(
-  head: Vector,
-  position: number,
-  table: RotaryTable,
-  { style, dims }: { style: 'pairs' | 'halves'; dims: number },
-): Vector {
+function rotate(head: Vector, position: number, table: RotaryTable, { style }: { style: 'pairs' | 'halves' }): Vector {
   const rotated = head.slice();
+  const dims = 2 * table.frequencies.length;
   table.frequencies.forEach((frequency, i) => {
     const angle = Math.fround(position * frequency);
     const [a, b] = style === 'pairs' ? [2 * i, 2 * i + 1] : [i, i + dims / 2];

@@ -29,8 +29,8 @@ const MOST_ROWS = BLOCK_LIMITS.tokensPerSquare;
 
 type Body<Kind extends PeerMessage['kind']> = Omit<Extract<PeerMessage, { readonly kind: Kind }>, 'kind'>;
 
-/** Pairs of texts are an encoder's, which one engine computes. */
-type SentRow = Omit<DeviceRow, 'grammar' | 'secondText'>;
+/** Pairs of texts are an encoder's, which one engine computes; what else is missing such engines refuse. */
+type SentRow = Omit<DeviceRow, 'grammar' | 'secondText' | 'certainty'>;
 
 const row: Codec<SentRow> = record<SentRow>({
   tokens: list(whole),
@@ -74,8 +74,8 @@ const batch = record<Batch>({
   ),
 });
 
-/** Without what formats bring, which engines that share a model's layers refuse. */
-type Sampled = Omit<SampledToken, 'place' | 'failure' | 'forced'>;
+/** Without what formats and confidence bring, which engines that share a model's layers refuse. */
+type Sampled = Omit<SampledToken, 'place' | 'failure' | 'forced' | 'certainty'>;
 
 const output = record<HeadOutput>({
   sampled: map(

@@ -33,8 +33,10 @@ const VALUE_BYTES = 16;
 const PAGE_BYTES = 64;
 /** Bytes whose checksum is made in one turn. */
 const CHECKED_BYTES = 2 ** 24;
+/** What a value in a list counts for more than others, where it is decided how many are made at a time. */
+const LISTED_BYTES = 112;
 /** Slots of a list that are read in one turn. */
-const SLOTS = 2 ** 18;
+const SLOTS = 2 ** 16;
 /** Levels that are counted in one turn. */
 const COUNTED = 2 ** 20;
 
@@ -163,13 +165,11 @@ export class LeafReader {
       const again = this.#peek();
       if (slots > 0 && again === 0) break;
       if (slots === 0 && again !== 0) throw new Error('the first row begins within a list');
-      if (slots >= PARQUET_LIMITS.pageValues)
-        throw new Error(`a row has more than ${PARQUET_LIMITS.pageValues} values`);
       if (slots % SLOTS === SLOTS - 1) await setImmediate();
       this.#next = undefined;
       const [level, value] = this.#slot(room - VALUE_BYTES);
       room -= VALUE_BYTES + (value instanceof Uint8Array ? value.length : 0);
-      if (value === TOO_LARGE || room < 0) room = -Infinity;
+      if (value === TOO_LARGE || room < 0 || slots >= PARQUET_LIMITS.listValues) room = -Infinity;
       else {
         if (this.leaf.definition > 0) definition.push(level);
         repetition.push(again);
@@ -185,7 +185,8 @@ export class LeafReader {
     }
     ends.push(values.length);
     bytes.push(own);
-    return own === Infinity ? 0 : own;
+    // Lists are put together out of their levels: fewer of their values are made at a time.
+    return own === Infinity ? 0 : own + (values.length - from) * LISTED_BYTES;
   }
 
   /** The repetition of the next slot. */

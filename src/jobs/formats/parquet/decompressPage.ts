@@ -10,7 +10,7 @@ type Decompress = (bytes: Uint8Array, length: number) => Uint8Array | Promise<Ui
 const AT_ONCE_BYTES = 2 ** 20;
 
 /** Of more, those that are decompressed in JavaScript, which others would wait for, on a thread. */
-const ON_THREAD_BYTES = 2 ** 23;
+const ON_THREAD_BYTES = 2 ** 21;
 const THREAD = `
   const { parentPort, workerData: { module, codec, bytes, length } } = require('node:worker_threads');
   import(module).then(({ compressors, decompressZstd }) => {

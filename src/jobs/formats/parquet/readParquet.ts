@@ -1,13 +1,14 @@
 import { JobFileError } from '../../../errors/JobFileError.js';
 import { PARQUET_LIMITS } from '../../../model/files/limits.js';
 import type { RowErrorCode } from '../../../errors/RowError.js';
+import { Turns } from '../../../collections/Turns.js';
 import type { RowInput } from '../../../Row.js';
 import type { ReadOptions, RowSource } from '../RowFormat.js';
 import { fieldsOfTable, takenColumns, tableRow } from '../tableRow.js';
 import { Batch, withCells } from './cells.js';
 import { type HeldPages, LeafReader, type Slots } from './LeafReader.js';
 import { ParquetFile, parquetErrors } from './ParquetFile.js';
-import { isWrittenAsNanos, readableValues } from './readable.js';
+import { isWrittenAsNanos, readableValues, withLongTexts } from './readable.js';
 import { nameOf, type Column, type Leaf } from './schema.js';
 
 /** Rows, and values, that are made at a time. */
@@ -34,7 +35,7 @@ export async function* readParquet(source: RowSource, options: ReadOptions): Asy
   let number = 0;
   for (const [group, { rows }] of file.groups.entries()) {
     for await (const batch of batches(file, group, rows, read)) {
-      const made = await parquetErrors(source.name, async () => rowsOfBatch(batch, number, fields, wanted, options));
+      const made = await parquetErrors(source.name, () => rowsOfBatch(batch, number, fields, wanted, options));
       await source.check?.();
       yield* made;
       number += batch.count;
@@ -128,22 +129,17 @@ function where(group: number, leaf: Leaf): string {
   return `row group ${group}, column ${nameOf(leaf)}`;
 }
 
-function rowsOfBatch(
+async function rowsOfBatch(
   { columns, count, bytes }: RowBatch,
   before: number,
   fields: ReturnType<typeof fieldsOfTable>,
   wanted: ReadonlySet<string>,
   { carryFields, exact = false, templated = false, joined }: ReadOptions,
-): readonly RowInput[] {
+): Promise<readonly RowInput[]> {
   const leaves = columns.flatMap(({ column }) => column.leaves);
   // Without columns that are fields a row has no prompt, and says so.
-  const readable = columns
-    .filter(({ column: { name } }) => templated || wanted.has(name))
-    .map(({ column, slots }) => [column.name, readableValues(column, slots, wanted.has(column.name))] as const);
-  const carried =
-    carryFields && !exact
-      ? columns.map(({ column, slots }) => [column.name, readableValues(column, slots, false)] as const)
-      : [];
+  const readable = await readInTurns(columns, ({ name }) => templated || wanted.has(name), wanted);
+  const carried = carryFields && !exact ? await readInTurns(columns, () => true, new Set()) : [];
   const batch =
     exact || joined === 'exact'
       ? new Batch(
@@ -163,7 +159,7 @@ function rowsOfBatch(
             read,
             number,
             'limit',
-            `found values of more than ${PARQUET_LIMITS.rowBytes} bytes together, expected at most so many`,
+            `found values of more than ${PARQUET_LIMITS.rowBytes} bytes together, or a list of more than ${PARQUET_LIMITS.listValues}, expected at most so many`,
           )
         : far
           ? failed(
@@ -181,14 +177,30 @@ function rowsOfBatch(
   });
 }
 
+type ReadColumn = readonly [name: string, values: ArrayLike<unknown>];
+
+/** The values of columns; others have their turn between two that are long. @param texts those taken for text */
+async function readInTurns(
+  columns: readonly BatchColumn[],
+  isRead: (column: Column) => boolean,
+  texts: ReadonlySet<string>,
+): Promise<readonly ReadColumn[]> {
+  const turns = new Turns();
+  const read: ReadColumn[] = [];
+  for (const { column, slots } of columns) {
+    if (!isRead(column)) continue;
+    if (turns.due) await turns.give();
+    const own = await withLongTexts(column, slots, turns);
+    read.push([column.name, readableValues(column, own, texts.has(column.name))]);
+  }
+  return read;
+}
+
 /**
  * A row's values by the names of their columns, put in one after the other: so V8 keeps the names of all rows once,
  * which of entries it would make a table a row.
  */
-function recordOf(
-  columns: readonly (readonly [name: string, values: ArrayLike<unknown>])[],
-  row: number,
-): Record<string, unknown> {
+function recordOf(columns: readonly ReadColumn[], row: number): Record<string, unknown> {
   const record: Record<string, unknown> = {};
   for (const [name, values] of columns) {
     const value = values[row] ?? null;

@@ -3,6 +3,7 @@ import type { DecodedArray, SchemaElement } from 'hyparquet';
 import { assembleLists, assembleNested } from 'hyparquet/src/assemble.js';
 import { DEFAULT_PARSERS, parseFloat16 } from 'hyparquet/src/convert.js';
 import { base64, dateOf, decimal, timeOf, timestampOf, whole, type TimeUnit } from '../columnText.js';
+import type { Turns } from '../../../collections/Turns.js';
 import type { Slots } from './LeafReader.js';
 import { nameOf, type Column, type Leaf } from './schema.js';
 
@@ -86,14 +87,7 @@ function converterOf(element: SchemaElement, asText: boolean): Convert | undefin
       if (kind?.type === 'UUID') return (bytes: Uint8Array) => DEFAULT_PARSERS.uuidFromBytes(bytes) as unknown;
       return base64;
     case 'BYTE_ARRAY': {
-      const words =
-        old === 'UTF8' ||
-        old === 'ENUM' ||
-        old === 'JSON' ||
-        kind?.type === 'STRING' ||
-        kind?.type === 'ENUM' ||
-        kind?.type === 'JSON';
-      return words || asText ? (bytes: Uint8Array) => textOf(bytes) : base64;
+      return isText(element) || asText ? textOf : base64;
     }
     default:
       return undefined;
@@ -128,9 +122,68 @@ export function isWrittenAsNanos(value: bigint): boolean {
   return BigInt.asIntN(64, nanos) === nanos;
 }
 
-function textOf(bytes: Uint8Array): string {
+function isText({ type, converted_type: old, logical_type: kind }: SchemaElement): boolean {
+  return (
+    type === 'BYTE_ARRAY' &&
+    (old === 'UTF8' ||
+      old === 'ENUM' ||
+      old === 'JSON' ||
+      kind?.type === 'STRING' ||
+      kind?.type === 'ENUM' ||
+      kind?.type === 'JSON')
+  );
+}
+
+/** Bytes of a text that are read between two moments at which others may have their turn. */
+const PIECE_BYTES = 2 ** 20;
+
+/**
+ * The slots of a column with texts in the place of bytes that take their time to be read.
+ * @throws Error for bytes that are no UTF-8
+ */
+export async function withLongTexts(
+  { leaves }: Column,
+  slots: readonly Slots[],
+  turns: Turns,
+): Promise<readonly Slots[]> {
+  const read: Slots[] = [];
+  for (const [at, slot] of slots.entries()) {
+    const element = leaves[at]?.element;
+    const isLong = (value: unknown): value is Uint8Array => value instanceof Uint8Array && value.length > PIECE_BYTES;
+    if (element === undefined || !isText(element) || !Array.prototype.some.call(slot.values, isLong)) {
+      read.push(slot);
+      continue;
+    }
+    const values = Array.from(slot.values);
+    for (const [place, value] of values.entries())
+      if (isLong(value)) values[place] = await decodedInTurns(value, turns);
+    read.push({ ...slot, values });
+  }
+  return read;
+}
+
+async function decodedInTurns(bytes: Uint8Array, turns: Turns): Promise<string> {
+  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+  const pieces: string[] = [];
+  for (let from = 0; from < bytes.length; from += PIECE_BYTES) {
+    if (turns.due) await turns.give();
+    const piece = bytes.subarray(from, from + PIECE_BYTES);
+    pieces.push(decoded(decoder, piece, { stream: from + PIECE_BYTES < bytes.length }));
+  }
+  return pieces.join('');
+}
+
+function textOf(value: Uint8Array | string): string {
+  return typeof value === 'string' ? value : decoded(utf8, value);
+}
+
+function decoded(
+  decoder: InstanceType<typeof TextDecoder>,
+  bytes: Uint8Array,
+  options?: { readonly stream: boolean },
+): string {
   try {
-    return utf8.decode(bytes);
+    return decoder.decode(bytes, options);
   } catch (error) {
     throw new Error(
       `found bytes that are no UTF-8 in a column of text (${Buffer.from(bytes.subarray(0, 16)).toString('hex')}…), expected UTF-8`,

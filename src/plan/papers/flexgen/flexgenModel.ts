@@ -14,6 +14,8 @@ export const flexgenModel: CostModel = {
   blocks: (setting) => [block(setting)],
   blockAt: (setting) => block(setting),
   schedules: ['zigzag'],
+  // It knows attention where the cache is, and nothing else.
+  cpuAttention: [true],
   shareStep: () => ({ weights: 0, cache: 0, activations: 0 }),
 };
 

@@ -4,7 +4,8 @@ import { lmDecode, lmPrefill, lmSymbols, type LmSymbols } from './phases.js';
 import { quantiseOnCpu } from './quantisation.js';
 
 /**
- * LM-Offload's model (its equations 1 to 24): FlexGen's six tasks, with (de)quantisation in the tasks that spend it.
+ * LM-Offload's model (its equations 1 to 24): FlexGen's six tasks, with (de)quantisation in the tasks that spend it,
+ * and with what the GPU's memory takes, which the paper leaves out: no layer is faster than its weights are read.
  * Throughput leaves the start out (`initSeconds`), as the paper's figures do.
  */
 export const lmOffloadModel: CostModel = {

@@ -11,6 +11,10 @@ export interface LmSymbols {
   readonly n: number;
   readonly h1: number;
   readonly bls: number;
+  /** Batches of the block: each multiplies by all weights. */
+  readonly slots: number;
+  /** What the GPU's memory gives; the paper's constant of that name is what copying it while (de)quantising gives. */
+  readonly gpuBytesPerSecond: number;
   /** Weights of a layer, in values. */
   readonly weights: number;
   /** Bytes of a value of weights and of cache as they are stored and moved. */
@@ -22,7 +26,7 @@ export interface LmSymbols {
   readonly of: LmOffloadConstants;
 }
 
-export function lmSymbols({ shape, workload, block }: BlockSetting, of: LmOffloadConstants): LmSymbols {
+export function lmSymbols({ hardware, shape, workload, block }: BlockSetting, of: LmOffloadConstants): LmSymbols {
   const { hiddenSize: h1, feedForwardSize: h2, feedForwardMatrices, layers: l } = shape;
   return {
     l,
@@ -30,6 +34,8 @@ export function lmSymbols({ shape, workload, block }: BlockSetting, of: LmOffloa
     n: workload.newTokens,
     h1,
     bls: block.batchSize * slotsOf(block),
+    slots: slotsOf(block),
+    gpuBytesPerSecond: hardware.gpu?.memoryBytesPerSecond ?? Infinity,
     // 4·h1² + 2·h1·h2 in the paper; a gated block has three matrices.
     weights: 4 * h1 * h1 + feedForwardMatrices * h1 * h2,
     weightBytes: compressedBits(block.compressWeights, 16) / 8,
@@ -49,6 +55,14 @@ function loadWeight({ weights, weightBytes, compressed, of }: LmSymbols): Affine
   return { wc: each, wn: each };
 }
 
+/**
+ * What the GPU's memory takes for a layer, which the paper leaves out: every batch reads the layer's weights, as the 16
+ * bits that they are multiplied in, and attention reads the keys and values that it attends to there.
+ */
+function gpuMemory({ weights, slots, gpuBytesPerSecond }: LmSymbols, attended: Affine): Affine {
+  return times(2 / gpuBytesPerSecond, sum({ constant: slots * weights }, attended));
+}
+
 /** One layer of the prefill (equations 1, 2, 5): the new cache is quantised after the tasks. */
 export function lmPrefill(of: LmSymbols): PhaseCost {
   const { l, s, h1, bls, weights, cacheBytes, compressed, of: machine } = of;
@@ -64,6 +78,7 @@ export function lmPrefill(of: LmSymbols): PhaseCost {
     store_cache: offGpu((values * cacheBytes) / machine.gtocBytesPerSecond),
     store_activation: { hc: hidden, hn: hidden },
     compute,
+    'gpu-memory': gpuMemory(of, {}),
   };
   return {
     name: 'prefill',
@@ -75,9 +90,9 @@ export function lmPrefill(of: LmSymbols): PhaseCost {
 }
 
 /**
- * One layer of one decode step: the slowest of six tasks (equation 2). Equations 18 and 19 count the values of all n
- * steps, where equation 2 is of one: they are divided by n here. With attention on the CPU the cache neither moves nor
- * is (de)quantised.
+ * One layer of one decode step: the slowest of six tasks (equation 2), or what the GPU's memory takes. Equations 18 and
+ * 19 count the values of all n steps, where equation 2 is of one: they are divided by n here. With attention on the CPU
+ * the cache neither moves nor is (de)quantised.
  */
 export function lmDecode(of: LmSymbols): PhaseCost {
   const { l, s, n, h1, bls, weights, cacheBytes, compressed, offloadAttention, of: machine } = of;
@@ -102,6 +117,7 @@ export function lmDecode(of: LmSymbols): PhaseCost {
     store_cache: times(moved, storeCache),
     store_activation: times(hidden, { hc: 1, hn: 1 }),
     compute: sum({ constant: products }, attention),
+    'gpu-memory': gpuMemory(of, { cg: old, ...offGpu(moved * old) }),
   };
   return { name: 'decode', times: l * (n - 1), queues, bounds: Object.values(queues), promptShare: 0 };
 }

@@ -1,0 +1,210 @@
+import { checkText } from '../arguments/checks.js';
+import { found } from '../arguments/found.js';
+import { isObject } from '../arguments/isObject.js';
+import { UsageError } from '../errors/UsageError.js';
+import type { AnyResult } from '../Results.js';
+import type { GenerateOptions, RowInput } from '../Row.js';
+import { carriesInto, type JobFormats } from './jobFormats.js';
+import type { JobOptions } from './JobOptions.js';
+import type { Question } from '../rows/questions.js';
+
+/** How answers compare with what is known to be right. */
+export interface TruthReport {
+  /** The column that says what is right, and of which answer, where a row has several. */
+  readonly column: string;
+  readonly answer?: string;
+  /** Rows of this run that were compared; those of which it is not known, and those that are errors, are not. */
+  readonly rows: number;
+  readonly unknown: number;
+  readonly errors: number;
+  readonly right: number;
+  readonly accuracy: number;
+  /** How often each answer was given, by what was right; of very many different ones the last count as `…`. */
+  readonly confusion: Readonly<Record<string, Readonly<Record<string, number>>>>;
+  /** Where answers say how sure the model was. */
+  readonly calibration?: Calibration;
+}
+
+/** How often answers are right, by how sure the model was of them. */
+export interface Calibration {
+  /**
+   * The expected calibration error (Naeini et al. 2015): how far accuracy is from confidence, the mean over ten bins of
+   * equal width, each weighed by its rows.
+   */
+  readonly error: number;
+  /** A bin has confidences from `from` up to `to`, the last one 1 as well; those without rows are left out. */
+  readonly bins: readonly {
+    readonly from: number;
+    readonly to: number;
+    readonly rows: number;
+    readonly confidence: number;
+    readonly accuracy: number;
+  }[];
+}
+
+const BINS = 10;
+/** Different texts that are told apart, and units of each: rows are not trusted. */
+const MOST_TEXTS = 256;
+const TEXT_UNITS = 256;
+const OTHERS = '…';
+
+/** Whether a job reads of its rows what is no field of theirs. */
+export function readsCarry({ carryFields, truth }: Pick<JobOptions, 'carryFields' | 'truth'>): boolean {
+  return carryFields === true || truth !== undefined;
+}
+
+/** A column, `COLUMN`, or one and which answer it is the truth of, `NAME=COLUMN`. @throws UsageError */
+export function checkTruth(name: string, value: unknown): asserts value is string {
+  const expected = 'a column, or NAME=COLUMN for one of several answers';
+  checkText(name, value, expected);
+  if (value === '' || value.startsWith('=') || value.endsWith('='))
+    throw new UsageError(`${name}: found ${found(value)}, expected ${expected}`);
+}
+
+/** Compares the answers of a job with a column of its input. */
+export class Truth {
+  /** What is right of rows that have no answer yet. */
+  private readonly expected = new Map<number, string | undefined>();
+  private readonly column: string;
+  private readonly answer: string | undefined;
+  private readonly counts = { rows: 0, unknown: 0, errors: 0, right: 0 };
+  private readonly confusion = new Map<string, Map<string, number>>();
+  private readonly texts = new Set<string>();
+  private readonly bins = Array.from({ length: BINS }, () => ({ rows: 0, confidence: 0, right: 0 }));
+
+  /**
+   * @param keepsCarry whether what rows carry goes into results, or was read for this alone
+   * @throws UsageError where it is not said which of several answers is meant
+   */
+  constructor(
+    truth: string,
+    questions: readonly Question[] | undefined,
+    private readonly keepsCarry: boolean,
+  ) {
+    const at = truth.indexOf('=');
+    this.column = truth.slice(at + 1);
+    const names = questions?.map(({ name }) => name);
+    const told = at < 0 ? undefined : truth.slice(0, at);
+    this.answer = told ?? names?.find((name) => name === this.column) ?? (names?.length === 1 ? names[0] : undefined);
+    if (names && (this.answer === undefined || !names.includes(this.answer)))
+      throw new UsageError(
+        `truth: found ${found(truth)} beside the questions ${names.join(', ')}, expected NAME=COLUMN with the name of one of them`,
+      );
+  }
+
+  /** What a job compares, if it does. @param joins whether what rows carry is read again for tables */
+  static of(
+    { truth, carryFields = false }: Pick<JobOptions, 'truth' | 'carryFields'>,
+    { questions }: Pick<GenerateOptions, 'questions'>,
+    formats: JobFormats,
+    joins: boolean,
+  ): Truth | undefined {
+    const keepsCarry = carryFields || (carriesInto(formats, formats.output) && !joins);
+    return truth === undefined ? undefined : new Truth(truth, questions, keepsCarry);
+  }
+
+  /** Rows on their way to the engine. */
+  async *taken(rows: AsyncIterable<RowInput>): AsyncGenerator<RowInput, void, undefined> {
+    for await (const row of rows) yield this.take(row);
+  }
+
+  /** A row on its way to the engine. */
+  take(row: RowInput): RowInput {
+    if (row.index !== undefined) this.expected.set(row.index, textOf(valueOf(row, this.column)));
+    if (this.keepsCarry) return row;
+    const { carry: _carry, ...others } = row;
+    return others;
+  }
+
+  /** @returns the same */
+  judge(results: readonly AnyResult[]): readonly AnyResult[] {
+    for (const result of results) this.judgeOne(result);
+    return results;
+  }
+
+  private judgeOne(result: AnyResult): void {
+    const expected = this.expected.get(result.index);
+    this.expected.delete(result.index);
+    const { text, confidence } = this.given(result);
+    if (text === undefined) this.counts.errors++;
+    else if (expected === undefined) this.counts.unknown++;
+    else this.count(this.known(expected), this.known(text), confidence, expected === text);
+  }
+
+  report(): TruthReport {
+    const { column, answer, counts, confusion } = this;
+    const told = this.bins.reduce((sum, { rows }) => sum + rows, 0);
+    return {
+      column,
+      ...(answer !== undefined && { answer }),
+      ...counts,
+      accuracy: counts.rows === 0 ? 0 : counts.right / counts.rows,
+      confusion: Object.fromEntries([...confusion].map(([truth, by]) => [truth, Object.fromEntries(by)])),
+      ...(told > 0 && { calibration: this.calibration(told) }),
+    };
+  }
+
+  private calibration(told: number): Calibration {
+    const bins = this.bins.flatMap(({ rows, confidence, right }, at) =>
+      rows === 0
+        ? []
+        : [{ from: at / BINS, to: (at + 1) / BINS, rows, confidence: confidence / rows, accuracy: right / rows }],
+    );
+    const error = bins.reduce((sum, bin) => sum + (bin.rows / told) * Math.abs(bin.accuracy - bin.confidence), 0);
+    return { error, bins };
+  }
+
+  private count(truth: string, text: string, confidence: number | undefined, right: boolean): void {
+    this.counts.rows++;
+    if (right) this.counts.right++;
+    const by = this.confusion.get(truth) ?? new Map<string, number>();
+    this.confusion.set(truth, by.set(text, (by.get(text) ?? 0) + 1));
+    const bin = confidence === undefined ? undefined : this.bins[Math.min(BINS - 1, Math.floor(confidence * BINS))];
+    if (!bin || confidence === undefined) return;
+    bin.rows++;
+    bin.confidence += confidence;
+    if (right) bin.right++;
+  }
+
+  /** What was answered, and how sure the model was. */
+  private given(result: AnyResult): { readonly text: string | undefined; readonly confidence: number | undefined } {
+    const { answers, label, probability, value, text, confidence, fieldConfidence, error } = result;
+    if (answers) {
+      const own = this.answer === undefined ? undefined : answers[this.answer];
+      return {
+        text: own === undefined || own.error ? undefined : textOf(own.value ?? own.text),
+        confidence: own?.confidence,
+      };
+    }
+    if (error) return { text: undefined, confidence: undefined };
+    if (label !== undefined) return { text: textOf(label), confidence: probability };
+    const field = this.answer ?? this.column;
+    if (isObject(value) && Object.hasOwn(value, field))
+      return { text: textOf(value[field]), confidence: fieldConfidence?.[field]?.mean };
+    return { text: textOf(text), confidence };
+  }
+
+  private known(text: string): string {
+    if (this.texts.has(text) || this.texts.size < MOST_TEXTS) {
+      this.texts.add(text);
+      return text;
+    }
+    return OTHERS;
+  }
+}
+
+function valueOf(row: RowInput, column: string): unknown {
+  const fields: unknown = 'fields' in row ? row.fields : undefined;
+  const sources: readonly unknown[] = [row.carry, fields, row];
+  return sources.find(
+    (source): source is Readonly<Record<string, unknown>> => isObject(source) && Object.hasOwn(source, column),
+  )?.[column];
+}
+
+/** Texts are compared without blanks at their ends; numbers and truth values as they are written. */
+function textOf(value: unknown): string | undefined {
+  if (value === undefined || value === null) return undefined;
+  const plain = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
+  const text = (plain || typeof value === 'bigint' ? String(value) : (JSON.stringify(value) ?? '')).trim();
+  return text === '' ? undefined : text.slice(0, TEXT_UNITS);
+}

@@ -1,0 +1,191 @@
+import type { DecoderSpec, RouterSpec } from '../../DecoderSpec.js';
+import type { Family } from '../Family.js';
+import { LIMITS, type Fields } from '../Fields.js';
+import { gatedFeedForwardWeights, LLAMA_BASES } from '../gatedDecoder.js';
+import { latentConfig, latentGguf, latentGgufWeights, latentWeights, type LatentDefaults } from '../latentDecoder.js';
+import {
+  ggufMixture,
+  ggufMixtureWeights,
+  MLP_EXPERTS,
+  type MixtureNames,
+  mixtureWeights,
+  sigmoidRouter,
+  withExperts,
+} from '../mixture.js';
+import { skipNextTokenLayers } from '../nextTokenLayers.js';
+import { withScaledQueries } from '../queryScale.js';
+import type { TensorIndex } from '../TensorIndex.js';
+
+const V2: LatentDefaults = {
+  vocabulary: 102400,
+  hidden: 4096,
+  feedForward: 11008,
+  layers: 32,
+  heads: 32,
+  context: 2048,
+  epsilon: 1e-6,
+  theta: 10000,
+  rank: 512,
+  queryRank: 1536,
+  rotated: 64,
+  plain: 128,
+  value: 128,
+};
+const V3: LatentDefaults = {
+  ...V2,
+  vocabulary: 129280,
+  hidden: 7168,
+  feedForward: 18432,
+  layers: 61,
+  heads: 128,
+  context: 4096,
+};
+const YOUTU: LatentDefaults = {
+  ...V2,
+  vocabulary: 128256,
+  hidden: 2048,
+  feedForward: 6144,
+  heads: 16,
+  context: 131072,
+};
+const MISTRAL: LatentDefaults = {
+  ...V2,
+  vocabulary: 131072,
+  hidden: 4096,
+  feedForward: 12288,
+  layers: 36,
+  context: 1048576,
+  rank: 256,
+  queryRank: 1024,
+  plain: 64,
+};
+
+/** What a class says of its experts where a configuration does not. */
+interface DeepExperts {
+  readonly width: number;
+  readonly count: number;
+  readonly perToken: number;
+  readonly shared: number;
+  /** Layers, the first ones, without experts. */
+  readonly dense: number;
+}
+
+/** Experts of several layers, and blocks that all tokens go through beside them. */
+export function withDeepExperts(
+  decoder: DecoderSpec,
+  config: Fields,
+  router: RouterSpec,
+  otherwise: DeepExperts,
+  isDense?: (layer: number) => boolean,
+): DecoderSpec {
+  const width = config.integer('moe_intermediate_size', LIMITS.feedForward, otherwise.width);
+  const none = { min: 0, max: LIMITS.layers.max };
+  const dense = config.integerOrNull('first_k_dense_replace', none, otherwise.dense) ?? 0;
+  const shared = config.integerOrNull('n_shared_experts', { min: 0, max: LIMITS.experts.max }, otherwise.shared) ?? 0;
+  return withExperts(decoder, {
+    count: config.integer('n_routed_experts', LIMITS.experts, otherwise.count),
+    perToken: config.integerOrNull('num_experts_per_tok', LIMITS.experts, otherwise.perToken) ?? otherwise.perToken,
+    width,
+    router,
+    shared: { size: width * shared, gate: false },
+    dense: isDense ?? ((layer) => layer < dense),
+  });
+}
+
+/** DeepSeek V2's router: a softmax as it is, perhaps of the best groups alone, each by its best expert. */
+function softmaxRouter(config: Fields): RouterSpec {
+  const method = config.string('topk_method', 'greedy');
+  if (!['greedy', 'group_limited_greedy'].includes(method))
+    config.refuse('topk_method', 'greedy or group_limited_greedy');
+  const count = config.integerOrNull('n_group', LIMITS.experts, 1) ?? 1;
+  return {
+    score: 'softmax',
+    normalised: false,
+    scale: config.number('routed_scaling_factor', LIMITS.factor, 1),
+    choiceBias: false,
+    ...(method !== 'greedy' &&
+      count > 1 && {
+        groups: {
+          count,
+          perToken: config.integerOrNull('topk_group', LIMITS.experts, 1) ?? 1,
+          score: 'best' as const,
+        },
+      }),
+  };
+}
+
+/** Experts by themselves, as checkpoints have them, or stacked. */
+function expertNames(tensors: TensorIndex | undefined): MixtureNames {
+  const stacked = { gateUp: 'mlp.experts.gate_up_proj', down: 'mlp.experts.down_proj' };
+  const isStacked = tensors?.names().some((name) => name.endsWith(`.${stacked.gateUp}`)) ?? false;
+  return isStacked ? { ...MLP_EXPERTS, stacked } : MLP_EXPERTS;
+}
+
+/** Latent attention, and a mixture in most layers. */
+export function deepFamily(
+  modelTypes: readonly string[],
+  describe: (config: Fields) => DecoderSpec,
+): Pick<Family, 'modelTypes' | 'fromConfig'> {
+  return {
+    modelTypes,
+    fromConfig(config, tensors) {
+      const decoder = describe(config);
+      const mixture = decoder.feedForward.kind === 'experts';
+      return {
+        decoder,
+        bases: LLAMA_BASES,
+        weights: [
+          ...latentWeights(
+            decoder,
+            config.boolean('tie_word_embeddings', !mixture),
+            config.boolean('attention_bias', false),
+          ),
+          ...(mixture
+            ? mixtureWeights(decoder, expertNames(tensors))
+            : gatedFeedForwardWeights(config.boolean('mlp_bias', false))),
+        ],
+      };
+    },
+  };
+}
+
+/** DeepSeek V2 and V2 Lite. Its GGUF architecture is that of V3, Moonlight and GLM-4.7-Flash, too. */
+export const deepseekV2: Family = {
+  ...deepFamily(['deepseek_v2'], (config) => {
+    if (config.boolean('mlp_bias', false)) config.refuse('mlp_bias', 'false');
+    const otherwise = { width: 1407, count: 64, perToken: 6, shared: 2, dense: 0 };
+    return withDeepExperts(latentConfig('deepseek_v2', config, V2, 'pairs'), config, softmaxRouter(config), otherwise);
+  }),
+  gguf: {
+    architecture: 'deepseek2',
+    describe(model) {
+      const plain = skipNextTokenLayers(latentGguf('deepseek2', model, 'pairs'), model);
+      const decoder = ggufMixture(plain, model, { score: 'softmax', normalised: false });
+      return { decoder, weights: [...latentGgufWeights(decoder, model), ...ggufMixtureWeights(decoder, model)] };
+    },
+  },
+};
+
+/** DeepSeek V3 and R1, Moonlight and Kimi K2: a logistic router with a bias, groups by their two best. */
+export const deepseekV3: Family = deepFamily(['deepseek_v3', 'kimi_k2'], (config) => {
+  const otherwise = { width: 2048, count: 256, perToken: 8, shared: 1, dense: 3 };
+  const router = sigmoidRouter(
+    config.with({
+      n_group: config.raw('n_group') ?? 8,
+      topk_group: config.raw('topk_group') ?? 4,
+      routed_scaling_factor: config.raw('routed_scaling_factor') ?? 2.5,
+    }),
+  );
+  return withDeepExperts(latentConfig('deepseek_v3', config, V3), config, router, otherwise);
+});
+
+/** Youtu-LLM: latent attention in a dense model. */
+export const youtu: Family = deepFamily(['youtu'], (config) => latentConfig('youtu', config, YOUTU));
+
+/** Mistral 4, the language model: queries scaled by their position. */
+export const mistral4: Family = deepFamily(['mistral4'], (config) => {
+  const otherwise = { width: 2048, count: 128, perToken: 4, shared: 1, dense: 0 };
+  const router = sigmoidRouter(config);
+  const decoder = withScaledQueries(latentConfig('mistral4', config, MISTRAL), config);
+  return withDeepExperts(decoder, config, { ...router, score: 'softmax', choiceBias: false }, otherwise);
+});

@@ -1,0 +1,27 @@
+import type { DecoderSpec } from '../DecoderSpec.js';
+import { rotaryFields } from './configRotary.js';
+import { LIMITS, type Fields } from './Fields.js';
+
+/** Queries of all layers scaled by their position, as `llama_4_scaling_beta` among the rotary settings says. */
+export function withScaledQueries(decoder: DecoderSpec, config: Fields): DecoderSpec {
+  const settings = rotaryFields(config);
+  const factor = settings.numberOrNull('llama_4_scaling_beta', { min: -1e3, max: 1e3 });
+  if (factor === null || factor === 0) return decoder;
+  const period = settings.integer('original_max_position_embeddings', LIMITS.context, decoder.contextTokens);
+  return scaled(decoder, factor, period, 0, () => true);
+}
+
+/** Queries of some layers scaled by their position. */
+export function scaled(
+  decoder: DecoderSpec,
+  factor: number,
+  period: number,
+  first: 0 | 1,
+  scales: (layer: number) => boolean,
+): DecoderSpec {
+  return {
+    ...decoder,
+    attention: { ...decoder.attention, queryScale: { factor, period, first } },
+    layerSpecs: decoder.layerSpecs.map((layer, index) => (scales(index) ? { ...layer, scalesQueries: true } : layer)),
+  };
+}

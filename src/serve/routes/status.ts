@@ -1,0 +1,44 @@
+import type { Registry } from '../../metrics/Registry.js';
+import { sendJson } from '../http/ApiError.js';
+import type { Route } from '../http/HttpServer.js';
+import type { Served } from '../Served.js';
+
+/** `/health`, `/metrics` and `/v1/models`: what there is, for whoever looks. */
+export function statusRoutes(served: Served, registry: Registry, created: number): readonly Route[] {
+  const describe = (id: string): object => ({ id, object: 'model', created, owned_by: 'spillway' });
+  return [
+    {
+      method: 'GET',
+      path: /^\/health$/,
+      name: '/health',
+      open: true,
+      answer: ({ response }) => sendJson(response, 200, { status: 'ok' }),
+    },
+    {
+      method: 'GET',
+      path: /^\/metrics$/,
+      name: '/metrics',
+      answer: ({ response }) => {
+        const text = registry.text();
+        response.writeHead(200, {
+          'content-type': 'text/plain; version=0.0.4; charset=utf-8',
+          'content-length': Buffer.byteLength(text),
+        });
+        response.end(text);
+      },
+    },
+    {
+      method: 'GET',
+      path: /^\/v1\/models$/,
+      name: '/v1/models',
+      answer: ({ response }) => sendJson(response, 200, { object: 'list', data: served.models.names.map(describe) }),
+    },
+    {
+      method: 'GET',
+      // Names of models have slashes.
+      path: /^\/v1\/models\/(.+)$/,
+      name: '/v1/models/{id}',
+      answer: ({ response, params: [name = ''] }) => sendJson(response, 200, describe(served.model(name).name)),
+    },
+  ];
+}

@@ -1,0 +1,83 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Engine, UsageError, type EngineOptions, type Row, type RowResult, type RunOptions } from '../../src/index.js';
+import { diagonalBlock, rowByRow, zigZagBlock } from '../../src/api/schedules.js';
+import { engineRing } from '../support/engineRing.js';
+import { at, collect, model } from './support.js';
+
+/** Rows over many windows and chunks, of which every second one begins like the others. */
+const rows: Row[] = Array.from({ length: 9 }, (_, i) => ({
+  id: i,
+  tokens: Array.from({ length: 1 + ((i * 41) % 90) }, (__, j) => ((i % 2) * i * 31 + j * 17 + 3) % 120),
+  maxNewTokens: 1 + ((i * 11) % 29),
+  ...(i % 3 === 1 && { temperature: 0.8, seed: i, repetitionPenalty: 1.1 }),
+}));
+const OPENED = { batchSize: 2, batches: 2, tokensPerSquare: 24, threads: 2, precision: 'float32' } as const;
+const SHARES_KEYS = ['gemma4'];
+const LATENT = ['deepseek-v2', 'deepseek-v3'];
+
+let disk: string;
+beforeAll(() => {
+  disk = mkdtempSync(join(tmpdir(), 'spillway-heads-'));
+});
+afterAll(() => {
+  rmSync(disk, { recursive: true });
+});
+
+async function generate(options: EngineOptions, run: RunOptions = {}): Promise<RowResult[]> {
+  await using engine = await Engine.open({ ...OPENED, disk, ...options });
+  return await collect(engine.generate(rows, { logprobs: 2, ...run }));
+}
+
+describe.each(['gemma4', 'gemma4-equal', 'gemma4-moe', 'llama4', 'ministral3', ...LATENT])('%s', (name) => {
+  let reference: RowResult[];
+  beforeAll(async () => {
+    reference = await generate({ model: model(name), batchSize: 1, batches: 1, tokensPerSquare: 512, threads: 1 });
+    expect(reference.every(({ error }) => error === undefined)).toBe(true);
+  });
+
+  test('answers bitwise alike whatever the chunks, the company, the schedule, what is shared and the threads', async () => {
+    for (const [schedule, tokensPerSquare] of [
+      [rowByRow(), 3],
+      [zigZagBlock(), 24],
+      [diagonalBlock(), 100],
+    ] as const)
+      expect(await generate({ model: model(name), tokensPerSquare }, { schedule })).toEqual(reference);
+    expect(await generate({ model: model(name) }, { sharePrefixes: false })).toEqual(reference);
+  });
+
+  test('also with weights and hidden states on disk, and with the cache there where that can be', async () => {
+    const onDisk = { cpu: 0, disk: 1 };
+    const places = { weights: onDisk, activations: { cpu: 0.5, disk: 0.5 } };
+    expect(await generate({ model: model(name), ...places })).toEqual(reference);
+    const cached = generate({ model: model(name), ...places, cache: onDisk });
+    if (SHARES_KEYS.includes(name)) await expect(cached).rejects.toThrow(/cache: found a share on disk/);
+    else expect(await cached).toEqual(reference);
+  });
+
+  test('also with its layers divided over engines, where none reads what another has', async () => {
+    const opened = { ...OPENED, disk, model: model(name) };
+    if (name.startsWith('gemma4'))
+      return expect(Engine.open({ ...opened, layers: { first: 0, count: 1 } })).rejects.toThrow(
+        /layers: found some of those of a model of the family gemma4, expected all/,
+      );
+    const counts = name === 'ministral3' ? [1, 1] : name === 'llama4' ? [1, 3] : [1, 2];
+    await using ring = await engineRing(counts, opened);
+    const [first, second] = ring.engines;
+    if (!first || !second) throw new Error('a ring of fewer than two engines');
+    const peers = ring.connect();
+    const results = collect(first.generate(rows, { logprobs: 2, peers: at(peers, 0) }));
+    await Promise.all([results, second.follow(at(peers, 1))]);
+    expect(await results).toEqual(reference);
+  });
+
+  test('is refused by name where its layers would have to be shared, and its latent rows to be integers', async () => {
+    const shared = Engine.open({ ...OPENED, model: model(name), tensorParallel: { index: 0, of: 2 } });
+    await expect(shared).rejects.toThrow(UsageError);
+    const compressed = Engine.open({ ...OPENED, model: model(name), compressCache: '8bit' });
+    if (LATENT.includes(name)) await expect(compressed).rejects.toThrow(/compressCache: found 8bit/);
+    else await (await compressed).close();
+  });
+});
