@@ -103,6 +103,8 @@ export type {
   ClassifyOptions,
   ClassifyResult,
   EmbedOptions,
+  VectorRanges,
+  VectorType,
   EmbedResult,
   ResultBase,
   ScoreOptions,

@@ -104,6 +104,8 @@ function answerOf({
   probabilities,
   scores,
   embedding,
+  vectorType,
+  scale,
 }: AnyResult): object {
   if (text !== undefined)
     return {
@@ -115,5 +117,5 @@ function answerOf({
       finishReason,
     };
   if (label !== undefined) return { label, probability, probabilities };
-  return { ...(scores && { scores }), ...(embedding !== undefined && { embedding }) };
+  return { ...(scores && { scores }), ...(embedding !== undefined && { embedding, vectorType, scale }) };
 }

@@ -56,7 +56,7 @@ function bodyOf(carry: FinishedRow['carry'], choices: readonly AnyResult[], name
   if (first?.embedding !== undefined) {
     // As the request wants it, whatever the run was told.
     const embedding = embeddingAs(
-      first.embedding,
+      { ...first, embedding: first.embedding },
       membersOf(body)['encoding_format'] === 'base64' ? 'base64' : 'float',
     );
     return {
