@@ -45,7 +45,13 @@ export type RerankOptions = Pick<
   | 'onStats'
   | 'onTrace'
   | 'now'
->;
+> & {
+  /**
+   * What Qwen3-Reranker is told of the documents that are looked for. Default `Given a web search query, retrieve
+   * relevant passages that answer the query`.
+   */
+  readonly instruction?: string;
+};
 
 /** Options of one `score` call. */
 export interface ScoreOptions extends AnswerOptions {

@@ -110,8 +110,8 @@ function method<Name extends Exclude<JobTaskName, 'generate'>>(
  */
 const ANSWERS_VERSION = 2;
 
-function rerankSettings(options: RerankOptions): JobTask['settled'] {
-  return { task: 'rerank', ...common(options) };
+function rerankSettings({ instruction, ...options }: RerankOptions): JobTask['settled'] {
+  return { task: 'rerank', ...(instruction !== undefined && { instruction }), ...common(options) };
 }
 
 function classifySettings({

@@ -77,9 +77,9 @@ describe.each(TYPES)('%s', (vectorType) => {
 test('they are what float32 becomes', async () => {
   await using engine = await Engine.open({ model });
   const of = async (options: EmbedOptions): Promise<readonly (readonly number[])[]> => {
-    const all = [];
+    const all: (readonly number[])[] = [];
     for await (const { embedding, error } of engine.embed(ROWS, options)) {
-      if (error) throw new Error(error.message);
+      if (error || typeof embedding !== 'object') throw new Error(error?.message);
       all.push(embedding);
     }
     return all;

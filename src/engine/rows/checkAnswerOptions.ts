@@ -79,6 +79,7 @@ const CHECKS: { readonly [Kind in AnswerKind]: Checks<Kind> } = {
   score: { ...COMMON, completions: texts, completionEnd: checkBoolean, tokenLogprobs: checkBoolean },
   rerank: {
     ...RUN,
+    instruction: checkText,
     escapeSpecialTokens,
     truncate,
     now,
