@@ -1,4 +1,4 @@
-import type { VectorType } from './Results.js';
+import type { VectorType } from './VectorType.js';
 
 export interface TokenLogprob {
   readonly token: number;

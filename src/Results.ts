@@ -1,5 +1,8 @@
 import type { ClassifiedAnswer, EmbeddedAnswer, RankedAnswer, ScoredAnswer } from './KeptAnswer.js';
 import type { GenerateOptions, Label, PromptOptions, RowFailure, RowResult } from './Row.js';
+import type { VectorType } from './VectorType.js';
+
+export { VECTOR_TYPES, type VectorType } from './VectorType.js';
 
 /** Options of the calls that generate nothing: how prompts are made, and how the run is told of. */
 export interface AnswerOptions
@@ -68,11 +71,6 @@ export interface ScoreOptions extends AnswerOptions {
 
 export const POOLINGS = ['auto', 'last', 'mean', 'cls', 'max', 'weightedmean'] as const;
 export const EMBEDDING_ENCODINGS = ['float', 'base64'] as const;
-export const VECTOR_TYPES = ['float32', 'float16', 'int8', 'uint8', 'binary', 'ubinary'] as const;
-
-/** What the numbers of an embedding are. */
-export type VectorType = (typeof VECTOR_TYPES)[number];
-
 /** Of each dimension the least and the most that embeddings have, as a sample of them shows. */
 export interface VectorRanges {
   readonly min: readonly number[];

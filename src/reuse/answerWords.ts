@@ -1,4 +1,4 @@
-import { VECTOR_TYPES } from '../Results.js';
+import { VECTOR_TYPES } from '../VectorType.js';
 import { isObject } from '../arguments/isObject.js';
 import type {
   ClassifiedAnswer,
