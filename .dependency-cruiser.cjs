@@ -176,7 +176,8 @@ module.exports = {
     {
       name: 'serve-knows-jobs-not-engines',
       severity: 'error',
-      comment: 'A server turns requests into rows and jobs, and results into answers; what runs the rows is handed to it.',
+      comment:
+        'A server turns requests into rows and jobs, and results into answers; what runs the rows is handed to it.',
       from: { path: '^src/serve/' },
       to: {
         path: '^src/',
