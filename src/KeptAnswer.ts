@@ -1,3 +1,5 @@
+import type { VectorType } from './VectorType.js';
+
 export interface TokenLogprob {
   readonly token: number;
   /** Natural logarithm, under the model's own distribution: before penalties, temperature and truncation. */
@@ -80,8 +82,12 @@ export interface RankedAnswer {
 
 /** What `embed` answers. */
 export interface EmbeddedAnswer {
-  /** Numbers of 9 digits, which are those of float32; or float32, little-endian, in base64. */
+  /** Numbers, of float32 with 9 digits, which are its own; or their bytes, little-endian, in base64. */
   readonly embedding: readonly number[] | string;
+  /** What the numbers are. Default `float32`. */
+  readonly vectorType?: VectorType;
+  /** Of `int8` without ranges: the numbers times this are the vector's. */
+  readonly scale?: number;
 }
 
 /**

@@ -1,5 +1,8 @@
 import type { ClassifiedAnswer, EmbeddedAnswer, RankedAnswer, ScoredAnswer } from './KeptAnswer.js';
 import type { GenerateOptions, Label, PromptOptions, RowFailure, RowResult } from './Row.js';
+import type { VectorType } from './VectorType.js';
+
+export { VECTOR_TYPES, type VectorType } from './VectorType.js';
 
 /** Options of the calls that generate nothing: how prompts are made, and how the run is told of. */
 export interface AnswerOptions
@@ -45,7 +48,13 @@ export type RerankOptions = Pick<
   | 'onStats'
   | 'onTrace'
   | 'now'
->;
+> & {
+  /**
+   * What Qwen3-Reranker is told of the documents that are looked for. Default `Given a web search query, retrieve
+   * relevant passages that answer the query`.
+   */
+  readonly instruction?: string;
+};
 
 /** Options of one `score` call. */
 export interface ScoreOptions extends AnswerOptions {
@@ -62,6 +71,11 @@ export interface ScoreOptions extends AnswerOptions {
 
 export const POOLINGS = ['auto', 'last', 'mean', 'cls', 'max', 'weightedmean'] as const;
 export const EMBEDDING_ENCODINGS = ['float', 'base64'] as const;
+/** Of each dimension the least and the most that embeddings have, as a sample of them shows. */
+export interface VectorRanges {
+  readonly min: readonly number[];
+  readonly max: readonly number[];
+}
 
 /** Options of one `embed` call. */
 export interface EmbedOptions extends AnswerOptions {
@@ -82,8 +96,17 @@ export interface EmbedOptions extends AnswerOptions {
   readonly dimensions?: number;
   /** To a length of 1, behind the cut to `dimensions`. Default true. */
   readonly normalize?: boolean;
-  /** Numbers; or float32, little-endian, in base64. Default `float`. */
+  /** Numbers; or their bytes, little-endian, in base64. Default `float`. */
   readonly encoding?: (typeof EMBEDDING_ENCODINGS)[number];
+  /**
+   * What numbers are, behind `normalize`. `float32`, the default; `float16`, the nearest; `int8`: -127 to 127, which
+   * times the result's `scale` are the vector's again, or, with `vectorRanges`, as sentence-transformers'
+   * `quantize_embeddings` has it; `uint8`, with `vectorRanges` alone, likewise; `binary` and `ubinary`: a bit a
+   * dimension, 1 above zero, eight a number, of int8 (less 128) or uint8, as there.
+   */
+  readonly vectorType?: VectorType;
+  /** For `int8` and `uint8`: 256 steps from each dimension's `min` to its `max`, for all rows. Default: none. */
+  readonly vectorRanges?: VectorRanges;
 }
 
 /** What each result says, whatever was asked. Of a row that is an error there is no more. */

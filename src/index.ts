@@ -106,6 +106,8 @@ export type {
   ClassifyOptions,
   ClassifyResult,
   EmbedOptions,
+  VectorRanges,
+  VectorType,
   EmbedResult,
   ResultBase,
   ScoreOptions,

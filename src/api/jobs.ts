@@ -16,7 +16,7 @@ export { checkJobFiles, type JobFileOptions, type JobFileState } from '../jobs/j
 export { DATABASE_WAIT, type DatabaseOutput, databasePlace, databaseTable } from '../jobs/database/DatabaseOutput.js';
 export type { JobOptions, JobSummary, RowGenerator } from '../jobs/JobOptions.js';
 export { collectJob, type CollectJobOptions, type CollectSummary } from '../jobs/shards/collectJob.js';
-export type { Calibration, TruthReport } from '../jobs/Truth.js';
+export type { Calibration, TruthReport } from '../jobs/TruthReport.js';
 export type { RowSample, SubsetOptions } from '../jobs/RowSubset.js';
 export { type Shard, shardPath } from '../jobs/shards/Shard.js';
 export { shardOfEnvironment } from '../jobs/shards/shardOfEnvironment.js';

@@ -13,13 +13,17 @@ export function addRerank(program: Command, context: CommandContext): void {
   const command = program
     .command('rerank')
     .description(
-      "Tells how well each of a row's `documents`, or its `document`, answers its `query`: by a cross-encoder.",
+      "Tells how well each of a row's `documents`, or its `document`, answers its `query`: by a cross-encoder, or by Qwen3-Reranker, which is asked.",
     );
   addRowFileFlags(command);
   addPairFlags(command);
+  command.option(
+    '--instruction <text>',
+    'what Qwen3-Reranker is told of the documents that are looked for (default: passages that answer a web search query)',
+  );
   addRowJobFlags(command);
   command.addHelpText('after', EXAMPLES);
-  command.action((flags: RowJobFlags) =>
+  command.action((flags: RowJobFlags & { readonly instruction?: string }) =>
     runRowJob(flags, new Set(command.options.map(({ long }) => long ?? '')), context, {
       name: 'rerank',
       expected: { maxNewTokens: 1 },
@@ -33,6 +37,7 @@ export function addRerank(program: Command, context: CommandContext): void {
           ...(onTrace && { onTrace }),
           ...(escapeSpecialTokens !== undefined && { escapeSpecialTokens }),
           ...(truncate !== undefined && { truncate }),
+          ...(flags.instruction !== undefined && { instruction: flags.instruction }),
         },
       }),
       answer: (engine, composition) => ({

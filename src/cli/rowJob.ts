@@ -12,6 +12,7 @@ import { endInTime, subsetOptions } from './flags/subsetFlags.js';
 import { comesOnce, jobFormatsOf, queryOf, readOptions, tableOf, tableOptions } from './flags/tableFlags.js';
 import { describeDryRun } from './dryRunReport.js';
 import { describeColumns, describeRest, describeRun, rowProgress } from './generateReport.js';
+import { inputOf, rowsOfQuery, type OnColumns } from './jobInput.js';
 import { describeTruth } from './truthReport.js';
 import {
   checkJobFiles,
@@ -29,8 +30,6 @@ import {
   Job,
   peekRows,
   readModel,
-  readRows,
-  readSql,
   ReuseFile,
   serialPipeline,
   UsageError,
@@ -42,7 +41,6 @@ import {
   type JobTaskName,
   type JobSummary,
   type PromptOptions,
-  type ReadRowsOptions,
   type RowGenerator,
   type RowLookAhead,
   type RunOptions,
@@ -375,8 +373,6 @@ function hasErrors({ failed, keptFailed }: JobSummary): boolean {
   return failed + keptFailed > 0;
 }
 
-type OnColumns = NonNullable<JobOptions['onColumns']>;
-
 function jobOptions(
   flags: RowJobFlags,
   formats: JobFormats,
@@ -401,47 +397,4 @@ function jobOptions(
     retryErrors,
     overwrite,
   };
-}
-
-/** Of an input that is a query: begun when the first row is asked for. */
-function rowsOfQuery(
-  { input, database, carryFields, ...flags }: RowJobFlags,
-  { output }: JobFormats,
-  prompts: GenerateOptions,
-  told: Pick<ReadRowsOptions, 'task' | 'ownTexts'>,
-  onColumns: OnColumns,
-): ReturnType<typeof readSql> | undefined {
-  const query = queryOf(input);
-  if (query !== undefined) {
-    const { columns, templated = false, ownTexts = true } = readOptions({ input, ...flags }, prompts, told);
-    return readSql(query, {
-      ...(database !== undefined && { database }),
-      ...(columns && { columns }),
-      templated,
-      ownTexts,
-      onColumns,
-      carryFields: carryFields || output.format.carries === true || flags.truth !== undefined,
-    });
-  }
-  if (database === undefined) return undefined;
-  throw new UsageError(`--database: found ${database} beside an input that is no query, expected sql:QUERY as --input`);
-}
-
-function inputOf(
-  { input, carryFields, ...flags }: RowJobFlags,
-  { input: read, inputs, output }: JobFormats,
-  prompts: GenerateOptions,
-  told: Pick<ReadRowsOptions, 'task' | 'ownTexts'>,
-  onColumns: OnColumns,
-): JobOptions['input'] {
-  if (input !== '-') return inputs.map((file) => file.path);
-  // From table to table all columns, and of a request what an answer to it says.
-  const { carries = false } = read.format;
-  const carried = carries === 'exact' ? output.format === read.format : carries && output.format.carries === true;
-  return readRows(process.stdin, {
-    ...readOptions({ input, ...flags }, prompts, told),
-    carryFields: carryFields || carried || flags.truth !== undefined,
-    onColumns,
-    name: 'standard input',
-  });
 }

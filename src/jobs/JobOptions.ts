@@ -12,7 +12,7 @@ import type {
 } from '../Results.js';
 import type { FormatOptions } from './output/writeOptions.js';
 import type { MaxErrors } from './ErrorLimit.js';
-import type { TruthReport } from './Truth.js';
+import type { TruthReport } from './TruthReport.js';
 import type { SubsetOptions } from './RowSubset.js';
 import type { FormatChoice } from './formats/rowFormats.js';
 import type { TakenColumns } from './formats/RowFormat.js';

@@ -19,7 +19,7 @@ export interface JobTask {
   readonly options: AnswerOptions &
     FormatOptions &
     Pick<GenerateOptions, 'samples' | 'retries' | 'reasoning' | 'toolChoice' | 'logprobs' | 'now'> &
-    Pick<EmbedOptions, 'encoding'>;
+    Pick<EmbedOptions, 'encoding' | 'vectorType' | 'vectorRanges'>;
   /** All options that decide a row's result, with their defaults. */
   readonly settled: Readonly<Record<string, unknown>>;
   /**
@@ -110,8 +110,8 @@ function method<Name extends Exclude<JobTaskName, 'generate'>>(
  */
 const ANSWERS_VERSION = 2;
 
-function rerankSettings(options: RerankOptions): JobTask['settled'] {
-  return { task: 'rerank', ...common(options) };
+function rerankSettings({ instruction, ...options }: RerankOptions): JobTask['settled'] {
+  return { task: 'rerank', ...(instruction !== undefined && { instruction }), ...common(options) };
 }
 
 function classifySettings({
@@ -154,6 +154,8 @@ function embedSettings({
   dimensions,
   normalize = true,
   encoding = 'float',
+  vectorType = 'float32',
+  vectorRanges,
   ...options
 }: EmbedOptions): JobTask['settled'] {
   return {
@@ -162,6 +164,8 @@ function embedSettings({
     dimensions: dimensions ?? null,
     normalize,
     encoding,
+    ...(vectorType !== 'float32' && { vectorType }),
+    ...(vectorRanges && { vectorRanges }),
     ...(promptName !== undefined && { promptName }),
     ...common(options),
   };

@@ -51,6 +51,8 @@ export type ModelHeader =
       readonly tensors: readonly TensorInfo[];
       /** Layers that the folder has over pooled states, in order. Default: none. */
       readonly modules?: readonly PooledModule[];
+      /** Tokens of the longest row that it is meant for, of an encoder. Default: as many as it has positions. */
+      readonly rowTokens?: number;
     };
 
 /** A layer over pooled states, and its tensors, whose names are its own. */

@@ -14,6 +14,10 @@ export const MODEL_SETTINGS: ReadonlySet<string> = new Set([
   'chat_template.json',
   'modules.json',
   'config_sentence_transformers.json',
+  'sentence_bert_config.json',
+  'sentence_roberta_config.json',
+  'sentence_xlm-roberta_config.json',
+  'sentence_distilbert_config.json',
 ]);
 
 /** Folders of sentence-transformers' modules, each with settings of its own: `1_Pooling`. */

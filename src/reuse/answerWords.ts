@@ -1,3 +1,4 @@
+import { VECTOR_TYPES } from '../VectorType.js';
 import { isObject } from '../arguments/isObject.js';
 import type {
   ClassifiedAnswer,
@@ -31,7 +32,14 @@ export function wordsFor(answer: KeptAnswer): object {
       ]),
     };
   }
-  if ('embedding' in answer) return { embedding: vectorFor(answer.embedding) };
+  if ('embedding' in answer) {
+    const { embedding, vectorType, scale } = answer;
+    return {
+      embedding: vectorFor(embedding),
+      vectorType,
+      ...(scale !== undefined && { scale: wordFor(scale) }),
+    };
+  }
   if ('probabilities' in answer) {
     const { label, probability, probabilities } = answer;
     return {
@@ -145,10 +153,14 @@ export function scoredOf({ scores: words }: Members): ScoredAnswer | undefined {
   return scores && { scores };
 }
 
-export function embeddedOf({ embedding: words }: Members): EmbeddedAnswer | undefined {
+export function embeddedOf({ embedding: words, vectorType: type, scale: factor }: Members): EmbeddedAnswer | undefined {
+  const vectorType = VECTOR_TYPES.find((each) => each === type);
+  const scale = factor === undefined ? undefined : numberOf(factor);
   const embedding =
     typeof words === 'string' ? words : isObject(words) ? numbersOf(words['float32']) : allOf(words, numberOf);
-  return embedding === undefined ? undefined : { embedding };
+  return embedding === undefined
+    ? undefined
+    : { embedding, ...(vectorType && { vectorType }), ...(scale !== undefined && { scale }) };
 }
 
 /** Numbers that are the 9 digits of float32's take less than half as those, which an engine's are. */

@@ -70,7 +70,7 @@ describe('a row does not depend on its company', () => {
     tokens: Array.from({ length: 1 + ((i * 11) % 61) }, (__, j) => (i * 31 + j * 17 + 3) % 250),
   }));
 
-  test.each(['bert', 'mpnet', 'modernbert'])(
+  test.each(['bert', 'mpnet', 'modernbert', 'jina-bert', 'embedding-gemma'])(
     '%s',
     async (name) => {
       const { path } = encoderNamed(name);

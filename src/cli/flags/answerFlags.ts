@@ -143,6 +143,7 @@ export interface EmbeddingFlags {
   readonly promptName?: string;
   readonly normalize: OnOff;
   readonly encoding: NonNullable<EmbedOptions['encoding']>;
+  readonly vectorType: NonNullable<EmbedOptions['vectorType']>;
 }
 
 export function addEmbeddingFlags(command: Command): void {
@@ -165,9 +166,17 @@ export function addEmbeddingFlags(command: Command): void {
   );
   addOnOff(command, '--normalize', 'to a length of 1', 'on');
   command.addOption(
-    new Option('--encoding <form>', 'numbers, or float32 in base64')
+    new Option('--encoding <form>', 'numbers, or their bytes in base64')
       .choices(RUN_OPTIONS.encoding.among)
       .default(RUN_OPTIONS.encoding.fallback),
+  );
+  command.addOption(
+    new Option(
+      '--vector-type <type>',
+      "what numbers are: int8 with a result's scale beside them; binary and ubinary: a bit a dimension, eight a number, as sentence-transformers has them",
+    )
+      .choices(RUN_OPTIONS.vectorType.among.filter((type) => type !== 'uint8'))
+      .default(RUN_OPTIONS.vectorType.fallback),
   );
 }
 
@@ -178,10 +187,12 @@ export function embeddingOptions({
   promptName,
   normalize,
   encoding,
+  vectorType,
 }: EmbeddingFlags): EmbedOptions {
   return {
     pooling,
     encoding,
+    vectorType,
     normalize: isOn(normalize),
     ...(dimensions !== undefined && { dimensions }),
     ...(promptName !== undefined && { promptName }),

@@ -4,7 +4,7 @@ import { madeOf } from '../../collections/cancellable.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { isEncoder, pooledWidth } from '../../model/DecoderSpec.js';
 import { FILE_POOLINGS, type ModelSource } from '../../model/ModelSource.js';
-import type { AnswerOptions, EmbedOptions, ResultBase, ScoreResult } from '../../Results.js';
+import type { AnswerOptions, EmbedOptions, RerankOptions, ResultBase, ScoreResult } from '../../Results.js';
 import type { RowInput } from '../../Row.js';
 import type { RunRecorder } from '../execution/RunRecorder.js';
 import type { RunRow } from '../execution/RunRow.js';
@@ -16,6 +16,7 @@ import { checkAnswerOptions } from './checkAnswerOptions.js';
 import type { Composition, Generation } from './Generation.js';
 import { headClassifyTask, rerankTask, type HeadSetup } from './headTasks.js';
 import type { InFlight } from './InFlight.js';
+import { judgedTask, judges } from './judgedTask.js';
 import { labelPriorOf } from './labelPrior.js';
 import { SharedAnswers, type LastAnswers } from './SharedAnswers.js';
 
@@ -143,10 +144,19 @@ export function answerTaskOf<Kind extends AnswerKind>(
       refuseEncoder('score', host.source);
       return scoreTask(options, host);
     },
-    rerank: () => rerankTask(options, headSetup('rerank', host)),
+    rerank: () => rerankOf(options, host),
     embed: () => pooledTask(options, host),
   };
   return tasks[kind]();
+}
+
+/** @throws UsageError for a model that scores no pairs of texts */
+function rerankOf(options: RerankOptions, host: TaskHost): AnswerTask<'rerank'> {
+  const { decoder, classifier } = host.source;
+  if (!classifier && judges(decoder)) return judgedTask(options, { ...host, decoder });
+  if (options.instruction !== undefined)
+    throw new UsageError('instruction: found one for a cross-encoder, expected none: it is told nothing');
+  return rerankTask(options, headSetup('rerank', host));
 }
 
 /** @throws UsageError for a model without a head that classifies */
@@ -154,7 +164,7 @@ function headSetup(what: string, { source, tokenizer, limits, rowLimit }: TaskHo
   const { classifier, decoder } = source;
   if (!classifier)
     throw new UsageError(
-      `${what}: found a model of the family ${decoder.family} without a head that classifies, expected one with such a head (ForSequenceClassification)`,
+      `${what}: found a model of the family ${decoder.family} without a head that classifies, expected one with such a head (ForSequenceClassification)${what === 'rerank' ? ', or Qwen3-Reranker' : ''}`,
     );
   return { classifier, decoder, tokenizer, limits, rowLimit };
 }

@@ -3,9 +3,36 @@ import { GREEDY } from '../execution/greedy.js';
 import { Continuation, type RunRow } from '../execution/RunRow.js';
 import type { DeviceRow, Pooling } from '../grid/Device.js';
 import type { RowId } from '../grid/Square.js';
-import type { HeadOutput } from '../grid/Task.js';
+import type { HeadOutput, SampledToken } from '../grid/Task.js';
 
-/** A sequence whose pooled states go through the model's own layers. */
+/** What is looked for at an input's end. */
+export interface Look {
+  /** What a device is asked for of a sequence. */
+  readonly asked: Pick<DeviceRow, 'pooling' | 'candidates'>;
+  /** Inputs that begin alike share what they have computed. */
+  readonly shares: boolean;
+  /** What the device has found: numbers, of which those that are not finite are an error; undefined for nothing yet. */
+  found(sampled: SampledToken): Float32Array | undefined;
+}
+
+/** The outputs of a model's own layers behind its pooled states. */
+export function pooledLook(pooling: Pooling): Look {
+  return { asked: { pooling }, shares: false, found: ({ embedding }) => embedding };
+}
+
+/** How likely each of some tokens is to be next, as a logarithm. */
+export function candidatesLook(candidates: readonly number[]): Look {
+  return {
+    asked: { candidates },
+    shares: true,
+    found: ({ top }) => {
+      const found = new Map(top.map(({ token, logprob }) => [token, logprob]));
+      return Float32Array.from(candidates, (token) => found.get(token) ?? NaN);
+    },
+  };
+}
+
+/** A sequence whose end says something. */
 export interface HeadInput {
   readonly tokens: readonly number[];
   /** Of a pair: where the second text begins. */
@@ -29,7 +56,8 @@ const AT_ONCE = 64;
 export class HeadedRow<Result> implements RunRow<Result> {
   readonly sequence: DeviceRow;
   readonly newTokens = 1;
-  readonly sharedTokens = 0;
+  readonly sharedTokens: number;
+  readonly goesOn: boolean;
   private readonly outputs: (Float32Array | undefined)[];
   private readonly toCome: number[];
   private left: number;
@@ -38,17 +66,20 @@ export class HeadedRow<Result> implements RunRow<Result> {
   /** @param inputs at least one, of at least one token each */
   constructor(
     private readonly inputs: readonly HeadInput[],
-    private readonly pooling: Pooling,
+    private readonly look: Look,
     private readonly end: HeadedRowEnd<Result>,
   ) {
-    this.sequence = sequenceOf(inputs[0] ?? { tokens: [] }, pooling);
+    this.sequence = sequenceOf(inputs[0] ?? { tokens: [] }, look);
+    this.sharedTokens = look.shares ? this.sequence.tokens.length : 0;
+    this.goesOn = look.shares && inputs.length > 1;
     this.outputs = inputs.map(() => undefined);
     this.toCome = [...inputs.keys()].slice(1);
     this.left = inputs.length;
   }
 
   accept(head: HeadOutput, row: RowId): Result | Continuation<Result> | undefined {
-    const output = head.sampled.get(row)?.embedding;
+    const sampled = head.sampled.get(row);
+    const output = sampled && this.look.found(sampled);
     return output && this.found(0, output, AT_ONCE);
   }
 
@@ -71,8 +102,7 @@ export class HeadedRow<Result> implements RunRow<Result> {
         this.toCome
           .splice(0, more)
           .map(
-            (next) =>
-              new OtherInput(this.inputs[next] ?? { tokens: [] }, this.pooling, (own) => this.found(next, own, 1)),
+            (next) => new OtherInput(this.inputs[next] ?? { tokens: [] }, this.look, (own) => this.found(next, own, 1)),
           ),
       );
     this.ended = true;
@@ -88,28 +118,30 @@ export class HeadedRow<Result> implements RunRow<Result> {
 class OtherInput<Result> implements RunRow<Result> {
   readonly sequence: DeviceRow;
   readonly newTokens = 1;
-  readonly sharedTokens = 0;
+  readonly sharedTokens: number;
 
   constructor(
     input: HeadInput,
-    pooling: Pooling,
+    private readonly look: Look,
     private readonly onFound: (output: Float32Array) => Result | Continuation<Result>,
   ) {
-    this.sequence = sequenceOf(input, pooling);
+    this.sequence = sequenceOf(input, look);
+    this.sharedTokens = look.shares ? this.sequence.tokens.length : 0;
   }
 
   accept(head: HeadOutput, row: RowId): Result | Continuation<Result> | undefined {
-    const output = head.sampled.get(row)?.embedding;
+    const sampled = head.sampled.get(row);
+    const output = sampled && this.look.found(sampled);
     return output && this.onFound(output);
   }
 }
 
-function sequenceOf({ tokens, secondText }: HeadInput, pooling: Pooling): DeviceRow {
+function sequenceOf({ tokens, secondText }: HeadInput, { asked }: Look): DeviceRow {
   return {
     ...GREEDY,
     tokens,
     capacityTokens: tokens.length + 1,
-    pooling,
+    ...asked,
     ...(secondText !== undefined && { secondText }),
   };
 }

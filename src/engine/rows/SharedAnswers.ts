@@ -1,3 +1,4 @@
+import type { VectorType } from '../../Results.js';
 import { isThenable } from '../../arguments/isThenable.js';
 import { Subject, type Observable } from 'rxjs';
 import type { AnswerStore, GeneratedAnswer, KeptAnswers } from '../../KeptAnswer.js';
@@ -220,9 +221,13 @@ const FORMS: { readonly [Task in keyof KeptAnswers]: Form<KeptAnswers[Task]> } =
   },
   embed: {
     words: 'an embedding',
-    of: ({ embedding }) =>
+    of: ({ embedding, vectorType, scale }) =>
       Array.isArray(embedding) || typeof embedding === 'string'
-        ? { embedding: embedding as KeptAnswers['embed']['embedding'] }
+        ? {
+            embedding: embedding as KeptAnswers['embed']['embedding'],
+            ...(vectorType !== undefined && { vectorType: vectorType as VectorType }),
+            ...(typeof scale === 'number' && { scale }),
+          }
         : undefined,
   },
 };

@@ -2,6 +2,7 @@ import { drained, type Work } from '../../collections/drained.js';
 import { found } from '../../arguments/found.js';
 import { isWithin, wholeRange } from '../../arguments/NumberRange.js';
 import { RowError } from '../../errors/RowError.js';
+import { UsageError } from '../../errors/UsageError.js';
 import type { ClassifiedAnswer, CompletionScore } from '../../KeptAnswer.js';
 import type { AnswerOptions, ClassifyOptions, EmbedOptions, ResultBase, ScoreOptions } from '../../Results.js';
 import { isEncoder, pooledWidth, type DecoderSpec } from '../../model/DecoderSpec.js';
@@ -136,7 +137,8 @@ export function embedTask(
   pooling: Pooling,
   setup: AnswerSetup,
 ): AnswerTask<'embed'> {
-  const { normalize = true, encoding = 'float' } = options;
+  const { normalize = true, encoding = 'float', vectorType = 'float32', vectorRanges } = options;
+  checkVectorType(options);
   const most = pooledWidth(decoder);
   return {
     kind: 'embed',
@@ -154,7 +156,13 @@ export function embedTask(
       return {
         tokens,
         truncated,
-        parameters: [pooling, dimensions, normalize, encoding],
+        parameters: [
+          pooling,
+          dimensions,
+          normalize,
+          encoding,
+          ...(vectorType === 'float32' ? [] : [vectorType, vectorRanges ?? null]),
+        ],
         usage: usageOf(tokens, []),
         computed: (end) =>
           new EmbeddedRow(
@@ -162,7 +170,15 @@ export function embedTask(
             pooling,
             {
               embedded: (hidden) =>
-                end.answered({ embedding: encodedEmbedding(hidden, { dimensions, normalize, encoding }) }),
+                end.answered(
+                  encodedEmbedding(hidden, {
+                    dimensions,
+                    normalize,
+                    encoding,
+                    vectorType,
+                    ...(vectorRanges && { vectorRanges }),
+                  }),
+                ),
               failed: (error) => end.failed(error),
             },
             isEncoder(decoder) ? { shares: false } : {},
@@ -170,6 +186,19 @@ export function embedTask(
       };
     },
   };
+}
+
+/** @throws UsageError for ranges without a type that has them, and the other way round */
+function checkVectorType({ vectorType = 'float32', vectorRanges, dimensions }: EmbedOptions): void {
+  const ranged = vectorType === 'int8' || vectorType === 'uint8';
+  if (vectorRanges !== undefined && !ranged)
+    throw new UsageError(`vectorRanges: found some for ${vectorType}, expected them with vectorType int8 or uint8`);
+  if (vectorRanges === undefined && vectorType === 'uint8')
+    throw new UsageError('vectorType: found uint8 without vectorRanges, expected those, or int8');
+  if (vectorRanges !== undefined && vectorRanges.min.length !== dimensions)
+    throw new UsageError(
+      `vectorRanges: found those of ${vectorRanges.min.length} dimensions, expected those of ${dimensions}`,
+    );
 }
 
 /** What the run is to be scored with, and each row: its own, else that. @throws UsageError for the run's */

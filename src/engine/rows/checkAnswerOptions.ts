@@ -1,9 +1,10 @@
+import { wrongRanges } from '../../rows/embeddings.js';
 import { checkMembers, type Check } from '../../arguments/checkMembers.js';
 import { checkBoolean } from '../../arguments/checks.js';
 import { found } from '../../arguments/found.js';
 import { oneOf, whole } from '../../arguments/memberChecks.js';
 import { UsageError } from '../../errors/UsageError.js';
-import { EMBEDDING_ENCODINGS, POOLINGS } from '../../Results.js';
+import { EMBEDDING_ENCODINGS, POOLINGS, VECTOR_TYPES } from '../../Results.js';
 import type { AnswerKind, Answers } from './Answers.js';
 import { RUN_CHECKS } from './checkRunOptions.js';
 
@@ -68,11 +69,17 @@ const texts: Check = (name, value) => {
   if (!Array.isArray(value)) throw new UsageError(`${name}: found ${found(value)}, expected an array of texts`);
 };
 
+const checkRanges: Check = (name, value) => {
+  const wrong = wrongRanges(value);
+  if (wrong !== undefined) throw new UsageError(`${name}: found ${wrong}`);
+};
+
 const CHECKS: { readonly [Kind in AnswerKind]: Checks<Kind> } = {
   classify: { ...COMMON, hypothesisTemplate: checkText, labels: texts, labelEnd: checkBoolean, labelPrior: checkPrior },
   score: { ...COMMON, completions: texts, completionEnd: checkBoolean, tokenLogprobs: checkBoolean },
   rerank: {
     ...RUN,
+    instruction: checkText,
     escapeSpecialTokens,
     truncate,
     now,
@@ -84,6 +91,8 @@ const CHECKS: { readonly [Kind in AnswerKind]: Checks<Kind> } = {
     dimensions: whole(1),
     normalize: checkBoolean,
     encoding: oneOf(...EMBEDDING_ENCODINGS),
+    vectorType: oneOf(...VECTOR_TYPES),
+    vectorRanges: checkRanges,
   },
 };
 

@@ -12,7 +12,7 @@ import { readable } from '../../rows/readableRow.js';
 import type { AnswerTask, PreparedAnswer } from './answerIntake.js';
 import type { AnswerSetup } from './answerTasks.js';
 import { labelProbabilities } from './answerTasks.js';
-import { HeadedRow, type HeadInput } from './HeadedRow.js';
+import { HeadedRow, type HeadInput, type Look, pooledLook } from './HeadedRow.js';
 import { fittedPrompt, keptOf } from './truncate.js';
 import { whatHolds } from './whatHolds.js';
 
@@ -128,7 +128,7 @@ export function rerankTask(options: RerankOptions, setup: HeadSetup): AnswerTask
   };
 }
 
-function documentsOf(row: Row): readonly string[] {
+export function documentsOf(row: Row): readonly string[] {
   return readable(() => {
     const { document, documents } = row;
     const given = [document, documents].filter((value) => value !== undefined && value !== null);
@@ -151,7 +151,7 @@ function documentsOf(row: Row): readonly string[] {
   });
 }
 
-function textOf(row: Row, name: 'query' | 'prompt'): string {
+export function textOf(row: Row, name: 'query' | 'prompt'): string {
   const text: unknown = readable(() => row[name]);
   if (typeof text !== 'string')
     throw new RowError(
@@ -204,11 +204,13 @@ function joined(tokenizer: Tokenizer, [first, second]: readonly [readonly number
   return tokenizer.joinPair(first, second);
 }
 
-function prepared<Kind extends 'classify' | 'rerank'>(
+/** What is prepared of inputs whose ends say something. */
+export function preparedInputs<Kind extends 'classify' | 'rerank'>(
   given: readonly HeadInput[],
   truncated: number | undefined,
   parameters: readonly unknown[],
-  { classifier, decoder, limits: { contextTokens }, rowLimit }: HeadSetup,
+  look: Look,
+  { decoder, limits: { contextTokens }, rowLimit }: Omit<HeadSetup, 'classifier'>,
   answer: (
     outputs: readonly Float32Array[],
   ) => Parameters<Parameters<PreparedAnswer<Kind>['computed']>[0]['answered']>[0],
@@ -232,13 +234,25 @@ function prepared<Kind extends 'classify' | 'rerank'>(
     parameters: [...parameters, lengths],
     usage: { promptTokens: tokens.length, completionTokens: 0 },
     computed: (end) =>
-      new HeadedRow(inputs, classifier.pooling === 'cls' ? 'first' : classifier.pooling, {
+      new HeadedRow(inputs, look, {
         found: (outputs) => end.answered(answer(outputs)),
         failed: (error) => end.failed(error),
       }),
   };
 }
 
-function sigmoid(logit: number): number {
+/** The same for the model's own head. */
+function prepared<Kind extends 'classify' | 'rerank'>(
+  given: readonly HeadInput[],
+  truncated: number | undefined,
+  parameters: readonly unknown[],
+  setup: HeadSetup,
+  answer: Parameters<typeof preparedInputs<Kind>>[5],
+): PreparedAnswer<Kind> {
+  const { pooling } = setup.classifier;
+  return preparedInputs(given, truncated, parameters, pooledLook(pooling === 'cls' ? 'first' : pooling), setup, answer);
+}
+
+export function sigmoid(logit: number): number {
   return 1 / (1 + Math.exp(-logit));
 }

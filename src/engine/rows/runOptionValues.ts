@@ -1,4 +1,4 @@
-import { EMBEDDING_ENCODINGS, POOLINGS } from '../../Results.js';
+import { EMBEDDING_ENCODINGS, POOLINGS, VECTOR_TYPES } from '../../Results.js';
 import { REASONING, TRUNCATIONS } from '../../Row.js';
 import { ROW_SECONDS } from '../../rows/rowFields.js';
 import { SAMPLING_RANGES } from './prepareRow.js';
@@ -16,4 +16,5 @@ export const RUN_OPTIONS = {
   reasoning: { among: REASONING, fallback: 'keep' },
   pooling: { among: POOLINGS, fallback: 'auto' },
   encoding: { among: EMBEDDING_ENCODINGS, fallback: 'float' },
+  vectorType: { among: VECTOR_TYPES, fallback: 'float32' },
 } as const;

@@ -23,6 +23,9 @@ export interface ArrowLibrary {
   readonly Utf8: Constructor;
   readonly Int32: Constructor;
   readonly Int64: Constructor;
+  readonly Int8: Constructor;
+  readonly Uint8: Constructor;
+  readonly Float16: Constructor;
   readonly Float32: Constructor;
   readonly Float64: Constructor;
   readonly Bool: Constructor;
@@ -49,6 +52,8 @@ export interface RecordBatchesOptions<Arrow extends ArrowLibrary> extends Result
   readonly batchRows?: number;
 }
 
+/** What lists of numbers are lists of. */
+const ITEMS = { vector: 'Float32', vector16: 'Float16', vector8: 'Int8', bytes: 'Uint8' } as const;
 const BATCH_ROWS = 1024;
 const CLASSES = [
   'RecordBatch',
@@ -58,6 +63,9 @@ const CLASSES = [
   'Utf8',
   'Int32',
   'Int64',
+  'Int8',
+  'Uint8',
+  'Float16',
   'Float32',
   'Float64',
   'Bool',
@@ -205,7 +213,10 @@ class BatchMaker {
           ),
         );
       case 'vector':
-        return this.#new('List', this.#new('Field', 'item', this.#new('Float32'), true));
+      case 'vector16':
+      case 'vector8':
+      case 'bytes':
+        return this.#new('List', this.#new('Field', 'item', this.#new(ITEMS[kind]), true));
     }
   }
 }

@@ -14,6 +14,7 @@ import { openTableDatabase } from './openTableDatabase.js';
 import type { FoundTable, TableDatabase } from './TableDatabase.js';
 import { cellsOf, mismatches, TableLayout } from './TableLayout.js';
 import { quoted, quotedTable } from './TableName.js';
+import { isVector } from '../formats/Table.js';
 
 /** Rows of a transaction, unless they are large. */
 const BATCH_ROWS = 500;
@@ -286,7 +287,7 @@ export class TableFeed {
     const { table } = this.feed.place;
     const { columns, keys } = this.#layout;
     const typeOf = ({ kind, value }: (typeof columns)[number]): string =>
-      this.database.typeOf(kind, kind === 'vector' ? lengthOf(rows.map(value)) : undefined);
+      this.database.typeOf(kind, isVector(kind) ? lengthOf(rows.map(value)) : undefined);
     const types = this.#types;
     if (types === undefined) {
       const all = columns.map(

@@ -1,5 +1,5 @@
 import { loadPeers } from '../loadPeers.js';
-import type { ColumnKind } from '../formats/Table.js';
+import { isVector, type ColumnKind } from '../formats/Table.js';
 import type { DatabasePlace } from './DatabaseOutput.js';
 import { jsonOf } from './jsonOf.js';
 import type { DatabaseFailure, FoundTable, TableDatabase, Upsert, WrittenColumn } from './TableDatabase.js';
@@ -35,6 +35,9 @@ const TYPES: Readonly<Record<ColumnKind, string>> = {
   boolean: 'BOOLEAN',
   count: 'INTEGER',
   vector: 'FLOAT[]',
+  vector16: 'FLOAT[]',
+  vector8: 'TINYINT[]',
+  bytes: 'UTINYINT[]',
   moment: 'TIMESTAMP WITH TIME ZONE',
   map: 'MAP(VARCHAR, DOUBLE)',
 };
@@ -45,6 +48,9 @@ const TAKES: Readonly<Record<ColumnKind, RegExp>> = {
   boolean: /^BOOLEAN$/,
   count: /^U?(HUGE|BIG|SMALL|TINY)?INT(EGER)?$|^(DECIMAL|DOUBLE|FLOAT)/,
   vector: /^(FLOAT|DOUBLE)\[\d*\]$/,
+  vector16: /^(FLOAT|DOUBLE)\[\d*\]$/,
+  vector8: /^(TINYINT|SMALLINT|INTEGER|BIGINT|FLOAT|DOUBLE)\[\d*\]$/,
+  bytes: /^(UTINYINT|U?SMALLINT|U?INTEGER|U?BIGINT|FLOAT|DOUBLE)\[\d*\]$/,
   moment: /^TIMESTAMP/,
   map: /^(MAP\(VARCHAR, (DOUBLE|FLOAT)\)|JSON)$/,
 };
@@ -75,7 +81,7 @@ class DuckDbTable implements TableDatabase {
   }
 
   typeOf(kind: ColumnKind, length?: number): string {
-    return kind === 'vector' && length !== undefined ? `FLOAT[${length}]` : TYPES[kind];
+    return isVector(kind) && length !== undefined ? TYPES[kind].replace('[]', `[${length}]`) : TYPES[kind];
   }
 
   takes(type: string, kind: ColumnKind): boolean {

@@ -23,6 +23,9 @@ const TYPES: Readonly<Record<ColumnKind, string>> = {
   boolean: 'boolean',
   count: 'integer',
   vector: 'real[]',
+  vector16: 'real[]',
+  vector8: 'smallint[]',
+  bytes: 'smallint[]',
   moment: 'timestamp with time zone',
   map: 'jsonb',
 };
@@ -33,6 +36,9 @@ const TAKES: Readonly<Record<ColumnKind, RegExp>> = {
   boolean: /^boolean/,
   count: /^(bigint|integer|smallint|numeric|double|real)/,
   vector: /^((real|double precision|numeric(\(.*\))?)\[\]|(\w+\.)?(vector|halfvec)(\(\d+\))?$)/,
+  vector16: /^((real|double precision|numeric(\(.*\))?)\[\]|(\w+\.)?(vector|halfvec)(\(\d+\))?$)/,
+  vector8: /^(smallint|integer|bigint|real|double precision|numeric(\(.*\))?)\[\]/,
+  bytes: /^(smallint|integer|bigint|real|double precision|numeric(\(.*\))?)\[\]/,
   moment: /^timestamp/,
   map: /^jsonb?$/,
 };

@@ -29,6 +29,9 @@ const TYPES: Readonly<Record<ColumnKind, string>> = {
   boolean: 'INTEGER',
   count: 'INTEGER',
   vector: 'TEXT',
+  vector16: 'TEXT',
+  vector8: 'TEXT',
+  bytes: 'TEXT',
   moment: 'TEXT',
   map: 'TEXT',
 };

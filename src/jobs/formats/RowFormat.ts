@@ -72,8 +72,8 @@ export interface WriteOptions {
   /** Names of result columns that differ from ours. */
   readonly resultColumns: Readonly<Record<string, string>>;
   /**
-   * What results may have beside the usual: `sample`, `value`, `reasoning`, `logprobs`, `vector` or `base64` for an
-   * embedding.
+   * What results may have beside the usual: `sample`, `value`, `reasoning`, `logprobs`, `vector`, `vector16`,
+   * `vector8`, `bytes` or `base64` for an embedding, `scale` for what its numbers are multiplied by.
    */
   readonly parts: readonly string[];
   /**

@@ -2,9 +2,17 @@ import type { Column } from './parquet/schema.js';
 
 /**
  * What a column of a table holds: text also where values are of several kinds, as JSON writes them; `count` is a whole
- * number of 32 bits, `vector` a list of float32, `moment` a date with its time, in milliseconds, `map` numbers by name.
+ * number of 32 bits, `vector` a list of float32, `vector16` of float16, `vector8` of int8, `bytes` of uint8, `moment` a
+ * date with its time, in milliseconds, `map` numbers by name.
  */
-export type ColumnKind = 'text' | 'integer' | 'number' | 'boolean' | 'count' | 'vector' | 'moment' | 'map';
+export type ColumnKind = 'text' | 'integer' | 'number' | 'boolean' | 'count' | VectorKind | 'moment' | 'map';
+
+/** Lists of numbers, by what these are. */
+export type VectorKind = 'vector' | 'vector16' | 'vector8' | 'bytes';
+
+export function isVector(kind: ColumnKind): kind is VectorKind {
+  return kind === 'vector' || kind === 'vector16' || kind === 'vector8' || kind === 'bytes';
+}
 
 /** Adds a row to what is known of its columns. Values that are absent say nothing. */
 export function addKinds(kinds: Map<string, ColumnKind>, row: object): void {

@@ -109,6 +109,8 @@ function answerOf({
   probabilities,
   scores,
   embedding,
+  vectorType,
+  scale,
 }: AnyResult): object {
   if (answers !== undefined) return { answers, finishReason };
   if (text !== undefined)
@@ -121,5 +123,5 @@ function answerOf({
       finishReason,
     };
   if (label !== undefined) return { label, probability, probabilities };
-  return { ...(scores && { scores }), ...(embedding !== undefined && { embedding }) };
+  return { ...(scores && { scores }), ...(embedding !== undefined && { embedding, vectorType, scale }) };
 }

@@ -73,7 +73,7 @@ function bodyOf({ url, body }: Readonly<Record<string, unknown>>, choices: reado
   if (first?.embedding !== undefined) {
     // As the request wants it, whatever the run was told.
     const embedding = embeddingAs(
-      first.embedding,
+      { ...first, embedding: first.embedding },
       membersOf(body)['encoding_format'] === 'base64' ? 'base64' : 'float',
     );
     return {

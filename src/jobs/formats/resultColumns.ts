@@ -23,6 +23,10 @@ type KnownColumn = ResultColumn & {
   readonly task?: WriteOptions['task'];
 };
 
+function vectorOf({ embedding, ...more }: AnyResult): readonly number[] | undefined {
+  return embedding === undefined ? undefined : (embeddingAs({ embedding, ...more }, 'float') as readonly number[]);
+}
+
 const COLUMNS: readonly KnownColumn[] = [
   { name: 'id', part: 'id', type: 'text', value: ({ id }) => String(id) },
   { name: 'sample', part: 'sample', type: 'count', value: ({ sample }) => sample },
@@ -61,15 +65,23 @@ const COLUMNS: readonly KnownColumn[] = [
     part: 'vector',
     task: 'embed',
     type: 'vector',
-    value: ({ embedding }) => embedding && embeddingAs(embedding, 'float'),
+    value: vectorOf,
   },
+  ...(['vector16', 'vector8', 'bytes'] as const).map((type): KnownColumn => ({
+    name: 'embedding',
+    part: type,
+    task: 'embed',
+    type,
+    value: vectorOf,
+  })),
   {
     name: 'embedding',
     part: 'base64',
     task: 'embed',
     type: 'text',
-    value: ({ embedding }) => embedding && embeddingAs(embedding, 'base64'),
+    value: ({ embedding, ...more }) => embedding && embeddingAs({ embedding, ...more }, 'base64'),
   },
+  { name: 'embedding_scale', part: 'scale', task: 'embed', type: 'number', value: ({ scale }) => scale },
   { name: 'error_code', type: 'text', value: ({ error }) => error?.code },
   { name: 'error_message', type: 'text', value: ({ error }) => error?.message },
   { name: 'prompt_tokens', type: 'count', value: ({ usage }) => usage.promptTokens },

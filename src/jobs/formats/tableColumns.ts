@@ -1,7 +1,7 @@
 import { namesOf } from './carriedRecord.js';
 import { cell } from './columnText.js';
 import { isObject } from '../../arguments/isObject.js';
-import { isMoment, kindsOf, type ColumnKind } from './Table.js';
+import { isMoment, isVector, kindsOf, type ColumnKind } from './Table.js';
 import { resultColumns } from './resultColumns.js';
 import type { FinishedRow, WriteOptions } from './RowFormat.js';
 import { checkColumns } from './tableRow.js';
@@ -66,6 +66,6 @@ export function storedValue(
   if (kind === 'integer' && typeof value === 'bigint' && BigInt.asIntN(64, value) === value) return value;
   if (kind === 'moment' && isMoment(value)) return BigInt(value.getTime());
   if (kind === 'map' && isObject(value)) return new Map(Object.entries(value as Readonly<Record<string, number>>));
-  if (kind === 'vector' && Array.isArray(value)) return value as readonly number[];
+  if (isVector(kind) && Array.isArray(value)) return value as readonly number[];
   throw new Error(`found ${cell(value) ?? ''}, expected values as in the rows before`);
 }

@@ -4,7 +4,7 @@ import { found } from '../../arguments/found.js';
 import { isIterable } from '../../arguments/isObject.js';
 import { object, oneOf, text } from '../../arguments/memberChecks.js';
 import { UsageError } from '../../errors/UsageError.js';
-import { type AnyResult, EMBEDDING_ENCODINGS, JOB_TASKS } from '../../Results.js';
+import { type AnyResult, EMBEDDING_ENCODINGS, JOB_TASKS, VECTOR_TYPES } from '../../Results.js';
 import { settledQuestions } from '../../rows/questions.js';
 import { checkResponseFormat } from '../../rows/responseFormat.js';
 import { answerProperties } from './writeOptions.js';
@@ -24,6 +24,7 @@ export const ENCODE_CHECKS: Readonly<Record<keyof EncodeResultsOptions, Check>> 
   format: checkFormat,
   task: oneOf(...JOB_TASKS),
   encoding: oneOf(...EMBEDDING_ENCODINGS),
+  vectorType: oneOf(...VECTOR_TYPES),
   responseFormat: checkResponseFormat,
   schema: object,
   resultColumns: checkNamesOfColumns,

@@ -1,5 +1,5 @@
 import { UsageError } from '../../errors/UsageError.js';
-import type { AnyResult, EMBEDDING_ENCODINGS, JobTaskName } from '../../Results.js';
+import type { AnyResult, EMBEDDING_ENCODINGS, JobTaskName, VectorType } from '../../Results.js';
 import type { Question } from '../../rows/questions.js';
 import type { ResponseFormat } from '../../rows/responseFormat.js';
 import type { FinishedRow, WriteOptions } from '../formats/RowFormat.js';
@@ -11,6 +11,8 @@ export interface ResultTableOptions extends FormatOptions {
   readonly task?: JobTaskName;
   /** Of `embed`: how embeddings are written. Default `float`. */
   readonly encoding?: (typeof EMBEDDING_ENCODINGS)[number];
+  /** Of `embed`: what the numbers of embeddings are. Default `float32`. */
+  readonly vectorType?: VectorType;
   /**
    * What answers were held to, or, from zod, `schema`: of a JSON Schema of objects tables have a column for each
    * property, and the text of answers that do not stand there as a whole. Default: none.

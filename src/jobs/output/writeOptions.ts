@@ -101,6 +101,27 @@ type RunParts = Pick<
   'samples' | 'reasoning' | 'tools' | 'toolChoice' | 'truncate' | 'retries' | 'logprobs'
 >;
 
+/** What decides how embeddings stand in tables. */
+export type VectorOptions = Pick<EmbedOptions, 'encoding' | 'vectorType'> & {
+  readonly vectorRanges?: unknown;
+};
+
+const VECTOR_PARTS = {
+  float32: 'vector',
+  float16: 'vector16',
+  int8: 'vector8',
+  uint8: 'bytes',
+  binary: 'vector8',
+  ubinary: 'bytes',
+} as const;
+
+function vectorParts({ encoding, vectorType = 'float32', vectorRanges }: VectorOptions): readonly string[] {
+  return [
+    encoding === 'base64' ? 'base64' : VECTOR_PARTS[vectorType],
+    ...(vectorType === 'int8' && vectorRanges === undefined ? ['scale'] : []),
+  ];
+}
+
 /**
  * How results are written.
  * @param answers what they were held to, and how embeddings are encoded
@@ -108,7 +129,7 @@ type RunParts = Pick<
  */
 export function writeOptions(
   there: ResultParts & { readonly key?: boolean },
-  answers: FormatOptions & Pick<EmbedOptions, 'encoding'>,
+  answers: FormatOptions & VectorOptions,
   {
     resultColumns = {},
     resultPrefix,
@@ -118,10 +139,7 @@ export function writeOptions(
     Partial<Pick<WriteOptions, 'resultColumns'>> & { readonly resultPrefix?: string },
 ): WriteOptions {
   const properties = answerProperties(answers);
-  const parts = [
-    ...Object.entries(there).flatMap(([part, has]) => (has ? [part] : [])),
-    answers.encoding === 'base64' ? 'base64' : 'vector',
-  ];
+  const parts = [...Object.entries(there).flatMap(([part, has]) => (has ? [part] : [])), ...vectorParts(answers)];
   return {
     ...options,
     resultColumns: prefixedColumns(resultColumns, resultPrefix, properties),

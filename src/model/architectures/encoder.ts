@@ -1,6 +1,6 @@
 import type { SequenceClassifier } from '../ModelSource.js';
 import type { DecoderSpec, PooledLayer } from '../DecoderSpec.js';
-import type { WeightSource } from './Family.js';
+import type { Description, WeightSource } from './Family.js';
 import { LIMITS, type Fields } from './Fields.js';
 import { dividedHeadDim, sameLayers } from './specs.js';
 import { weights } from './weights.js';
@@ -106,6 +106,18 @@ export type HeadLayer = { readonly tensor: string; readonly bias?: boolean } & (
   | { readonly kind: 'dense'; readonly activation: Extract<PooledLayer, { kind: 'dense' }>['activation'] }
   | { readonly kind: 'norm'; readonly epsilon: number }
 );
+
+/** An encoder as its family describes it, with its head where it has one. */
+export function withHead(description: Description, head: ClassifierHead | undefined): Description {
+  if (!head) return description;
+  const { decoder, weights: own } = description;
+  return {
+    ...description,
+    decoder: { ...decoder, pooled: head.pooled },
+    classifier: head.classifier,
+    weights: [...own, ...head.weights],
+  };
+}
 
 const LABELS = { min: 1, max: 1 << 16 };
 

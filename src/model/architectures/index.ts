@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { ModelFileError } from '../../errors/ModelFileError.js';
-import type { DecoderSpec } from '../DecoderSpec.js';
+import { type DecoderSpec, isEncoder } from '../DecoderSpec.js';
 import type { ModelHeader, PooledModule, SequenceClassifier } from '../ModelSource.js';
 import type { TensorBinding } from '../TensorBinding.js';
 import { bindWeights } from './bindWeights.js';
@@ -32,10 +32,11 @@ import { internlm2, internlm3 } from './families/internlm.js';
 import { mellum } from './families/mellum.js';
 import { falcon } from './families/falcon.js';
 import { gemma2 } from './families/gemma2.js';
-import { gemma3 } from './families/gemma3.js';
+import { gemma3, gemmaEmbedding } from './families/gemma3.js';
 import { gptNeox } from './families/gptNeox.js';
 import { gptOss } from './families/gptOss.js';
 import { gte } from './families/gte.js';
+import { jinaBert } from './families/jinaBert.js';
 import { lfm2, lfm2Moe } from './families/lfm2.js';
 import { llama } from './families/llama.js';
 import { mistral } from './families/mistral.js';
@@ -73,6 +74,7 @@ const FAMILIES: readonly Family[] = [
   qwen3Moe,
   gemma2,
   gemma3,
+  gemmaEmbedding,
   gptNeox,
   falcon,
   phi3,
@@ -85,6 +87,7 @@ const FAMILIES: readonly Family[] = [
   nomicBert,
   gte,
   modernBert,
+  jinaBert,
   smollm3,
   granite,
   graniteMoe,
@@ -170,7 +173,8 @@ export function describeModel(header: ModelHeader): DescribedModel {
   const file = header.format === 'gguf' ? header.path : join(header.path, 'config.json');
   const described =
     header.format === 'gguf' ? describeGguf(header, tensors) : describeConfig(header.config, file, tensors);
-  const description = header.format === 'gguf' ? described : withModules(described, modules, file);
+  const description =
+    header.format === 'gguf' ? described : withModules(withRowTokens(described, header.rowTokens), modules, file);
   checkDecoder(file, description.decoder);
   const bindings = bindWeights(description, tensors);
   if (header.format === 'gguf') refuseUnused(tensors);
@@ -188,6 +192,21 @@ export function describeDecoder(config: unknown, path: string): DecoderSpec {
   const { decoder } = describeConfig(config, path);
   checkDecoder(path, decoder);
   return decoder;
+}
+
+/** An encoder's rows are as long as its folder says, and of positions it has as many, where its file has more. */
+function withRowTokens(description: Description, rowTokens = Infinity): Description {
+  const { decoder, weights } = description;
+  const { contextTokens, position } = decoder;
+  if (!isEncoder(decoder) || rowTokens >= contextTokens) return description;
+  const sizes = position.kind === 'learned' ? [rowTokens + position.offset, contextTokens - rowTokens] : [];
+  return {
+    ...description,
+    decoder: { ...decoder, contextTokens: rowTokens },
+    weights: weights.map((source) =>
+      source.role === 'position_embedding' ? { ...source, part: { groups: 1, sizes, index: 0 } } : source,
+    ),
+  };
 }
 
 /** The layers that sentence-transformers puts behind the pooling: of a model that has none of its own. */
@@ -213,7 +232,11 @@ function describeConfig(value: unknown, path: string, tensors?: TensorIndex): De
   const text = textPart(whole);
   const config = text ?? whole;
   const type = config.raw('model_type');
-  const family = FAMILIES.find(({ modelTypes }) => typeof type === 'string' && modelTypes.includes(type));
+  // Jina's BERT has no model type of its own.
+  const isJina = type === 'bert' && config.raw('position_embedding_type') === 'alibi';
+  const family = isJina
+    ? jinaBert
+    : FAMILIES.find(({ modelTypes }) => typeof type === 'string' && modelTypes.includes(type));
   if (family === undefined) return config.refuse('model_type', `one of ${knownModelTypes.join(', ')}`);
   refuseQuantised(whole);
   // Embedding models are made of decoders that way.

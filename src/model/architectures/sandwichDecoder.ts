@@ -1,5 +1,5 @@
 import type { DecoderSpec } from '../DecoderSpec.js';
-import type { WeightSource } from './Family.js';
+import type { Description, WeightSource } from './Family.js';
 import { LIMITS, type Fields } from './Fields.js';
 import { gatedFeedForwardWeights, LLAMA_LAYER } from './gatedDecoder.js';
 import { GGUF_GATED, GGUF_LAYER, ggufAttention, ggufGlobals, head, weights } from './weights.js';
@@ -26,6 +26,21 @@ export function softCaps(fields: Fields, defaults: SoftCaps): SoftCaps {
 export function checkCausal(config: Fields): void {
   if (config.boolean('use_bidirectional_attention', false))
     config.refuse('use_bidirectional_attention', 'false: only causal models generate');
+}
+
+/** The same as an encoder, as embedding models are made of it: all tokens see all others, and nothing is generated. */
+export function bothWays({ decoder, weights: own, ...rest }: Description): Description {
+  const { logitSoftCap: _cap, ...others } = decoder;
+  return {
+    ...rest,
+    decoder: { ...others, attention: { ...others.attention, causal: false } },
+    weights: own.filter(({ role }) => role !== 'head.weight'),
+  };
+}
+
+/** A window that says how many tokens are seen, half of them before a token and half after it, and the token. */
+export function windowBothWays(tokens: number): number {
+  return Math.floor(tokens / 2) + 1;
 }
 
 /** `scale`: the factor on query · key. */

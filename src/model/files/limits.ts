@@ -50,6 +50,8 @@ export const TOKENIZER_LIMITS = {
   patternUnits: 10_000,
   /** Units of what stands in for a match, or is put before a text or a character. */
   replacementUnits: 64,
+  /** Bytes of what stands in for a character in a precompiled map; the most known are 33. */
+  mappedBytes: 256,
   /** Steps of a normalizer, a pre-tokenizer or a decoder; real ones have up to eight. */
   steps: 64,
   /** Sequences inside sequences inside … of such steps. */

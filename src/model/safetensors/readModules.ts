@@ -18,6 +18,8 @@ export interface SentenceModules {
   /** Layers over the pooled states, in order, and the files that hold their weights: those behind the model's own. */
   readonly modules: readonly PooledModule[];
   readonly files: readonly string[];
+  /** Tokens of the longest row that the model is meant for. */
+  readonly rowTokens?: number;
 }
 
 interface Module {
@@ -28,6 +30,8 @@ interface Module {
 /** Where modules are listed, and where a model's prompts are. */
 const MODULES = 'modules.json';
 const PROMPTS = 'config_sentence_transformers.json';
+/** How long rows are: sentence-transformers has a name for each kind of model. */
+const LENGTH = /^sentence_(bert|roberta|xlm-roberta|distilbert)_config\.json$/;
 const MOST_MODULES = 16;
 const MOST_PROMPTS = 1000;
 const MOST_PROMPT_UNITS = 65_536;
@@ -90,7 +94,26 @@ export async function readModules(
       break;
     }
   }
-  return { modules, files, ...(pooling && { pooling }), ...(prompts && { prompts }) };
+  const rowTokens = await readRowTokens(folder, present);
+  return {
+    modules,
+    files,
+    ...(pooling && { pooling }),
+    ...(prompts && { prompts }),
+    ...(rowTokens !== undefined && { rowTokens }),
+  };
+}
+
+async function readRowTokens(folder: string, present: ReadonlySet<string>): Promise<number | undefined> {
+  const name = [...present].sort().find((each) => LENGTH.test(each));
+  if (name === undefined) return undefined;
+  const path = join(folder, name);
+  const config = Fields.ofObject(path, await readJsonObject(path, HEADER_LIMITS.configJsonBytes));
+  if (config.boolean('do_lower_case', false))
+    config.refuse('do_lower_case', 'false: texts are tokenized as they are, and as the tokenizer has them');
+  // Where it says null there are as many as positions.
+  if (config.raw('max_seq_length') === undefined || config.raw('max_seq_length') === null) return undefined;
+  return config.integer('max_seq_length', LIMITS.context);
 }
 
 /** Modules of a folder without a list: the one that pools, and any others that change what comes of it. */

@@ -48,9 +48,16 @@ export async function readSafetensorsModel(folder: string): Promise<SafetensorsM
     ...(scheme ? joinPacked(scheme, files, unscaled, bytes) : []),
   ];
   const tokenizer = await readTokenizerFiles(folder, present, config);
-  const { modules, files: others, pooling, prompts } = await readModules(folder, present, files.length);
+  const { modules, files: others, pooling, prompts, rowTokens } = await readModules(folder, present, files.length);
   return {
-    header: { format: 'safetensors', path: folder, config, tensors, modules },
+    header: {
+      format: 'safetensors',
+      path: folder,
+      config,
+      tensors,
+      modules,
+      ...(rowTokens !== undefined && { rowTokens }),
+    },
     files: [...files, ...others],
     tokenizer,
     ...(pooling && { pooling }),

@@ -1,10 +1,10 @@
 import { type Work, valueOf } from '../../collections/drained.js';
 import { cleaned, lowerCased, spacedIdeographs, withoutAccents } from './bertText.js';
+import { CharacterMap } from './CharacterMap.js';
 import { compilePattern } from './compilePattern.js';
 import { foundInFile } from '../../arguments/found.js';
 import { checkGrowth, replaceInParts } from './growth.js';
 import type { Guard } from './Guard.js';
-import { PrecompiledNormalizer } from './huggingFace.js';
 import { composed, PART_UNITS, rewritten } from './parts.js';
 
 /** @param continues whether the text goes on behind another: what marks the beginning of one is left alone then */
@@ -21,9 +21,12 @@ export interface Normalizer {
 const KNOWN =
   'one of Sequence, BertNormalizer, NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, Prepend, Replace, Precompiled, Nmt';
 
-/** Builds tokenizer.json's `normalizer`; null is the identity. */
-export function createNormalizer(guard: Guard, value: unknown): Normalizer {
-  const steps: Step[] = [];
+/**
+ * Builds tokenizer.json's `normalizer`; null is the identity.
+ * @param first a map that texts go through before all steps, by its longest keys
+ */
+export function createNormalizer(guard: Guard, value: unknown, first?: CharacterMap): Normalizer {
+  const steps: Step[] = first ? [(text) => first.byLongest(text, guard.steps)] : [];
   collect(guard, 'normalizer', value, steps);
   const count = (text: string, made: string): void => {
     checkGrowth('normalizer', text.length, made.length);
@@ -118,11 +121,10 @@ function collect(guard: Guard, field: string, value: unknown, steps: Step[], dep
       return;
     }
     case 'Precompiled': {
-      // What a map says is not read: of a kind that is not known to be another's, answers would be another model's.
-      if (config.precompiled_charsmap !== undefined && config.precompiled_charsmap !== '')
-        fields.refuse(`${field}.precompiled_charsmap`, 'a map of characters', 'none: maps are not read');
-      const precompiled = new PrecompiledNormalizer({ type: 'Precompiled', precompiled_charsmap: '' });
-      add((text) => precompiled.normalize(text));
+      const given = config.precompiled_charsmap;
+      if (given === undefined || given === null || given === '') return;
+      const map = CharacterMap.ofBase64(fields, `${field}.precompiled_charsmap`, given);
+      add((text) => map.byClusters(text, guard.steps));
       return;
     }
     case 'Nmt':

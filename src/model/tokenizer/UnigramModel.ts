@@ -6,8 +6,8 @@ import type { TokenModel } from './TokenModel.js';
 import { Trie } from './Trie.js';
 
 export interface UnigramOptions {
-  /** Piece and its log-probability; the index is the id. */
-  readonly pieces: readonly (readonly [piece: string, score: number])[];
+  /** Piece and its log-probability; the index is the id, and where there is none the text never becomes it. */
+  readonly pieces: readonly (readonly [piece: string, score: number] | undefined)[];
   readonly unknownToken: number | undefined;
   readonly byteFallback: boolean;
   /** What looking for long pieces takes its steps from. */
@@ -41,12 +41,14 @@ export class UnigramModel implements TokenModel {
 
   constructor(options: UnigramOptions) {
     this.#options = options;
-    const units = options.pieces.reduce((sum, [piece]) => sum + piece.length, 0);
+    const units = options.pieces.reduce((sum, piece) => sum + (piece?.[0].length ?? 0), 0);
     this.#trie = new Trie(units);
     this.#idOf = new Int32Array(units + 1).fill(-1);
-    this.#scores = Float64Array.from(options.pieces, ([, score]) => score);
+    this.#scores = Float64Array.from(options.pieces, (piece) => piece?.[1] ?? 0);
     let least = Infinity;
-    options.pieces.forEach(([piece, score], id) => {
+    options.pieces.forEach((known, id) => {
+      if (known === undefined) return;
+      const [piece, score] = known;
       least = Math.min(least, score);
       this.#vocabulary.set(piece, id);
       let node = 0;

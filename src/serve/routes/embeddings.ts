@@ -44,7 +44,7 @@ async function answerEmbeddings(served: Served, exchange: Exchange): Promise<voi
       data: results.map(({ embedding = [], index }) => ({
         object: 'embedding',
         index,
-        embedding: embeddingAs(embedding, encoding),
+        embedding: embeddingAs({ embedding }, encoding),
       })),
       model: model.name,
       usage: { prompt_tokens: tokens, total_tokens: tokens },

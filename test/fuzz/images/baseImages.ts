@@ -6,6 +6,7 @@ import type { FolderImage, GgufImage, Json, JsonObject, ModelImage, TensorImage 
 import { readFolderImage, readGgufImage } from './readImages.js';
 import { realTokenizers, smallTokenizers, type TokenizerImage } from './smallTokenizers.js';
 
+const ENCODERS = fileURLToPath(new URL('../../fixtures/encoders', import.meta.url));
 const MODELS = fileURLToPath(new URL('../../fixtures/models', import.meta.url));
 
 /** A well-formed model to begin with. */
@@ -15,7 +16,8 @@ export interface BaseImage {
 }
 
 /**
- * Well-formed models of every family, quantisation and kind of tokenizer: the tiny fixtures with small tokenizers, and
+ * Well-formed models of every family, quantisation and kind of tokenizer: the tiny fixtures with small tokenizers,
+ * encoders last, and
  * a tiny LLaMA with each of the real ones. Always the same, in the same order.
  */
 export async function baseImages(): Promise<BaseImage[]> {
@@ -54,7 +56,26 @@ export async function baseImages(): Promise<BaseImage[]> {
   const split = gguf
     ? [{ name: 'llama-Q8_0.gguf in 3 files', image: withTokenizerMetadata({ ...gguf, files: 3 }, nth(withGguf, 0)) }]
     : [];
-  return [...bases, ...split, ...real];
+  return [...bases, ...split, ...real, ...(await encoders(small))];
+}
+
+/** Encoders, those that classify with the tokenizers of their own, which pair texts. */
+async function encoders(small: readonly TokenizerImage[]): Promise<BaseImage[]> {
+  const names = readdirSync(ENCODERS).sort();
+  const withGguf = small.filter(({ gguf }) => gguf);
+  return Promise.all(
+    names.map(async (file, index): Promise<BaseImage> => {
+      const path = join(ENCODERS, file);
+      const name = `encoder ${file}`;
+      if (file.endsWith('.gguf'))
+        return { name, image: withTokenizerMetadata(await readGgufImage(path), nth(withGguf, index)) };
+      const image = { ...readFolderImage(path), documents: { 'config.json': readJson(join(path, 'config.json')) } };
+      if (!readdirSync(path).includes('tokenizer.json'))
+        return { name, image: withTokenizerFiles(image, nth(small, index)) };
+      const tokenizer = readJson(join(path, 'tokenizer.json'));
+      return { name, image: { ...image, documents: { ...image.documents, 'tokenizer.json': tokenizer } } };
+    }),
+  );
 }
 
 function nth<T>(items: readonly T[], index: number): T {

@@ -59,9 +59,22 @@ function normalizer(random: Random): Json {
         pattern: anyPattern(random),
         content: random.chance(0.8) ? word(random) : text(random),
       }),
-      () => ({ type: 'Precompiled', precompiled_charsmap: random.pick(['', 'AAAA', word(random)]) }),
+      () => ({
+        type: 'Precompiled',
+        precompiled_charsmap: random.pick(['', 'AAAA', word(random), charactersMap(random)]),
+      }),
     ])(),
   );
+}
+
+/** A map whose trie and texts are anything. */
+function charactersMap(random: Random): string {
+  const nodes = 1 + random.below(300);
+  const bytes = Buffer.from(
+    Array.from({ length: 4 + 4 * nodes + 40 }, () => random.below(random.chance(0.3) ? 2 : 256)),
+  );
+  bytes.writeUInt32LE(4 * nodes);
+  return bytes.toString('base64');
 }
 
 function preTokenizer(random: Random): Json {

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { alibiSlopes } from '../../../src/model/architectures/families/falcon.js';
+import { alibiSlopes } from '../../../src/model/architectures/specs.js';
 
 test('slopes of a power of two are one geometric series', () => {
   expect([...alibiSlopes(8)]).toEqual([1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64, 1 / 128, 1 / 256]);

@@ -150,3 +150,32 @@ test('prompts go before texts, by their names', async () => {
     'promptName: found "passage", expected one that the model\'s files have: query, document',
   );
 });
+
+test('rows are as long as sentence-transformers would have them, and longer ones are cut or refused', async () => {
+  const tokens = Array.from({ length: 40 }, (_, at) => 3 + at);
+  const results = async (truncate: 'off' | 'tail'): Promise<unknown[]> => {
+    await using engine = await Engine.open({ model: folder, precision: 'float32' });
+    const made = [];
+    for await (const { embedding, truncated, error } of engine.embed([{ tokens }, { tokens: tokens.slice(0, 24) }], {
+      truncate,
+    }))
+      made.push({ embedding, truncated, message: error?.message });
+    return made;
+  };
+  expect((await readModel(folder)).decoder.contextTokens).toBe(128);
+  await write('sentence_bert_config.json', { max_seq_length: 24, do_lower_case: false });
+  expect((await readModel(folder)).decoder.contextTokens).toBe(24);
+  const [long, short] = await results('off');
+  expect(long).toMatchObject({ embedding: undefined, message: expect.stringContaining('context holds 24') });
+  const [cut, whole] = await results('tail');
+  expect(whole).toEqual(short);
+  expect(cut).toEqual({ ...(whole as object), truncated: 16 });
+  await write('sentence_bert_config.json', { max_seq_length: 100_000 });
+  expect((await readModel(folder)).decoder.contextTokens).toBe(128);
+  await write('sentence_bert_config.json', { max_seq_length: null });
+  expect((await readModel(folder)).decoder.contextTokens).toBe(128);
+  await write('sentence_bert_config.json', { max_seq_length: -1 });
+  await expect(readModel(folder)).rejects.toThrow('max_seq_length: found -1');
+  await write('sentence_bert_config.json', { max_seq_length: 24, do_lower_case: true });
+  await expect(readModel(folder)).rejects.toThrow('do_lower_case');
+});

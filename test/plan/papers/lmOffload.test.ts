@@ -76,7 +76,7 @@ describe('what the paper leaves out', () => {
       { ...request, workload: { promptTokens: 3, newTokens: 2 } },
       flexgenPolicy(2, 5, [100, 0, 0, 100, 100, 0], { cpuAttention: true }),
     );
-    // 48 layers of 10 rows: 2 (3 + 1) x 7168 values of two bytes; with attention on the processor nothing else is stored.
+    // 48 layers of 10 rows: 2 (3 + 1) x 7168 values of two bytes; nothing else is stored.
     expect((queueSeconds['store_cache'] ?? NaN) * (hardware.lmOffload?.gtocBytesPerSecond ?? NaN)).toBeCloseTo(
       48 * 10 * 2 * 4 * 7168 * 2,
       0,

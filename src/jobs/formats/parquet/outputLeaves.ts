@@ -1,7 +1,7 @@
 import type { SchemaElement, SchemaTree } from 'hyparquet';
 import { JobFileError } from '../../../errors/JobFileError.js';
 import { cell } from '../columnText.js';
-import type { ColumnKind } from '../Table.js';
+import { type ColumnKind, isVector } from '../Table.js';
 import type { FinishedRow, WriteOptions } from '../RowFormat.js';
 import { answerColumns, carriedColumns, carriedNames, storedValue, type TableColumn } from '../tableColumns.js';
 import { cellsOf } from './cells.js';
@@ -39,6 +39,17 @@ const STORED: Readonly<Record<ColumnKind, Omit<SchemaElement, 'name'>>> = {
   boolean: { type: 'BOOLEAN' },
   count: { type: 'INT32' },
   vector: { type: 'FLOAT' },
+  vector16: { type: 'FIXED_LEN_BYTE_ARRAY', type_length: 2, logical_type: { type: 'FLOAT16' } },
+  vector8: {
+    type: 'INT32',
+    converted_type: 'INT_8',
+    logical_type: { type: 'INTEGER', bitWidth: 8, isSigned: true },
+  },
+  bytes: {
+    type: 'INT32',
+    converted_type: 'UINT_8',
+    logical_type: { type: 'INTEGER', bitWidth: 8, isSigned: false },
+  },
   moment: {
     type: 'INT64',
     converted_type: 'TIMESTAMP_MILLIS',
@@ -190,7 +201,7 @@ function isOrdered({ element }: Leaf): boolean {
 
 function leavesOf(column: TableColumn): readonly OutputLeaf[] {
   if (column.kind === 'map') return mapLeaves(column);
-  return [column.kind === 'vector' ? vectorLeaf(column) : flatLeaf(column)];
+  return [isVector(column.kind) ? vectorLeaf(column) : flatLeaf(column)];
 }
 
 function flatLeaf({ name, kind, value }: TableColumn): OutputLeaf {

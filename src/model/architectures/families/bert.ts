@@ -7,6 +7,7 @@ import {
   refuseDecoder,
   sequenceClassifier,
   type ClassifierHead,
+  withHead,
 } from '../encoder.js';
 import type { Description, Family, WeightSource } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
@@ -14,7 +15,7 @@ import { ggufEncoder, ggufEncoderGlobals, ggufEncoderLayers } from '../ggufEncod
 import { activation } from '../specs.js';
 import { weights } from '../weights.js';
 
-const DEFAULTS = { vocabulary: 30522, hidden: 768, layers: 12, heads: 12, feedForward: 3072 };
+export const BERT_DEFAULTS = { vocabulary: 30522, hidden: 768, layers: 12, heads: 12, feedForward: 3072 };
 const LAYER = '{base}encoder.layer.{layer}.';
 
 /** BERT: learned positions, two kinds of token, norms behind both branches, GELU. */
@@ -70,7 +71,7 @@ export function bertLike(family: string, config: Fields, variant: BertVariant): 
   if (type !== 'absolute') config.refuse('position_embedding_type', 'absolute');
   const rows = config.integer('max_position_embeddings', LIMITS.context, variant.context);
   if (rows <= variant.offset) config.refuse('max_position_embeddings', `more than ${variant.offset}`);
-  const sizes = encoderSizes(config, DEFAULTS);
+  const sizes = encoderSizes(config, BERT_DEFAULTS);
   const head = variant.headed(sizes.hiddenSize);
   const decoder: DecoderSpec = encoder({
     family,
@@ -81,21 +82,22 @@ export function bertLike(family: string, config: Fields, variant: BertVariant): 
     position: { kind: 'learned', offset: variant.offset },
     feedForward: { kind: 'plain', activation: activation(config, 'hidden_act', 'gelu') },
   });
-  return {
-    decoder: { ...decoder, ...(head && { pooled: head.pooled }) },
-    bases: variant.bases,
-    eightBits: true,
-    ...(head && { classifier: head.classifier }),
-    weights: [
-      ...bertEmbeddings(),
-      ...weights('{base}embeddings.', {
-        position_embedding: 'position_embeddings.weight',
-        type_embedding: 'token_type_embeddings.weight',
-      }),
-      ...bertLayers(),
-      ...(head?.weights ?? []),
-    ],
-  };
+  return withHead(
+    {
+      decoder,
+      bases: variant.bases,
+      eightBits: true,
+      weights: [
+        ...bertEmbeddings(),
+        ...weights('{base}embeddings.', {
+          position_embedding: 'position_embeddings.weight',
+          type_embedding: 'token_type_embeddings.weight',
+        }),
+        ...bertLayers(),
+      ],
+    },
+    head,
+  );
 }
 
 export function bertEmbeddings(): WeightSource[] {

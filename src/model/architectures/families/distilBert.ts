@@ -1,4 +1,4 @@
-import { biased, encoder, encoderSizes, layerNorm, sequenceClassifier } from '../encoder.js';
+import { biased, encoder, encoderSizes, layerNorm, sequenceClassifier, withHead } from '../encoder.js';
 import type { Description, Family } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
 import { activation } from '../specs.js';
@@ -30,26 +30,27 @@ export const distilBert: Family = {
       position: { kind: 'learned', offset: 0 },
       feedForward: { kind: 'plain', activation: activation(config, 'activation', 'gelu') },
     });
-    return {
-      decoder: { ...decoder, ...(head && { pooled: head.pooled }) },
-      bases: ['distilbert.', ''],
-      eightBits: true,
-      ...(head && { classifier: head.classifier }),
-      weights: [
-        ...bertEmbeddings(),
-        ...weights('{base}embeddings.', { position_embedding: 'position_embeddings.weight' }),
-        ...biased(LAYER, {
-          q: 'attention.q_lin',
-          k: 'attention.k_lin',
-          v: 'attention.v_lin',
-          o: 'attention.out_lin',
-          up: 'ffn.lin1',
-          down: 'ffn.lin2',
-        }),
-        ...layerNorm('norm1', `${LAYER}sa_layer_norm`),
-        ...layerNorm('norm2', `${LAYER}output_layer_norm`),
-        ...(head?.weights ?? []),
-      ],
-    };
+    return withHead(
+      {
+        decoder,
+        bases: ['distilbert.', ''],
+        eightBits: true,
+        weights: [
+          ...bertEmbeddings(),
+          ...weights('{base}embeddings.', { position_embedding: 'position_embeddings.weight' }),
+          ...biased(LAYER, {
+            q: 'attention.q_lin',
+            k: 'attention.k_lin',
+            v: 'attention.v_lin',
+            o: 'attention.out_lin',
+            up: 'ffn.lin1',
+            down: 'ffn.lin2',
+          }),
+          ...layerNorm('norm1', `${LAYER}sa_layer_norm`),
+          ...layerNorm('norm2', `${LAYER}output_layer_norm`),
+        ],
+      },
+      head,
+    );
   },
 };

@@ -4,13 +4,14 @@ import { Fields, LIMITS } from '../Fields.js';
 import { gatedConfig, gatedGguf, LLAMA_LAYER, type GatedDefaults } from '../gatedDecoder.js';
 import { defaultFrequencies } from '../rotaryFrequencies.js';
 import {
-  checkCausal,
+  bothWays,
   ggufQueryScale,
   queryScale,
   sandwich,
   sandwichGgufWeights,
   sandwichWeights,
   softCaps,
+  windowBothWays,
 } from '../sandwichDecoder.js';
 import { ggufSlidingLayers, slidingLayers, windowedLayers } from '../slidingLayers.js';
 import { activation, rotary, withQueryKeyNorm } from '../specs.js';
@@ -45,7 +46,7 @@ export const gemma3: Family = {
   modelTypes: ['gemma3_text', 'gemma3'],
   fromConfig(outer: Fields): Description {
     const config = outer.child('text_config') ?? outer;
-    checkCausal(config);
+    const isEncoder = config.boolean('use_bidirectional_attention', false);
     // The rotary settings come in forms that only this family has: read here, not by gatedConfig.
     const decoder = gatedConfig('gemma3', withoutRotary(config), DEFAULTS);
     const { headDim, contextTokens } = decoder;
@@ -67,12 +68,13 @@ export const gemma3: Family = {
         theta: rotaryTheta(local, config, 'rope_local_base_freq', LOCAL_THETA),
       }).table,
     ];
-    return {
+    const window = config.integerOrNull('sliding_window', LIMITS.window, 4096);
+    const description: Description = {
       decoder: {
         ...withQueryKeyNorm(sandwich(decoder, queryScale(config), softCaps(config, SOFT_CAPS))),
         position: rotary('halves', headDim, ...tables),
         feedForward: { kind: 'gated', activation: activation(config, 'hidden_activation', 'gelu_pytorch_tanh') },
-        layerSpecs: windowedLayers(config, sliding, config.integerOrNull('sliding_window', LIMITS.window, 4096), 1),
+        layerSpecs: windowedLayers(config, sliding, isEncoder && window !== null ? windowBothWays(window) : window, 1),
       },
       bases: BASES,
       weights: [
@@ -84,12 +86,43 @@ export const gemma3: Family = {
         ),
       ],
     };
+    return isEncoder ? bothWays(description) : description;
   },
-  gguf: { architecture: 'gemma3', describe: describeGguf },
+  gguf: { architecture: 'gemma3', describe: (model) => describeGguf(model, (window) => window) },
+};
+
+/** EmbeddingGemma in llama.cpp's format: Gemma 3 as an encoder, with layers over pooled states of its own. */
+export const gemmaEmbedding: Family = {
+  modelTypes: [],
+  fromConfig: gemma3.fromConfig,
+  gguf: {
+    architecture: 'gemma-embedding',
+    describe(model): Description {
+      const description = bothWays(describeGguf(model, windowBothWays));
+      const dense = ['dense_2.weight', 'dense_3.weight'].filter((name) => model.tensors.has(name));
+      return {
+        ...description,
+        decoder: {
+          ...description.decoder,
+          ...(dense.length > 0 && {
+            pooled: dense.map((name) => ({
+              kind: 'dense' as const,
+              outputs: model.tensors.find(name)?.shape[0] ?? 0,
+              activation: 'none' as const,
+            })),
+          }),
+        },
+        weights: [
+          ...description.weights,
+          ...dense.map((tensor, at) => ({ role: `pooled.${at}.weight` as const, tensor })),
+        ],
+      };
+    },
+  },
 };
 
 /** llama.cpp's format: the pattern and the local base are fixed unless stated. */
-function describeGguf(model: GgufModel): Description {
+function describeGguf(model: GgufModel, windowOf: (tokens: number) => number): Description {
   const { fields } = model;
   const decoder = gatedGguf('gemma3', model, 'halves');
   const { layers, position } = decoder;
@@ -103,7 +136,7 @@ function describeGguf(model: GgufModel): Description {
       ...withQueryKeyNorm(sandwich(decoder, scale, softCaps(fields, SOFT_CAPS))),
       position: rotary('halves', position.dims, ...position.tables, local),
       feedForward: { kind: 'gated', activation: 'gelu-tanh' },
-      layerSpecs: windowedLayers(fields, ggufSlidingLayers(fields, layers, window, PATTERN), window, 1),
+      layerSpecs: windowedLayers(fields, ggufSlidingLayers(fields, layers, window, PATTERN), windowOf(window), 1),
     },
     weights: [
       ...sandwichGgufWeights(),

@@ -1,4 +1,4 @@
-import { biased, encoder, encoderSizes, layerNorm, sequenceClassifier } from '../encoder.js';
+import { biased, encoder, encoderSizes, layerNorm, sequenceClassifier, withHead } from '../encoder.js';
 import { configuredRotary, rotaryFields, rotaryTheta } from '../configRotary.js';
 import type { Description, Family } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
@@ -39,21 +39,22 @@ export const gte: Family = {
       position: rotary('halves', headDim, table),
       feedForward: { kind: 'gated', activation: activation(config, 'hidden_act', 'gelu') },
     });
-    return {
-      decoder: { ...decoder, ...(head && { pooled: head.pooled }) },
-      bases: ['new.', 'gte.', 'model.', ''],
-      eightBits: true,
-      ...(head && { classifier: head.classifier }),
-      weights: [
-        ...weights('{base}embeddings.', {
-          token_embedding: 'word_embeddings.weight',
-          ...(types > 0 && { type_embedding: 'token_type_embeddings.weight' }),
-        }),
-        ...layerNorm('embedding_norm', '{base}embeddings.LayerNorm'),
-        ...layerWeights(decoder, tensors),
-        ...(head?.weights ?? []),
-      ],
-    };
+    return withHead(
+      {
+        decoder,
+        bases: ['new.', 'gte.', 'model.', ''],
+        eightBits: true,
+        weights: [
+          ...weights('{base}embeddings.', {
+            token_embedding: 'word_embeddings.weight',
+            ...(types > 0 && { type_embedding: 'token_type_embeddings.weight' }),
+          }),
+          ...layerNorm('embedding_norm', '{base}embeddings.LayerNorm'),
+          ...layerWeights(decoder, tensors),
+        ],
+      },
+      head,
+    );
   },
 };
 

@@ -1,6 +1,6 @@
 import type { DecoderSpec } from '../../DecoderSpec.js';
 import { configuredRotary, rotaryTheta } from '../configRotary.js';
-import { encoder, encoderSizes, sequenceClassifier, type HeadLayer } from '../encoder.js';
+import { encoder, encoderSizes, sequenceClassifier, type HeadLayer, withHead } from '../encoder.js';
 import type { Description, Family, GgufModel, WeightSource } from '../Family.js';
 import { Fields, LIMITS } from '../Fields.js';
 import { ggufEncoder, ggufEncoderGlobals } from '../ggufEncoder.js';
@@ -59,12 +59,14 @@ export const modernBert: Family = {
         1,
       ),
     });
-    return {
-      decoder: { ...decoder, ...(head && { pooled: head.pooled }) },
-      bases: ['model.', ''],
-      ...(head && { classifier: head.classifier }),
-      weights: [...layerWeights(config, decoder, normBias), ...(head?.weights ?? [])],
-    };
+    return withHead(
+      {
+        decoder,
+        bases: ['model.', ''],
+        weights: layerWeights(config, decoder, normBias),
+      },
+      head,
+    );
 
     function tableOf(fields: Fields, kind: string, key: string, fallback: number): DecoderSpecTable {
       const settings =

@@ -1,4 +1,4 @@
-import { biased, encoder, encoderSizes, layerNorm, sequenceClassifier } from '../encoder.js';
+import { biased, encoder, encoderSizes, layerNorm, sequenceClassifier, withHead } from '../encoder.js';
 import type { Description, Family } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
 import { activation } from '../specs.js';
@@ -35,33 +35,33 @@ export const mpnet: Family = {
       position: { kind: 'learned', offset: OFFSET },
       feedForward: { kind: 'plain', activation: activation(config, 'hidden_act', 'gelu') },
     });
-    return {
-      decoder: {
-        ...decoder,
-        attention: { ...decoder.attention, relativeBias: { buckets: BUCKETS, distance: DISTANCE } },
-        ...(head && { pooled: head.pooled }),
+    return withHead(
+      {
+        decoder: {
+          ...decoder,
+          attention: { ...decoder.attention, relativeBias: { buckets: BUCKETS, distance: DISTANCE } },
+        },
+        bases: ['mpnet.', ''],
+        eightBits: true,
+        weights: [
+          ...bertEmbeddings(),
+          ...weights('{base}', {
+            position_embedding: 'embeddings.position_embeddings.weight',
+            relative_bias: 'encoder.relative_attention_bias.weight',
+          }),
+          ...biased(LAYER, {
+            q: 'attention.attn.q',
+            k: 'attention.attn.k',
+            v: 'attention.attn.v',
+            o: 'attention.attn.o',
+            up: 'intermediate.dense',
+            down: 'output.dense',
+          }),
+          ...layerNorm('norm1', `${LAYER}attention.LayerNorm`),
+          ...layerNorm('norm2', `${LAYER}output.LayerNorm`),
+        ],
       },
-      bases: ['mpnet.', ''],
-      eightBits: true,
-      ...(head && { classifier: head.classifier }),
-      weights: [
-        ...bertEmbeddings(),
-        ...weights('{base}', {
-          position_embedding: 'embeddings.position_embeddings.weight',
-          relative_bias: 'encoder.relative_attention_bias.weight',
-        }),
-        ...biased(LAYER, {
-          q: 'attention.attn.q',
-          k: 'attention.attn.k',
-          v: 'attention.attn.v',
-          o: 'attention.attn.o',
-          up: 'intermediate.dense',
-          down: 'output.dense',
-        }),
-        ...layerNorm('norm1', `${LAYER}attention.LayerNorm`),
-        ...layerNorm('norm2', `${LAYER}output.LayerNorm`),
-        ...(head?.weights ?? []),
-      ],
-    };
+      head,
+    );
   },
 };

@@ -1,4 +1,4 @@
-import { encoder, encoderSizes, layerNorm, sequenceClassifier } from '../encoder.js';
+import { encoder, encoderSizes, layerNorm, sequenceClassifier, withHead } from '../encoder.js';
 import { configuredRotary, rotaryFields, rotaryTheta } from '../configRotary.js';
 import type { Description, Family } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
@@ -43,25 +43,26 @@ export const nomicBert: Family = {
       position: rotary('halves', headDim, table),
       feedForward: { kind: 'gated', activation: own ? 'silu' : activation(config, 'hidden_act', 'silu') },
     });
-    return {
-      decoder: { ...decoder, ...(head && { pooled: head.pooled }) },
-      bases: ['nomic_bert.', 'bert.', 'model.', ''],
-      eightBits: true,
-      ...(head && { classifier: head.classifier }),
-      weights: [
-        ...weights('{base}embeddings.', {
-          token_embedding: 'word_embeddings.weight',
-          type_embedding: 'token_type_embeddings.weight',
-        }),
-        ...(['weight', 'bias'] as const).map((part) => ({
-          role: `embedding_norm.${part}` as const,
-          tensor: `{base}emb_ln.${part}`,
-          otherwise: `{base}embeddings.LayerNorm.${part}`,
-        })),
-        ...layerWeights(decoder, tensors),
-        ...(head?.weights ?? []),
-      ],
-    };
+    return withHead(
+      {
+        decoder,
+        bases: ['nomic_bert.', 'bert.', 'model.', ''],
+        eightBits: true,
+        weights: [
+          ...weights('{base}embeddings.', {
+            token_embedding: 'word_embeddings.weight',
+            type_embedding: 'token_type_embeddings.weight',
+          }),
+          ...(['weight', 'bias'] as const).map((part) => ({
+            role: `embedding_norm.${part}` as const,
+            tensor: `{base}emb_ln.${part}`,
+            otherwise: `{base}embeddings.LayerNorm.${part}`,
+          })),
+          ...layerWeights(decoder, tensors),
+        ],
+      },
+      head,
+    );
   },
   gguf: {
     architecture: 'nomic-bert',
