@@ -101,6 +101,12 @@ export interface EngineOptions {
    */
   readonly sparseAttention?: number;
   /**
+   * `sinks:S,window:N` (StreamingLLM): a token sees the pages of its row's first S tokens and those of the last N, up to
+   * itself, in layers that would see all; pages between are given back, so that long rows take no more memory. Lossy:
+   * what was in them is forgotten. On the processor, with the cache in memory. Default `none`: nothing is let go.
+   */
+  readonly kvEviction?: string;
+  /**
    * Memory of the first GPU that may be used: one reservation, a hard cap; what CUDA itself takes comes on top. With it
    * the GPU computes, and weights, KV cache and hidden states live on three tiers. Runs that overlap need room for
    * hidden states each. Default 0: the processor computes. (Results were right on an H200; how fast it will be is

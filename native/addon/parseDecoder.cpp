@@ -84,6 +84,7 @@ void parseRouter(const Napi::Object& object, const std::string& path, RouterSpec
                                        {{"softmax", RouterScore::Softmax}, {"sigmoid", RouterScore::Sigmoid}});
   router.normalised = readBoolean(object.Get("normalised"), path + "normalised");
   router.scale = readFloat(object.Get("scale"), path + "scale");
+  router.epsilon = floatOr(object, "epsilon", path, 0);
   router.choiceBias = readBoolean(object.Get("choiceBias"), path + "choiceBias");
   router.logitScale = floatOr(object, "logitScale", path, 1);
   router.weighsInputs = optionalBoolean(object, "weighsInputs", path, false);
@@ -125,6 +126,17 @@ void parseFeedForward(const Napi::Object& object, const std::string& path, Decod
   if (!experts.Get("denseSize").IsUndefined()) spec.denseSize = count(experts, "denseSize", path + "experts.");
 }
 
+void parseStateSpace(const Napi::Value& value, const std::string& path, RecurrentSpec& spec) {
+  if (value.IsUndefined()) return;
+  const Napi::Object sizes = readObject(value, path);
+  spec.stateHeads = count(sizes, "heads", path + ".");
+  spec.stateHeadDim = count(sizes, "headDim", path + ".");
+  spec.stateDim = count(sizes, "stateDim", path + ".");
+  spec.stateGroups = count(sizes, "groups", path + ".");
+  spec.leastTimeStep = floatOr(sizes, "leastTimeStep", path + ".", spec.leastTimeStep);
+  spec.mostTimeStep = floatOr(sizes, "mostTimeStep", path + ".", spec.mostTimeStep);
+}
+
 void parseLatent(const Napi::Value& value, const std::string& path, LatentSpec& latent) {
   if (value.IsUndefined()) return;
   const Napi::Object object = readObject(value, path);
@@ -147,6 +159,10 @@ void parseQueryScale(const Napi::Value& value, const std::string& path, QuerySca
 
 void parseRecurrent(const Napi::Object& object, const std::string& path, DecoderSpec& spec) {
   spec.recurrent.taps = count(object, "taps", path);
+  const Napi::Value decay = object.Get("decay");
+  if (!decay.IsUndefined())
+    spec.recurrent.negatedRates = readWord<bool>(decay, path + "decay", {{"log", false}, {"negated", true}});
+  parseStateSpace(object.Get("stateSpace"), path + "stateSpace", spec.recurrent);
   const Napi::Value delta = object.Get("delta");
   if (delta.IsUndefined()) return;
   const Napi::Object sizes = readObject(delta, path + "delta");
@@ -154,6 +170,7 @@ void parseRecurrent(const Napi::Object& object, const std::string& path, Decoder
   spec.recurrent.valueHeads = count(sizes, "valueHeads", path + "delta.");
   spec.recurrent.keyDim = count(sizes, "keyDim", path + "delta.");
   spec.recurrent.valueDim = count(sizes, "valueDim", path + "delta.");
+  spec.recurrent.tiledHeads = optionalBoolean(sizes, "tiled", path + "delta.", false);
 }
 
 }  // namespace
@@ -220,6 +237,12 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
     spec.relativeBuckets = count(bias, "buckets", path + "attention.relativeBias.");
     spec.relativeDistance = count(bias, "distance", path + "attention.relativeBias.");
   }
+  const Napi::Value eviction = attention.Get("eviction");
+  if (!eviction.IsUndefined()) {
+    const Napi::Object kept = readObject(eviction, path + "attention.eviction");
+    spec.evictionSinks = count(kept, "sinks", path + "attention.eviction.");
+    spec.evictionWindow = count(kept, "window", path + "attention.eviction.");
+  }
   spec.valueNorm = optionalBoolean(attention, "valueNorm", path + "attention.", false);
   parseLatent(attention.Get("latent"), path + "attention.latent", spec.latent);
   parseQueryScale(attention.Get("queryScale"), path + "attention.queryScale", spec.queryScale);
@@ -260,7 +283,8 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
       one.mixer = readWord<Mixer>(mixer, name + ".mixer",
                                   {{"attention", Mixer::Attention},
                                    {"delta-rule", Mixer::DeltaRule},
-                                   {"short-convolution", Mixer::ShortConvolution}});
+                                   {"short-convolution", Mixer::ShortConvolution},
+                                   {"state-space", Mixer::StateSpace}});
     spec.layerSpecs.push_back(one);
   }
   return spec;

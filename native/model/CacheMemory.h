@@ -19,9 +19,9 @@ class CacheMemory {
  public:
   // states: of layers that remember one instead of keys and values, so many sequences' (stateFloats of each layer).
   // Throws Error(Memory) where pages x layers of a group x page bytes overflow. Reserves nothing.
-  CacheMemory(const CacheLayout& layout, CacheGroups groups, uint32_t pages, const DecoderSpec* spec = nullptr,
+  CacheMemory(const CacheLayout& layout, const CacheGroups& groups, uint32_t pages, const DecoderSpec* spec = nullptr,
               uint32_t states = 0)
-      : CacheMemory(std::vector<CacheLayout>(groups.layers(), layout), std::move(groups), pages, spec, states) {}
+      : CacheMemory(std::vector<CacheLayout>(groups.layers(), layout), groups, pages, spec, states) {}
   // layouts: of each layer, pages of one number of tokens all.
   CacheMemory(std::vector<CacheLayout> layouts, CacheGroups groups, uint32_t pages, const DecoderSpec* spec = nullptr,
               uint32_t states = 0);

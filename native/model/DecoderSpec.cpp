@@ -13,6 +13,7 @@ namespace {
 // Far above any model known, far below what overflows: a matrix has at most 2^24 x 2^22 elements.
 constexpr uint32_t kMostLayers = 1u << 12;
 constexpr uint32_t kMostTaps = 64;
+constexpr uint32_t kMostStateDim = 1u << 12;
 constexpr uint32_t kMostWidth = 1u << 22;
 constexpr uint32_t kMostHeads = 1u << 14;
 constexpr uint32_t kMostVocabulary = 1u << 24;
@@ -128,10 +129,20 @@ void checkEncoder(const DecoderSpec& spec) {
   }
 }
 
+void checkEviction(const DecoderSpec& spec) {
+  if (spec.evictionWindow == 0) return;
+  if (spec.evictionWindow > kMostContext || spec.evictionSinks > kMostContext)
+    refuse("attention.eviction", "more than any context has", "at most " + std::to_string(kMostContext) + " each");
+  if (!spec.causal || spec.position == PositionKind::Alibi)
+    refuse("attention.eviction", "one", "none of an encoder, and none beside the slopes of ALiBi");
+}
+
 void checkRouter(const DecoderSpec& spec) {
   const RouterSpec& router = spec.router;
   const std::string field = "feedForward.experts.router.";
   checkFinite(field + "scale", router.scale);
+  if (!(router.epsilon >= 0) || !std::isfinite(router.epsilon))
+    refuse(field + "epsilon", std::to_string(router.epsilon), "a finite number of at least 0");
   if (router.groups < 1 || router.groups > RouterSpec::kMostGroups || router.groups > spec.experts ||
       spec.experts % router.groups != 0)
     refuse(field + "groups.count", std::to_string(router.groups),
@@ -141,6 +152,26 @@ void checkRouter(const DecoderSpec& spec) {
       spec.experts / router.groups * router.groupsPerToken < spec.expertsPerToken)
     refuse(field + "groups.perToken", std::to_string(router.groupsPerToken),
            "1 to " + std::to_string(router.groups) + ", with experts enough for a token");
+}
+
+void checkStateSpace(const DecoderSpec& spec) {
+  if (!spec.has(Mixer::StateSpace)) return;
+  const RecurrentSpec& space = spec.recurrent;
+  checkCount("recurrent.stateSpace.heads", space.stateHeads, kMostHeads);
+  checkCount("recurrent.stateSpace.headDim", space.stateHeadDim, kMostStateDim);
+  checkCount("recurrent.stateSpace.stateDim", space.stateDim, kMostStateDim);
+  checkCount("recurrent.stateSpace.groups", space.stateGroups, space.stateHeads);
+  if (space.stateHeads % space.stateGroups != 0)
+    refuse("recurrent.stateSpace.groups", std::to_string(space.stateGroups),
+           "a divisor of the " + std::to_string(space.stateHeads) + " heads");
+  for (const uint64_t width :
+       {uint64_t(space.stateHeads) * space.stateHeadDim, uint64_t(space.stateGroups) * space.stateDim})
+    if (width > kMostWidth)
+      refuse("recurrent.stateSpace", std::to_string(width) + " elements", "at most " + std::to_string(kMostWidth));
+  if (!(space.leastTimeStep >= 0) || !(space.mostTimeStep >= space.leastTimeStep))
+    refuse("recurrent.stateSpace.timeStep",
+           std::to_string(space.leastTimeStep) + " to " + std::to_string(space.mostTimeStep),
+           "a range of numbers of at least 0");
 }
 
 void checkLatent(const DecoderSpec& spec) {
@@ -199,6 +230,14 @@ void checkLayerAttention(const DecoderSpec& spec, size_t index, const std::strin
 
 }  // namespace
 
+uint32_t DecoderSpec::convolvedWidth(Mixer mixer) const {
+  switch (mixer) {
+    case Mixer::DeltaRule: return 2 * deltaKeys() + deltaValues();
+    case Mixer::StateSpace: return stateValues() + 2 * recurrent.stateGroups * recurrent.stateDim;
+    default: return hiddenSize;
+  }
+}
+
 bool DecoderSpec::needsProcessor() const {
   return remembers() || attentionGate || latent.rank != 0 || valueNorm || queryScale.period != 0 ||
          qkNorm == QueryKeyNorm::Unit || layerInputSize != 0 || layerScale || router.apart || router.weighsInputs ||
@@ -213,6 +252,8 @@ uint32_t DecoderSpec::mixedWidth() const {
   if (has(Mixer::ShortConvolution)) width = std::max(width, 3 * hiddenSize);
   if (has(Mixer::DeltaRule))
     width = std::max(width, convolvedWidth(Mixer::DeltaRule) + deltaValues() + 2 * recurrent.valueHeads);
+  if (has(Mixer::StateSpace))
+    width = std::max(width, convolvedWidth(Mixer::StateSpace) + stateValues() + recurrent.stateHeads);
   return width;
 }
 
@@ -220,13 +261,18 @@ uint32_t DecoderSpec::outputWidth() const {
   uint32_t width = queryWidth();
   if (has(Mixer::ShortConvolution)) width = std::max(width, hiddenSize);
   if (has(Mixer::DeltaRule)) width = std::max(width, deltaValues());
+  if (has(Mixer::StateSpace)) width = std::max(width, stateValues());
   return width;
 }
 
 size_t DecoderSpec::stateFloats(Mixer mixer) const {
   if (mixer == Mixer::Attention) return 0;
   const size_t last = size_t(recurrent.taps - 1) * convolvedWidth(mixer);
-  return mixer == Mixer::DeltaRule ? last + size_t(recurrent.valueHeads) * recurrent.keyDim * recurrent.valueDim : last;
+  switch (mixer) {
+    case Mixer::DeltaRule: return last + size_t(recurrent.valueHeads) * recurrent.keyDim * recurrent.valueDim;
+    case Mixer::StateSpace: return last + size_t(stateValues()) * recurrent.stateDim;
+    default: return last;
+  }
 }
 
 void validate(const DecoderSpec& spec) {
@@ -268,6 +314,7 @@ void validate(const DecoderSpec& spec) {
   checkCap("logitSoftCap", spec.logitSoftCap);
   checkPosition(spec);
   checkEncoder(spec);
+  checkEviction(spec);
   checkLatent(spec);
   checkFinite("attention.queryScale.factor", spec.queryScale.factor);
   if (spec.queryScale.period > kMostContext || spec.queryScale.first > 1)
@@ -302,6 +349,7 @@ void validate(const DecoderSpec& spec) {
   if (spec.remembers() && (spec.shares > 1 || spec.residual != Residual::Pre))
     refuse("layerSpecs", "layers that remember a state", "none of a share of a layer, and norms before both branches");
   if (spec.remembers()) checkCount("recurrent.taps", spec.recurrent.taps, kMostTaps);
+  checkStateSpace(spec);
   if (spec.has(Mixer::DeltaRule)) {
     const RecurrentSpec& delta = spec.recurrent;
     checkCount("recurrent.keyHeads", delta.keyHeads, kMostHeads);
@@ -325,7 +373,7 @@ void validate(const DecoderSpec& spec) {
     if (isChunked(layerSpec.window) && (!spec.causal || windowTokens(layerSpec.window) == 0))
       refuse(field + ".chunked", "true", "false of an encoder, and without a window");
     checkLayerAttention(spec, layer, field);
-    if (layerSpec.mixer > Mixer::ShortConvolution) refuse(field + ".mixer", "an unknown one", "one of three");
+    if (layerSpec.mixer > Mixer::StateSpace) refuse(field + ".mixer", "an unknown one", "one of four");
     if (layerSpec.dense && (spec.feedForward != FeedForwardKind::Experts || spec.denseSize == 0))
       refuse(field + ".dense", "true", "false, or experts in other layers and feedForward.experts.denseSize");
     if (layerSpec.rotaryTable == LayerSpec::kNoRotation && spec.position == PositionKind::Rotary) continue;

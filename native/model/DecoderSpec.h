@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,7 @@ struct RotaryTable {
 };
 
 // What mixes a layer's tokens.
-enum class Mixer : uint8_t { Attention, DeltaRule, ShortConvolution };
+enum class Mixer : uint8_t { Attention, DeltaRule, ShortConvolution, StateSpace };
 
 struct LayerSpec {
   uint32_t window = 0;       // as window.h has it
@@ -49,6 +50,7 @@ struct RouterSpec {
   RouterScore score = RouterScore::Softmax;
   bool normalised = true;
   float scale = 1;
+  float epsilon = 0;  // added to the sum that divides
   bool choiceBias = false;
   uint32_t groups = 1, groupsPerToken = 1;
   GroupScore groupScore = GroupScore::Best;
@@ -61,7 +63,8 @@ struct RouterSpec {
 
   // The best of a softmax, divided by their sum, which most mixtures have.
   bool plain() const {
-    return score == RouterScore::Softmax && normalised && scale == 1 && !choiceBias && groups == groupsPerToken;
+    return score == RouterScore::Softmax && normalised && scale == 1 && epsilon == 0 && !choiceBias &&
+           groups == groupsPerToken;
   }
 };
 
@@ -80,6 +83,11 @@ struct RecurrentSpec {
   uint32_t taps = 0;  // of the convolution over a channel's last tokens
   // Of the delta rule.
   uint32_t keyHeads = 0, valueHeads = 0, keyDim = 0, valueDim = 0;
+  bool tiledHeads = false;  // value head v reads key head v % keyHeads, not the one of its neighbours
+  // Of a state space (Mamba-2).
+  uint32_t stateHeads = 0, stateHeadDim = 0, stateDim = 0, stateGroups = 0;
+  float leastTimeStep = 0, mostTimeStep = std::numeric_limits<float>::infinity();
+  bool negatedRates = false;  // decays are stored as the negatives of their rates instead of these rates' logarithms
 };
 
 // Of attention whose keys and values are one latent row of a token (DeepSeek V2): what queries and outputs are made of.
@@ -130,6 +138,9 @@ struct DecoderSpec {
   QueryKeyNorm qkNorm = QueryKeyNorm::None;
   bool attentionGate = false;
   bool attentionSinks = false;
+  // Where layers without a window let keys go: a token sees the pages of the first `evictionSinks` positions, and those
+  // of the last `evictionWindow` that end with its own; 0: all.
+  uint32_t evictionSinks = 0, evictionWindow = 0;
   bool valueNorm = false;  // an RMS norm of each value head, without weights
   LatentSpec latent;
   QueryScale queryScale;
@@ -200,13 +211,13 @@ struct DecoderSpec {
     return std::any_of(layerSpecs.begin(), layerSpecs.end(),
                        [mixer](const LayerSpec& layer) { return layer.mixer == mixer; });
   }
-  bool remembers() const { return has(Mixer::DeltaRule) || has(Mixer::ShortConvolution); }
+  bool remembers() const { return has(Mixer::DeltaRule) || has(Mixer::ShortConvolution) || has(Mixer::StateSpace); }
   // Of the delta rule: queries, keys and values, which go through the convolution, and what comes out.
   uint32_t deltaKeys() const { return recurrent.keyHeads * recurrent.keyDim; }
   uint32_t deltaValues() const { return recurrent.valueHeads * recurrent.valueDim; }
-  uint32_t convolvedWidth(Mixer mixer) const {
-    return mixer == Mixer::DeltaRule ? 2 * deltaKeys() + deltaValues() : hiddenSize;
-  }
+  // Of a state space: what comes out of its heads.
+  uint32_t stateValues() const { return recurrent.stateHeads * recurrent.stateHeadDim; }
+  uint32_t convolvedWidth(Mixer mixer) const;
   // What a layer projects of a token beside queries, keys and values of attention, and what attention or another mixer
   // makes of it.
   uint32_t mixedWidth() const;

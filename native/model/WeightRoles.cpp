@@ -90,6 +90,16 @@ Presence ifSinks(const Spec& spec, const Layer& layer) { return requiredIf(atten
 Presence ifConvolved(const Spec&, const Layer& layer) { return requiredIf(layer.mixer == Mixer::ShortConvolution); }
 Presence ifConvolvedBias(const Spec&, const Layer& layer) { return optionalIf(layer.mixer == Mixer::ShortConvolution); }
 Presence ifDelta(const Spec&, const Layer& layer) { return requiredIf(layer.mixer == Mixer::DeltaRule); }
+Presence ifStateSpace(const Spec&, const Layer& layer) { return requiredIf(layer.mixer == Mixer::StateSpace); }
+Presence ifStateSpaceBias(const Spec&, const Layer& layer) { return optionalIf(layer.mixer == Mixer::StateSpace); }
+bool decays(const Layer& layer) { return layer.mixer == Mixer::DeltaRule || layer.mixer == Mixer::StateSpace; }
+Presence ifDecays(const Spec&, const Layer& layer) { return requiredIf(decays(layer)); }
+Presence ifLogarithms(const Spec& spec, const Layer& layer) {
+  return requiredIf(decays(layer) && !spec.recurrent.negatedRates);
+}
+Presence ifNegatedRates(const Spec& spec, const Layer& layer) {
+  return requiredIf(decays(layer) && spec.recurrent.negatedRates);
+}
 Presence ifGated(const Spec& spec, const Layer& layer) { return requiredIf(hasGate(spec, layer)); }
 Presence ifGatedBias(const Spec& spec, const Layer& layer) { return optionalIf(hasGate(spec, layer)); }
 Presence ifOneBlock(const Spec& spec, const Layer& layer) { return requiredIf(hasBlock(spec, layer)); }
@@ -170,7 +180,9 @@ WeightShape convolution(const Spec& spec, const Layer&) { return {spec.recurrent
 WeightShape deltaConvolution(const Spec& spec, const Layer&) {
   return {spec.recurrent.taps * spec.convolvedWidth(Mixer::DeltaRule), 1};
 }
-WeightShape valueHeads(const Spec& spec, const Layer&) { return {spec.recurrent.valueHeads, 1}; }
+WeightShape decayingHeads(const Spec& spec, const Layer& layer) {
+  return {layer.mixer == Mixer::StateSpace ? spec.recurrent.stateHeads : spec.recurrent.valueHeads, 1};
+}
 WeightShape valueElements(const Spec& spec, const Layer&) { return {spec.recurrent.valueDim, 1}; }
 WeightShape hiddenToDelta(const Spec& spec, const Layer&) {
   return {spec.convolvedWidth(Mixer::DeltaRule), spec.hiddenSize};
@@ -178,6 +190,18 @@ WeightShape hiddenToDelta(const Spec& spec, const Layer&) {
 WeightShape hiddenToValues(const Spec& spec, const Layer&) { return {spec.deltaValues(), spec.hiddenSize}; }
 WeightShape hiddenToValueHeads(const Spec& spec, const Layer&) { return {spec.recurrent.valueHeads, spec.hiddenSize}; }
 WeightShape valuesToHidden(const Spec& spec, const Layer&) { return {spec.hiddenSize, spec.deltaValues()}; }
+WeightShape stateConvolution(const Spec& spec, const Layer&) {
+  return {spec.recurrent.taps * spec.convolvedWidth(Mixer::StateSpace), 1};
+}
+WeightShape stateConvolved(const Spec& spec, const Layer&) { return {spec.convolvedWidth(Mixer::StateSpace), 1}; }
+WeightShape stateHeads(const Spec& spec, const Layer&) { return {spec.recurrent.stateHeads, 1}; }
+WeightShape stateElements(const Spec& spec, const Layer&) { return {spec.stateValues(), 1}; }
+uint32_t stateProjected(const Spec& spec) {
+  return spec.convolvedWidth(Mixer::StateSpace) + spec.stateValues() + spec.recurrent.stateHeads;
+}
+WeightShape stateProjections(const Spec& spec, const Layer&) { return {stateProjected(spec), 1}; }
+WeightShape hiddenToState(const Spec& spec, const Layer&) { return {stateProjected(spec), spec.hiddenSize}; }
+WeightShape stateToHidden(const Spec& spec, const Layer&) { return {spec.hiddenSize, spec.stateValues()}; }
 
 }  // namespace
 
@@ -234,14 +258,23 @@ const std::vector<WeightRole<LayerWeights>>& layerRoles() {
       {"conv_in.weight", &L::mix, nullptr, ifConvolved, hiddenToConvolution},
       {"conv_out.weight", &L::o, nullptr, ifConvolved, hiddenToHidden},
       {"delta_conv.weight", nullptr, &L::conv, ifDelta, deltaConvolution},
-      {"decay.log", nullptr, &L::decay, ifDelta, valueHeads},
-      {"decay.bias", nullptr, &L::decayBias, ifDelta, valueHeads},
+      {"decay.log", nullptr, &L::decay, ifLogarithms, decayingHeads},
+      {"decay.negated", nullptr, &L::decay, ifNegatedRates, decayingHeads},
+      {"decay.bias", nullptr, &L::decayBias, ifDecays, decayingHeads},
       {"delta_norm.weight", nullptr, &L::mixNorm, ifDelta, valueElements},
       {"delta_in.weight", &L::mix, nullptr, ifDelta, hiddenToDelta},
       {"delta_gate.weight", &L::mixGate, nullptr, ifDelta, hiddenToValues},
       {"delta_beta.weight", &L::beta, nullptr, ifDelta, hiddenToValueHeads},
       {"delta_decay.weight", &L::alpha, nullptr, ifDelta, hiddenToValueHeads},
       {"delta_out.weight", &L::o, nullptr, ifDelta, valuesToHidden},
+      {"state_conv.weight", nullptr, &L::conv, ifStateSpace, stateConvolution},
+      {"state_conv.bias", nullptr, &L::convBias, ifStateSpaceBias, stateConvolved},
+      {"state_skip", nullptr, &L::skip, ifStateSpace, stateHeads},
+      {"state_norm.weight", nullptr, &L::mixNorm, ifStateSpace, stateElements},
+      {"state_in.weight", &L::mix, nullptr, ifStateSpace, hiddenToState},
+      {"state_in.bias", nullptr, &L::mixBias, ifStateSpaceBias, stateProjections},
+      {"state_out.weight", &L::o, nullptr, ifStateSpace, stateToHidden},
+      {"state_out.bias", nullptr, &L::oBias, ifStateSpaceBias, hidden},
       {"gate.weight", &L::gate, nullptr, ifGated, hiddenToInner},
       {"gate.bias", nullptr, &L::gateBias, ifGatedBias, inner},
       {"up.weight", &L::up, nullptr, ifOneBlock, hiddenToInner},

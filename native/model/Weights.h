@@ -128,7 +128,8 @@ struct LayerWeights {
               *postBlockNorm = nullptr;
   // Of layers that remember a state (RecurrentSpec).
   StoredMatrix mix{}, mixGate{}, beta{}, alpha{};
-  const float *conv = nullptr, *convBias = nullptr, *decay = nullptr, *decayBias = nullptr, *mixNorm = nullptr;
+  const float *conv = nullptr, *convBias = nullptr, *decay = nullptr, *decayBias = nullptr, *mixNorm = nullptr,
+              *mixBias = nullptr, *skip = nullptr;
   const float *norm1 = nullptr, *norm1Bias = nullptr, *norm2 = nullptr, *norm2Bias = nullptr, *postNorm1 = nullptr,
               *postNorm2 = nullptr;
   const float *qBias = nullptr, *kBias = nullptr, *vBias = nullptr, *oBias = nullptr, *qNorm = nullptr,

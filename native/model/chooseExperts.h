@@ -98,7 +98,7 @@ inline void chooseExperts(const RowKernels& kernels, const RouterSpec& router, c
     sum += scores[best];
   }
   // Of a NaN among the logits all weights are NaN: it has to show.
-  const float factor = std::isnan(maximum) ? maximum : router.scale / (router.normalised ? sum : 1.0f);
+  const float factor = std::isnan(maximum) ? maximum : router.scale / (router.normalised ? sum + router.epsilon : 1.0f);
   for (uint32_t c = 0; c < count; c++) choices[c].weight *= factor;
 }
 

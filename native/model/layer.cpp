@@ -40,7 +40,8 @@ void embed(const Pass& pass) {
 }
 
 // Norm and projections of a layer that remembers a state: what goes through its convolution, then, of the delta rule, a
-// gate, how much of a value is written, and how much of the state is forgotten.
+// gate, how much of a value is written, and how much of the state is forgotten; of a state space, a gate and the time
+// steps, in the same product.
 void projectMixed(const Pass& pass, size_t layer) {
   const DecoderSpec& spec = pass.spec;
   const LayerWeights& weights = pass.weights.layer(layer);
@@ -48,9 +49,9 @@ void projectMixed(const Pass& pass, size_t layer) {
   pass.activations.keysSerial = 0;
   const size_t stride = spec.mixedWidth();
   float* mixed = pass.activations.mixed;
-  if (spec.layerSpecs[layer].mixer == Mixer::ShortConvolution) {
+  if (spec.layerSpecs[layer].mixer != Mixer::DeltaRule) {
     const StoredMatrix* const matrices[] = {&weights.mix};
-    const ProductJob job{&weights.mix, nullptr, mixed, stride};
+    const ProductJob job{&weights.mix, weights.mixBias, mixed, stride};
     return pass.multiply(&job, 1, pass.normed(matrices, 1, weights.norm1, weights.norm1Bias), ProductOf::Tokens);
   }
   const StoredMatrix* const matrices[] = {&weights.mix, &weights.mixGate, &weights.beta, &weights.alpha};

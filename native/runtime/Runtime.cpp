@@ -92,6 +92,8 @@ Runtime::Runtime(RuntimeOptions&& options, std::function<void()> wake)
     if (std::count(bounds_.windows.begin(), bounds_.windows.end(), layer.window) == 0)
       bounds_.windows.push_back(layer.window);
   }
+  bounds_.evictionSinks = spec_.evictionSinks;
+  bounds_.evictionWindow = spec_.evictionWindow;
   const CacheGroups& groups = model_->cacheGroups();
   if (!model_->options().gpu) {
     bounds_.groupWindows.resize(groups.count(), 1);

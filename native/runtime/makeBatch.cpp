@@ -62,9 +62,12 @@ void checkGroups(const Batch& batch, const BatchBounds& bounds) {
   for (size_t r = 0; r < batch.ranges.size(); r++) {
     const BatchRange& range = batch.ranges[r];
     for (uint32_t g = 0; g < batch.groups; g++) {
-      const uint32_t window = bounds.groupWindows[g], first = range.firstPosition;
+      const bool evicts = bounds.groupWindows[g] == 0 && bounds.evictionWindow != 0;
+      const uint32_t window = evicts ? bounds.evictionWindow : bounds.groupWindows[g], first = range.firstPosition;
       const uint32_t seen = firstSeen(window, first) / bounds.pageTokens;
-      for (uint32_t p = seen; p <= (first + range.tokens - 1) / bounds.pageTokens; p++) {
+      const uint32_t sinks = (bounds.evictionSinks + bounds.pageTokens - 1) / bounds.pageTokens;
+      for (uint32_t p = evicts ? 0 : seen; p <= (first + range.tokens - 1) / bounds.pageTokens; p++) {
+        if (evicts && p >= sinks && p < seen) continue;
         if (batch.pages[range.table(g) + p] == kGivenBack)
           refuse(r, "pages", kGivenBack,
                  "a page for position " + std::to_string(uint64_t(p) * bounds.pageTokens) + " in group " +

@@ -28,6 +28,7 @@ struct BatchBounds {
   bool sharesAttention = false;  // GpuOptions
   // Of each group of layers the widest window (0: none), where pages may be given back. Empty: one group, and none is.
   std::vector<uint32_t> groupWindows = {};
+  uint32_t evictionSinks = 0, evictionWindow = 0;  // of those without one (DecoderSpec)
 
   uint32_t groups() const { return std::max<size_t>(1, groupWindows.size()); }
   bool wholeRows = false;  // of an encoder: all of a sequence's tokens at once, which are then pooled

@@ -95,6 +95,11 @@ export interface DecoderSpec {
      * half of the buckets for keys before the query, ranges of distances that grow up to the largest. Of encoders.
      */
     readonly relativeBias?: { readonly buckets: number; readonly distance: number };
+    /**
+     * Layers without a window see the pages of a row's first `sinks` positions, and those of the last `window` that end
+     * with a token's own; pages between are let go. Default: they see all.
+     */
+    readonly eviction?: { readonly sinks: number; readonly window: number };
     /** What attention gives is multiplied by the sigmoid of one more projection (Qwen 3.5). Default: not. */
     readonly gate?: boolean;
   };
@@ -110,7 +115,26 @@ export interface DecoderSpec {
       readonly valueHeads: number;
       readonly keyDim: number;
       readonly valueDim: number;
+      /** Value head v reads key head v % keyHeads (llama.cpp), not that of its neighbours. Default false. */
+      readonly tiled?: boolean;
     };
+    /** Sizes of a state space (Mamba-2); absent where no layer has one. */
+    readonly stateSpace?: {
+      readonly heads: number;
+      readonly headDim: number;
+      /** Elements of state for each element of a head. */
+      readonly stateDim: number;
+      /** Heads of a group write and read by the same vectors, and are normed together. A divisor of `heads`. */
+      readonly groups: number;
+      /** Bounds of a time step. Default: 0, and none. */
+      readonly leastTimeStep?: number;
+      readonly mostTimeStep?: number;
+    };
+    /**
+     * How a head's rate of decay is stored: as its logarithm (`decay.log`), or negated (`decay.negated`). Default:
+     * `log`.
+     */
+    readonly decay?: 'log' | 'negated';
   };
 
   readonly position:
@@ -250,8 +274,10 @@ export function pooledWidth({ pooled = [], hiddenSize }: DecoderSpec): number {
  * - `delta-rule` (Qwen 3.5): queries, keys and values through a short convolution, then a state by the gated delta
  *   rule, normed and gated
  * - `short-convolution` (LFM2): C * convolution(B * x)
+ * - `state-space` (Mamba-2; Granite 4, Bamba): inputs, and what a state is written and read by, through a short
+ *   convolution, then a state by its time step, gated and normed
  */
-export type Mixer = 'attention' | 'delta-rule' | 'short-convolution';
+export type Mixer = 'attention' | 'delta-rule' | 'short-convolution' | 'state-space';
 
 export interface LayerSpec {
   /** Default: `attention`. */
@@ -310,6 +336,8 @@ export interface RouterSpec {
   readonly score: 'softmax' | 'sigmoid';
   /** The chosen experts' scores are divided by their sum. */
   readonly normalised: boolean;
+  /** Added to that sum. Default 0. */
+  readonly epsilon?: number;
   /** They are multiplied by this, last. */
   readonly scale: number;
   /** A vector is added to scores where experts are chosen by them, and not where they are weighed. */

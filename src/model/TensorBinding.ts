@@ -49,15 +49,24 @@ export type LayerRole =
   | 'conv.bias'
   | 'conv_in.weight' // matrix [3 x hidden, hidden]: B, C and x
   | 'conv_out.weight'
-  | 'delta_conv.weight' // vector [channels x taps], of `delta-rule`, as are
-  | 'decay.log' // vectors [valueHeads]
+  | 'decay.log' // vectors [heads], of `delta-rule` and `state-space`
+  | 'decay.negated'
   | 'decay.bias'
+  | 'delta_conv.weight' // vector [channels x taps], of `delta-rule`, as are
   | 'delta_norm.weight' // vector [valueDim]
   | 'delta_in.weight' // matrix [channels, hidden]: queries, keys and values
   | 'delta_gate.weight' // matrix [valueHeads x valueDim, hidden]
   | 'delta_beta.weight' // matrices [valueHeads, hidden]
   | 'delta_decay.weight'
   | 'delta_out.weight' // matrix [hidden, valueHeads x valueDim]
+  | 'state_conv.weight' // vector [channels x taps], of `state-space`, as are
+  | 'state_conv.bias'
+  | 'state_skip' // vector [heads]
+  | 'state_norm.weight' // vector [heads x headDim]
+  | 'state_in.weight' // matrix [channels + heads x headDim + heads, hidden]: what is convolved, gate and time steps
+  | 'state_in.bias'
+  | 'state_out.weight' // matrix [hidden, heads x headDim]
+  | 'state_out.bias'
   | 'gate.weight'
   | 'gate.bias'
   | 'up.weight'

@@ -1,12 +1,25 @@
 import * as z from 'zod';
 import { LIMITS, type Bounds } from '../model/architectures/Fields.js';
-import type { DecoderSpec, ExpertsSpec } from '../model/DecoderSpec.js';
+import { stateSpaceWidths } from '../model/architectures/mixers.js';
+import { isEncoder, type DecoderSpec, type ExpertsSpec, type LayerSpec } from '../model/DecoderSpec.js';
 import { embeds } from '../model/partOf.js';
 import { WEIGHT_TYPES, type WeightType } from '../model/weightTypes.js';
 import type { TensorBinding } from '../model/TensorBinding.js';
 
 /** Shares that sum to 1. */
 export type WeightMix = Readonly<Partial<Record<WeightType, number>>>;
+
+/** Layers of one kind: what their tokens are mixed by, and what they keep of a row. */
+export interface MixerShape {
+  readonly layers: number;
+  /** Outputs of the products before the mixing, and inputs of the one after it. */
+  readonly projected: number;
+  readonly mixed: number;
+  /** Keys and values are kept of the last so many positions; 0: of all. Absent: of none, a state is. */
+  readonly window?: number | undefined;
+  /** Floats of a row's state in one layer. */
+  readonly stateFloats?: number | undefined;
+}
 
 /** What the cost models need to know of a model: sizes, and the bytes of its weights as they are kept. */
 export interface ModelShape {
@@ -30,6 +43,8 @@ export interface ModelShape {
   readonly heads: number;
   readonly kvHeads: number;
   readonly headDim: number;
+  /** Where layers differ, or keep less than all positions. Default: all attend, and keep all. */
+  readonly mixers?: readonly MixerShape[] | undefined;
   readonly vocabularySize: number;
   readonly contextTokens: number;
   /** Elements a token of the tables of sines and cosines; 0 without rotary encoding. */
@@ -76,6 +91,28 @@ export const shapeSchema: z.ZodType<ModelShape> = z.strictObject({
   heads: within(LIMITS.heads),
   kvHeads: within(LIMITS.heads),
   headDim: within(LIMITS.headDim),
+  mixers: z
+    .array(
+      z.strictObject({
+        layers: within(LIMITS.layers),
+        projected: z
+          .int()
+          .min(1)
+          .max(2 ** 26),
+        mixed: z
+          .int()
+          .min(1)
+          .max(2 ** 24),
+        window: z.int().min(0).max(LIMITS.window.max).optional(),
+        stateFloats: z
+          .int()
+          .min(0)
+          .max(2 ** 40)
+          .optional(),
+      }),
+    )
+    .min(1)
+    .optional(),
   vocabularySize: within(LIMITS.vocabulary),
   contextTokens: within(LIMITS.context),
   rotaryElements: z.int().min(0),
@@ -89,8 +126,31 @@ export const shapeSchema: z.ZodType<ModelShape> = z.strictObject({
 });
 
 /** Multiplied weights of one layer that every token sees, without the feed-forward block. */
-export function attentionElements({ hiddenSize, heads, kvHeads, headDim }: ModelShape): number {
-  return hiddenSize * headDim * (2 * heads + 2 * kvHeads);
+export function attentionElements(shape: ModelShape): number {
+  const { hiddenSize, heads, kvHeads, headDim } = shape;
+  if (shape.mixers === undefined) return hiddenSize * headDim * (2 * heads + 2 * kvHeads);
+  return hiddenSize * meanOfLayers(shape, ({ projected, mixed }) => projected + mixed);
+}
+
+/** The kinds of a model's layers. */
+export function mixersOf({ mixers, layers, heads, kvHeads, headDim }: ModelShape): readonly MixerShape[] {
+  return mixers ?? [{ layers, projected: headDim * (heads + 2 * kvHeads), mixed: headDim * heads, window: 0 }];
+}
+
+/** The mean over a model's layers of something that differs by kind. */
+export function meanOfLayers(shape: ModelShape, of: (mixer: MixerShape) => number): number {
+  const kinds = mixersOf(shape);
+  return sumOf(kinds.map((mixer) => mixer.layers * of(mixer))) / sumOf(kinds.map(({ layers }) => layers));
+}
+
+/** The share of the layers that keep keys and values. */
+export function attendingShare(shape: ModelShape): number {
+  return shape.mixers === undefined ? 1 : meanOfLayers(shape, ({ window }) => (window === undefined ? 0 : 1));
+}
+
+/** Floats that a row's states take, of all layers together. */
+export function stateFloatsOf({ mixers = [] }: ModelShape): number {
+  return sumOf(mixers.map(({ layers, stateFloats = 0 }) => layers * stateFloats));
 }
 
 /** Weights of one feed-forward block, or of one expert. */
@@ -197,6 +257,54 @@ function sharesOf(elements: ReadonlyMap<WeightType, number>): WeightMix {
   return Object.fromEntries([...elements].map(([type, count]) => [type, count / all]));
 }
 
+/** Layers by kind, those that are alike together; nothing where all attend to all positions and no gate is there. */
+function mixersOfDecoder(decoder: DecoderSpec): Pick<ModelShape, 'mixers'> {
+  const kinds = new Map<string, MixerShape>();
+  for (const layer of decoder.layerSpecs) {
+    const kind = mixerOfLayer(decoder, layer);
+    const key = JSON.stringify(kind);
+    kinds.set(key, { ...kind, layers: (kinds.get(key)?.layers ?? 0) + 1 });
+  }
+  const mixers = [...kinds.values()];
+  const plain = mixers.every(({ window }) => window === 0) && decoder.attention.gate !== true;
+  return plain || isEncoder(decoder) ? {} : { mixers };
+}
+
+function mixerOfLayer(decoder: DecoderSpec, layer: LayerSpec): MixerShape {
+  const { heads, hiddenSize, recurrent, attention } = decoder;
+  const { mixer = 'attention', window, headDim = decoder.headDim, kvHeads = decoder.kvHeads } = layer;
+  const kept = (convolved: number): number => ((recurrent?.taps ?? 1) - 1) * convolved;
+  switch (mixer) {
+    case 'attention': {
+      const queries = heads * headDim;
+      const gates = attention.gate === true ? queries : 0;
+      const products = layer.keysOf !== undefined ? 0 : layer.valuesAreKeys === true ? 1 : 2;
+      const { sinks = 0, window: last = 0 } = attention.eviction ?? {};
+      const seen = sinks + last;
+      return {
+        layers: 0,
+        projected: queries + products * kvHeads * headDim + gates,
+        mixed: queries,
+        window: window === 0 ? seen : window,
+      };
+    }
+    case 'short-convolution':
+      return { layers: 0, projected: 3 * hiddenSize, mixed: hiddenSize, stateFloats: kept(hiddenSize) };
+    case 'delta-rule': {
+      const { keyHeads = 0, valueHeads = 0, keyDim = 0, valueDim = 0 } = recurrent?.delta ?? {};
+      const values = valueHeads * valueDim;
+      const convolved = 2 * keyHeads * keyDim + values;
+      const stateFloats = kept(convolved) + values * keyDim;
+      return { layers: 0, projected: convolved + values + 2 * valueHeads, mixed: values, stateFloats };
+    }
+    case 'state-space': {
+      const { values, convolved, projected } = stateSpaceWidths(decoder);
+      const stateFloats = kept(convolved) + values * (recurrent?.stateSpace?.stateDim ?? 0);
+      return { layers: 0, projected, mixed: values, stateFloats };
+    }
+  }
+}
+
 function sizes(decoder: DecoderSpec, name: string, weightType: WeightType): ModelShape {
   const {
     layers,
@@ -224,6 +332,7 @@ function sizes(decoder: DecoderSpec, name: string, weightType: WeightType): Mode
     feedForwardMatrices: feedForward.kind === 'plain' ? 2 : 3,
     residual: decoder.residual,
     experts: feedForward.experts && expertsShape(feedForward.experts),
+    ...mixersOfDecoder(decoder),
     rotaryElements: position.kind === 'rotary' ? position.tables.length * position.dims : 0,
     layerWeightBytes: 0,
     globalWeightBytes: 0,

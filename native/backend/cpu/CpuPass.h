@@ -37,9 +37,12 @@ struct CpuPass final : Pass {
   void finishHeads(size_t layer, float* keys, float* values) const override;
   void projectLatent(size_t layer, float* keys) const override;
   void attend(size_t layer) const override;
+  // attend() where keys between a row's first and last ones are let go.
+  void attendEvicted(size_t layer, const AttentionShape& shape) const;
   // What layers do instead that remember a state.
   void applyDeltaRule(size_t layer) const;
   void applyShortConvolution(size_t layer) const;
+  void applyStateSpace(size_t layer) const;
   ExpertRouting route(const LayerWeights& layer, const float* input, float* output) const override;
   ExpertTokens tokensOf(const ExpertRouting& routing, uint32_t expert) const override;
   ExpertTokens gated(const StoredMatrix& gate, const float* input) const override;

@@ -11,9 +11,12 @@ void CpuPass::attend(size_t layer) const {
     case Mixer::Attention: break;
     case Mixer::DeltaRule: return applyDeltaRule(layer);
     case Mixer::ShortConvolution: return applyShortConvolution(layer);
+    case Mixer::StateSpace: return applyStateSpace(layer);
   }
+  const bool evicts = spec.evictionWindow != 0 && spec.layerSpecs[layer].window == 0;
   if (measuring) {
     const size_t mark = scratch.used();
+    if (evicts) return attendEvicted(layer, attentionShape(spec, layer, nullptr, keepKeys));
     scratch.take<uint8_t>(attentionScratchBytes(cache.layout(layer), spec.heads, batch.ranges.size(),
                                                 compute.pool.threads(), keepKeys < 1 ? spec.contextTokens : 0));
     scratch.release(mark);
@@ -40,8 +43,11 @@ void CpuPass::attend(size_t layer) const {
   AttentionShape shape = attentionShape(spec, layer, weights.layer(layer).sinks, keepKeys);
   shape.distances = distances;
   shape.distanceStride = distances == nullptr ? 0 : distanceStride(spec);
-  spillway::attend(compute, cache.layout(layer), shape, batch.attentionRows.data(), batch.attentionRows.size(),
-                   queryWidth, queryWidth, scratch);
+  if (evicts)
+    attendEvicted(layer, shape);
+  else
+    spillway::attend(compute, cache.layout(layer), shape, batch.attentionRows.data(), batch.attentionRows.size(),
+                     queryWidth, queryWidth, scratch);
   if (!spec.attentionGate) return;
   const size_t width = spec.queryWidth(), stride = spec.mixedWidth();
   forRows(tokens(), width, [&](size_t t, unsigned) {

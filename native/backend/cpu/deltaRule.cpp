@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "CpuPass.h"
+#include "decay.h"
 #include "deltaStep.h"
 
 namespace spillway {
@@ -16,8 +17,6 @@ void normalise(const float* x, size_t n, float scale, float* y) {
   const float factor = scale / std::sqrt(squares + kEpsilon);
   for (size_t i = 0; i < n; i++) y[i] = x[i] * factor;
 }
-
-float softplus(float x) { return x > 20.0f ? x : std::log1p(std::exp(x)); }
 
 }  // namespace
 
@@ -48,11 +47,12 @@ void CpuPass::applyDeltaRule(size_t layer) const {
   const float scale = 1.0f / std::sqrt(static_cast<float>(delta.keyDim));
   forRows(batch.ranges.size() * heads, stateFloats * tokensEach, [&](size_t index, unsigned worker) {
     const BatchRange& range = batch.ranges[index / heads];
-    const size_t head = index % heads, keyHead = head / (heads / delta.keyHeads);
+    const size_t head = index % heads,
+                 keyHead = delta.tiledHeads ? head % delta.keyHeads : head / (heads / delta.keyHeads);
     float* query = normed + worker * scratchFloats;
     float* key = query + delta.keyDim;
     float* state = remembered[index / heads] + (delta.taps - 1) * convolved + head * stateFloats;
-    const float forgets = std::exp(layerWeights.decay[head]);
+    const float forgets = decayRate(delta, layerWeights.decay[head]);
     for (size_t t = range.firstToken; t < size_t(range.firstToken) + range.tokens; t++) {
       float* row = activations.mixed + t * stride;
       normalise(row + keyHead * delta.keyDim, delta.keyDim, scale, query);

@@ -1,5 +1,5 @@
 import { plus, NO_PAGES, PAGE_TIERS, type PageCounts, type PageTier } from '../grid/pageCounts.js';
-import type { CacheLaw } from './CacheLaw.js';
+import type { CacheLaw } from '../grid/CacheLaw.js';
 import type { PagePlacement, TierByTier } from './PagePlacement.js';
 
 /** What decides how many pages groups of layers keep of a row at once. */

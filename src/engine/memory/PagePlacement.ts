@@ -1,7 +1,7 @@
 import { plus, total, type PageCounts, type PageTier } from '../grid/pageCounts.js';
 import type { RowRange } from '../grid/Square.js';
 import type { PageTable } from '../grid/PageTable.js';
-import { ALL_POSITIONS, firstSeen, type CacheLaw } from './CacheLaw.js';
+import { ALL_POSITIONS, firstSeen, type CacheLaw } from '../grid/CacheLaw.js';
 
 /** How long a row is, and may become. */
 export interface RowLengths {

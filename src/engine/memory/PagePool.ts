@@ -1,7 +1,7 @@
 import { Subject, type Observable } from 'rxjs';
 import { Admission, type OpenRun, type SteadySweeps } from './Admission.js';
 import { AdmissionPace } from './AdmissionPace.js';
-import { ALL_POSITIONS, type CacheLaw } from './CacheLaw.js';
+import { ALL_POSITIONS, type CacheLaw } from '../grid/CacheLaw.js';
 import { FollowedPages } from './FollowedPages.js';
 import { REASONS } from './IdlePages.js';
 import { least, NO_PAGES, plus, within, type PageCounts } from '../grid/pageCounts.js';

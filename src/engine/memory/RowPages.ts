@@ -1,5 +1,5 @@
 import { GIVEN_BACK, type GroupTable, type PageCopy, type PageTable } from '../grid/PageTable.js';
-import { ALL_POSITIONS, type CacheLaw } from './CacheLaw.js';
+import { ALL_POSITIONS, type CacheLaw } from '../grid/CacheLaw.js';
 import type { PageList } from './PageList.js';
 import { NO_PAGES, type PageTier, type PageCounts } from '../grid/pageCounts.js';
 import type { SharedStretch } from '../schedules/PathChecker.js';
@@ -114,7 +114,7 @@ export class RowPages implements PageTable {
       entries: [],
       tail: spills ? lists.memory.take() : -1,
       law,
-      given: 0,
+      given: law.stays(pageTokens),
     }));
     const [{ entries, tail } = NO_TABLE, ...further] = this.tables;
     this.entries = entries;

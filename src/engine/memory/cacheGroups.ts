@@ -1,5 +1,5 @@
 import { isEncoder, type DecoderSpec, type LayerSpec } from '../../model/DecoderSpec.js';
-import { ALL_POSITIONS, lastChunk, lastPositions, type CacheLaw } from './CacheLaw.js';
+import { ALL_POSITIONS, lastChunk, lastPositions, sinksAndLast, type CacheLaw } from '../grid/CacheLaw.js';
 
 /**
  * A model's layers in groups that keep the same positions of a row: page i of a row is page i of all layers of a group.
@@ -41,17 +41,20 @@ export function oneGroup(layers: number, keepingNone = 0): CacheGroups {
  *
  * @param windows of each layer; 0 = all positions. Layers that keep none are in no group, whatever `groupOf` says
  * @param positions of the longest row: a window of as many lets nothing go
+ * @param whole the law of layers without a window. Default: they keep all positions
  * @param sizes of a page of each layer, in any unit. Default: all are alike
  */
 export function cacheGroups(
   windows: readonly number[],
   positions: number,
+  whole: CacheLaw = ALL_POSITIONS,
   sizes: readonly number[] = windows.map(() => 1),
 ): CacheGroups {
   const kinds = new Map<string, Kind>();
   windows.forEach((window, layer) => {
     if (window === KEEPS_NONE) return;
-    const kept = Math.abs(window) < positions ? window : 0;
+    // Layers without a window may have a law that lets go of what a window as long as the row still sees.
+    const kept = Math.abs(window) < positions || whole !== ALL_POSITIONS ? window : 0;
     const size = sizes[layer] ?? 1;
     const kind = kinds.get(`${kept} ${size}`) ?? { window: kept, size, layers: [] };
     kinds.set(`${kept} ${size}`, { ...kind, layers: [...kind.layers, layer] });
@@ -73,7 +76,7 @@ export function cacheGroups(
     const each = Math.floor(widest / size);
     width = Math.max(width, Math.min(each, layers.length));
     layers.forEach((layer, index) => {
-      if (index % each === 0) laws.push(lawOf(window));
+      if (index % each === 0) laws.push(window === 0 ? whole : lawOf(window));
       groupOf[layer] = laws.length - 1;
     });
   }
@@ -98,6 +101,7 @@ function lawOf(window: number): CacheLaw {
  */
 export function groupsOf(decoder: DecoderSpec, gpu: boolean, longest: number): CacheGroups {
   const { layers, part, share, layerSpecs, contextTokens } = decoder;
+  const { eviction } = decoder.attention;
   // A layer that reads another's keys and values keeps none.
   const windows = layerSpecs.map((layer) => (layer.keysOf === undefined ? windowOf(layer) : KEEPS_NONE));
   // Engines that hold the same rows, and a GPU beside its host, name pages to each other: those of all layers. An
@@ -107,6 +111,7 @@ export function groupsOf(decoder: DecoderSpec, gpu: boolean, longest: number): C
     : cacheGroups(
         windows,
         Math.min(longest, contextTokens),
+        eviction && sinksAndLast(eviction),
         layerSpecs.map(({ headDim = decoder.headDim, kvHeads = decoder.kvHeads }) => headDim * kvHeads),
       );
 }

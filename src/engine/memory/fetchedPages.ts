@@ -1,6 +1,6 @@
 import type { RowRange } from '../grid/Square.js';
 import type { PageTable } from '../grid/PageTable.js';
-import { firstSeen } from './CacheLaw.js';
+import { firstSeen } from '../grid/CacheLaw.js';
 import type { StagedPages } from './PagePlacement.js';
 
 /** What decides beside a batch which of its pages come to a GPU. */

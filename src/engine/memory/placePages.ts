@@ -1,5 +1,5 @@
 import { plus, total, within, type PageCounts } from '../grid/pageCounts.js';
-import { ALL_POSITIONS, type CacheLaw } from './CacheLaw.js';
+import { ALL_POSITIONS, type CacheLaw } from '../grid/CacheLaw.js';
 import { GroupedPlacement } from './GroupedPlacement.js';
 import { TierByTier, type PagePlacement } from './PagePlacement.js';
 
@@ -44,7 +44,7 @@ export function placePages(positions: number, rules: CacheRules, promptTokens = 
   // A row that every group keeps all of may share all of it.
   const letsGo = laws.some((law) => law.letGo(positions, pageTokens) > 0);
   return new GroupedPlacement(places, { laws, pageTokens, promptTokensUnderWay }, promptPages).keeping(
-    letsGo ? 0 : places.length,
+    letsGo ? Math.min(places.length, Math.max(...laws.map((law) => law.stays(pageTokens)))) : places.length,
   );
 }
 

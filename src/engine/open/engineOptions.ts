@@ -9,6 +9,7 @@ import { UsageError } from '../../errors/UsageError.js';
 import type { ExpectedRows } from '../../ExpectedRows.js';
 import { MemoryBudget } from '../../MemoryBudget.js';
 import { WEIGHT_COMPRESSIONS } from '../../model/compressBindings.js';
+import { checkKeyEviction } from '../../model/evictKeys.js';
 import type { LayerRange } from '../../model/partOf.js';
 import type { LayerShare } from '../../model/shareOf.js';
 import { BLOCK_LIMITS } from '../../plan/Policy.js';
@@ -196,6 +197,16 @@ export const OPTION_TABLE = {
     about:
       'share of the tokens before it whose values a generated token takes, those of highest score, which changes results; off takes all',
     docs: 'generated tokens take the values of this share of the tokens before them, those of highest score; changes results',
+  },
+  kvEviction: {
+    group: 'compression',
+    value: { kind: 'path', check: checkKeyEviction },
+    default: 'none',
+    identity: true,
+    flag: '<law>',
+    about:
+      'sinks:S,window:N lets go of keys and values between the pages of the first S tokens and of the last N, which changes results; none keeps all',
+    docs: 'which keys and values a row keeps: `none` lets none go, `sinks:S,window:N` those between the pages of its first S tokens and of the last N (StreamingLLM); lossy, on the processor, without a cache on disk',
   },
   policy: {
     group: 'plan',

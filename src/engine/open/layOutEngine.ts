@@ -3,11 +3,13 @@ import { nativeCall } from '../../bindings/nativeCall.js';
 import type { Addon } from '../../bindings/Addon.js';
 import type { EngineOptions } from '../../EngineOptions.js';
 import { InterruptedError } from '../../errors/InterruptedError.js';
+import { UsageError } from '../../errors/UsageError.js';
 import { MemoryBudgetError } from '../../errors/MemoryBudgetError.js';
 import type { MemoryBudget } from '../../MemoryBudget.js';
 import { compressBindings } from '../../model/compressBindings.js';
 import { createTokenizer } from '../../model/createTokenizer.js';
 import { identifyModel, type ModelIdentity } from '../../model/identity/identifyModel.js';
+import { evictKeys, parseKeyEviction } from '../../model/evictKeys.js';
 import { modelStamps } from '../../model/identity/FileStamp.js';
 import type { ModelSource } from '../../model/ModelSource.js';
 import { partOf } from '../../model/partOf.js';
@@ -68,8 +70,14 @@ export async function layOutEngine(
   const rows = await resolveExpectedRows(requested.options, tokenizer);
   stopIfAborted();
   const whole = layers ? partOf(source, layers) : source;
-  const part = tensorParallel ? shareOf(whole, tensorParallel) : whole;
+  const shared = tensorParallel ? shareOf(whole, tensorParallel) : whole;
   const { numerics, memory } = requested.settings;
+  const eviction = numerics.kvEviction === undefined ? undefined : parseKeyEviction('kvEviction', numerics.kvEviction);
+  const part = eviction ? evictKeys(shared, eviction) : shared;
+  if (eviction && memory.gpu)
+    throw new UsageError(
+      'kvEviction: found a law beside gpuMemory, expected none: the processor lets go of keys alone',
+    );
   const plan = await planEngine(part, requested, machine, rows.expected, {
     repackedBytes: () => {
       const bindings = compressBindings(part.bindings, numerics.compressWeights);
@@ -77,6 +85,10 @@ export async function layOutEngine(
     },
   });
   const layout = withinBudget(memory.budget, () => layOutMemory(addon, part, requested, plan, machine, rows));
+  if (eviction && layout.settings.memory.cacheOnDisk > 0)
+    throw new UsageError(
+      `kvEviction: found a share of the cache on disk, ${layout.settings.memory.cacheOnDisk}, expected none: give cache { cpu: 1, disk: 0 }`,
+    );
   laidOut(layout);
   return { addon, requested, source, stamps, identity, tokenizer, layout };
 }

@@ -92,11 +92,11 @@ export function resultIdentity(facts: IdentityFacts): ResultIdentity {
 }
 
 function identityOptions(facts: Numerics): Pick<Numerics, IdentityOption> {
-  const names = Object.entries(ENGINE_OPTIONS).filter(([, { identity }]) => identity);
-  return Object.fromEntries(names.map(([name]) => [name, facts[name as IdentityOption]])) as Pick<
-    Numerics,
-    IdentityOption
-  >;
+  const named = Object.entries(ENGINE_OPTIONS)
+    .filter(([, { identity }]) => identity)
+    .map(([name]) => [name, facts[name as IdentityOption]] as const);
+  // An option that came later is left out where it is off: identities from before it are equal then.
+  return Object.fromEntries(named.filter(([, value]) => value !== undefined)) as Pick<Numerics, IdentityOption>;
 }
 
 function identityOfGpu({

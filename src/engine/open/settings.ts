@@ -27,6 +27,8 @@ export interface Numerics {
   /** Share of the keys that a decoding query attends to; 1 = all. */
   readonly sparseAttention: number;
   readonly instructionSet: InstructionSet;
+  /** Which keys a row keeps; absent: all. */
+  readonly kvEviction?: string | undefined;
 }
 
 /** How rows share a pass over the layers. */
@@ -134,6 +136,8 @@ function numericsOf(options: EngineOptions, machine: MachineFacts): Numerics {
     compressCache: chosen(options.compressCache),
     sparseAttention,
     instructionSet: instructionSetOf(options, machine),
+    ...(options.kvEviction !== undefined &&
+      options.kvEviction !== OPTION_TABLE.kvEviction.default && { kvEviction: options.kvEviction }),
   };
 }
 

@@ -1,4 +1,4 @@
-import type { DecoderSpec, Mixer } from '../DecoderSpec.js';
+import type { DecoderSpec } from '../DecoderSpec.js';
 import type { SequenceClassifier } from '../ModelSource.js';
 import type { GlobalRole, LayerRole } from '../TensorBinding.js';
 import type { Fields } from './Fields.js';
@@ -68,8 +68,6 @@ export interface WeightSource {
    * the same one. Its name is of no layer.
    */
   readonly ofAllLayers?: 'rows' | 'columns' | 'same';
-  /** Of layers with this mixer alone. Default: of all. */
-  readonly mixer?: Mixer;
   /** Of a vector: the shape in which its file has it. Default: one dimension. */
   readonly shape?: readonly number[];
   /** Added to every element on loading. */
@@ -90,10 +88,10 @@ export interface WeightSource {
 
 /**
  * The rows of a fused tensor are `groups` groups, each made of consecutive blocks of `sizes` rows; this weight is block
- * `index` of every group, one after another.
+ * `index` of every group, one after another; of several blocks, all groups' first one before all groups' second one.
  */
 export interface FusedPart {
   readonly groups: number;
   readonly sizes: readonly number[];
-  readonly index: number;
+  readonly index: number | readonly number[];
 }

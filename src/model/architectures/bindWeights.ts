@@ -3,7 +3,8 @@ import type { DecoderSpec } from '../DecoderSpec.js';
 import type { TensorInfo } from '../ModelSource.js';
 import { WEIGHT_TYPES } from '../weightTypes.js';
 import { type TensorBinding, type TensorSegment } from '../TensorBinding.js';
-import type { Description, WeightSource } from './Family.js';
+import type { Description, FusedPart, WeightSource } from './Family.js';
+import { hasRole } from './mixers.js';
 import { roleShape } from './roleShape.js';
 import type { TensorIndex } from './TensorIndex.js';
 
@@ -23,7 +24,7 @@ export function bindWeights(description: Description, tensors: TensorIndex): Ten
     }
     for (let layer = source.fromLayer ?? 0; layer < decoder.layers; layer++) {
       const { mixer = 'attention' } = decoder.layerSpecs[layer] ?? {};
-      if ((source.mixer ?? mixer) === mixer) bind(pattern.replace('{layer}', String(layer)), layer, source);
+      if (hasRole(mixer, source.role)) bind(pattern.replace('{layer}', String(layer)), layer, source);
     }
   }
   return bindings;
@@ -125,8 +126,8 @@ function bindTurnedBlocks(
   path: string,
 ): TensorBinding {
   const { groups, sizes, index } = source.part ?? { groups: 1, sizes: [columns], index: 0 };
-  const outputs = rows / groups;
-  const before = sizes.slice(0, index).reduce((sum, size) => sum + size, 0);
+  const indices = typeof index === 'number' ? [index] : index;
+  const outputs = rows / (groups * indices.length);
   const period = sizes.reduce((sum, size) => sum + size, 0);
   const whole = bindShape(
     [groups * period, outputs],
@@ -138,11 +139,14 @@ function bindTurnedBlocks(
   const { bytes, elements } = WEIGHT_TYPES[whole.type];
   if (elements !== 1 || (whole.float8 ?? whole.packed))
     throw new ModelFileError(path, `tensor ${tensor.name}`, `type ${tensor.type}`, 'F32, F16 or BF16');
-  const segments = Array.from({ length: groups }, (_, group) => ({
-    file: tensor.file,
-    offset: tensor.offset + (group * period + before) * outputs * bytes,
-    rows: outputs,
-  }));
+  const segments = indices.flatMap((each) => {
+    const before = sizes.slice(0, each).reduce((sum, size) => sum + size, 0);
+    return Array.from({ length: groups }, (_, group) => ({
+      file: tensor.file,
+      offset: tensor.offset + (group * period + before) * outputs * bytes,
+      rows: outputs,
+    }));
+  });
   return { ...whole, rows, columns, segments, inputRow: outputs };
 }
 
@@ -226,9 +230,15 @@ interface RowRange {
 /** The runs of rows that a role takes from its tensor; neighbouring ones, and single ones, are joined. */
 function rowRanges(part: WeightSource['part'], rows: number): RowRange[] {
   if (part === undefined) return [{ first: 0, rows }];
-  const before = part.sizes.slice(0, part.index).reduce((sum, size) => sum + size, 0);
+  const { index } = part;
+  return typeof index === 'number' ? blockRanges(part, index) : index.flatMap((each) => blockRanges(part, each));
+}
+
+/** One block of every group. */
+function blockRanges(part: FusedPart, index: number): RowRange[] {
+  const before = part.sizes.slice(0, index).reduce((sum, size) => sum + size, 0);
   const period = part.sizes.reduce((sum, size) => sum + size, 0);
-  const size = part.sizes[part.index] ?? 0;
+  const size = part.sizes[index] ?? 0;
   if (size === period) return [{ first: 0, rows: size * part.groups }];
   if (size === 1) return [{ first: before, rows: part.groups, step: period }];
   return Array.from({ length: part.groups }, (_, group) => ({ first: group * period + before, rows: size }));

@@ -131,7 +131,13 @@ export function readGgufSizes({ fields, tensors }: GgufModel): Sizes {
     heads,
     kvHeads: fields.uniformInteger('attention.head_count_kv', LIMITS.heads, heads),
     headDim,
-    feedForwardSize: fields.uniformInteger('feed_forward_length', LIMITS.feedForward),
+    // Files of mixtures without another block may have the experts' width alone.
+    feedForwardSize: fields.uniformInteger(
+      fields.has('feed_forward_length') || !fields.has('expert_feed_forward_length')
+        ? 'feed_forward_length'
+        : 'expert_feed_forward_length',
+      LIMITS.feedForward,
+    ),
   };
 }
 

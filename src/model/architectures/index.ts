@@ -8,6 +8,7 @@ import { bert } from './families/bert.js';
 import { distilBert } from './families/distilBert.js';
 import { smollm3 } from './families/smollm3.js';
 import { granite } from './families/granite.js';
+import { bamba, graniteHybrid } from './families/graniteHybrid.js';
 import { graniteMoe } from './families/graniteMoe.js';
 import { olmo2, olmo3 } from './families/olmo2.js';
 import { glm, glm4 } from './families/glm.js';
@@ -35,8 +36,8 @@ import { gemma3, gemmaEmbedding } from './families/gemma3.js';
 import { gptNeox } from './families/gptNeox.js';
 import { gptOss } from './families/gptOss.js';
 import { gte } from './families/gte.js';
-import { lfm2 } from './families/lfm2.js';
 import { jinaBert } from './families/jinaBert.js';
+import { lfm2, lfm2Moe } from './families/lfm2.js';
 import { llama } from './families/llama.js';
 import { mistral } from './families/mistral.js';
 import { mixtral } from './families/mixtral.js';
@@ -48,7 +49,7 @@ import { phi3 } from './families/phi3.js';
 import { qwen2 } from './families/qwen2.js';
 import { qwen3 } from './families/qwen3.js';
 import { qwen3Moe } from './families/qwen3Moe.js';
-import { qwen35 } from './families/qwen35.js';
+import { qwen35, qwen35Moe, qwen3Next } from './families/qwen35.js';
 import { deepseekV2, deepseekV3, mistral4, youtu } from './families/deepseek.js';
 import { gemma4 } from './families/gemma4.js';
 import { glm4MoeLite } from './families/glm4MoeLite.js';
@@ -123,7 +124,12 @@ const FAMILIES: readonly Family[] = [
   internlm3,
   mellum,
   qwen35,
+  qwen35Moe,
+  qwen3Next,
   lfm2,
+  lfm2Moe,
+  graniteHybrid,
+  bamba,
   gemma4,
   llama4,
   ministral3,

@@ -3,7 +3,7 @@ import type { LayerRole } from '../TensorBinding.js';
 import type { GgufModel, WeightSource } from './Family.js';
 import { LIMITS, type Fields } from './Fields.js';
 import { LLAMA_LAYER } from './gatedDecoder.js';
-import { experts, GGUF_GATED, GGUF_LAYER, ggufExperts, type Names, stackedExperts, weights } from './weights.js';
+import { experts, fusedExperts, GGUF_GATED, GGUF_LAYER, ggufExperts, type Names, weights } from './weights.js';
 
 /** What a configuration says of a mixture of experts. */
 export interface Mixture {
@@ -98,6 +98,8 @@ export interface MixtureNames {
   /** What `gate`, `up` and `down` of the block beside the experts are called. */
   readonly shared?: (role: 'gate' | 'up' | 'down') => string;
   readonly sharedGate?: string;
+  /** Of layers without experts. Default: `mlp.gate_proj.weight`, and so on. */
+  readonly dense?: (role: 'gate' | 'up' | 'down') => string;
   /** All experts are in one tensor a role, gate and up in one, as transformers 5 has them. Default: not. */
   readonly stacked?: { readonly gateUp: string; readonly down: string };
 }
@@ -109,21 +111,6 @@ export const MLP_EXPERTS: MixtureNames = {
   expert: (role, expert) => `mlp.experts.${expert}.${role}_proj.weight`,
   shared: (role) => `mlp.shared_experts.${role}_proj.weight`,
 };
-
-/** Experts in one tensor a role, gate and up in one, the gate first. */
-function stackedGateUp(
-  { feedForward, feedForwardSize: size }: DecoderSpec,
-  { gateUp, down }: NonNullable<MixtureNames['stacked']>,
-): WeightSource[] {
-  return stackedExperts(feedForward.experts?.count ?? 0, 'weight', (role) =>
-    role === 'down'
-      ? { tensor: `${LLAMA_LAYER}${down}` }
-      : {
-          tensor: `${LLAMA_LAYER}${gateUp}`,
-          part: { groups: 1, sizes: [size, size], index: role === 'gate' ? 0 : 1 },
-        },
-  );
-}
 
 /** The weights of a mixture in safetensors, and of the layers without experts. */
 export function mixtureWeights(decoder: DecoderSpec, names: MixtureNames = MLP_EXPERTS): WeightSource[] {
@@ -139,7 +126,7 @@ export function mixtureWeights(decoder: DecoderSpec, names: MixtureNames = MLP_E
       ? weights(LLAMA_LAYER, { 'router.choice_bias': names.choiceBias }, { reshaped: true })
       : []),
     ...(names.stacked
-      ? stackedGateUp(decoder, names.stacked)
+      ? fusedExperts(decoder, `${LLAMA_LAYER}${names.stacked.gateUp}`, `${LLAMA_LAYER}${names.stacked.down}`)
       : experts(count, (role, expert) => `${LLAMA_LAYER}${names.expert(role, expert)}`)),
     ...(shared && names.shared ? weights(LLAMA_LAYER, three(names.shared)) : []),
     ...(shared?.gate === true && names.sharedGate !== undefined
@@ -148,13 +135,7 @@ export function mixtureWeights(decoder: DecoderSpec, names: MixtureNames = MLP_E
   ];
   return [
     ...only(withExperts, sparse(decoder)),
-    ...only(
-      weights(
-        LLAMA_LAYER,
-        three((role) => `mlp.${role}_proj.weight`),
-      ),
-      dense(decoder),
-    ),
+    ...only(weights(LLAMA_LAYER, three(names.dense ?? ((role) => `mlp.${role}_proj.weight`))), dense(decoder)),
   ];
 }
 
@@ -221,7 +202,9 @@ export function ggufMixtureWeights(decoder: DecoderSpec, { tensors }: GgufModel)
   const withExperts = [
     ...weights(GGUF_LAYER, { 'router.weight': 'ffn_gate_inp.weight' }),
     ...(router?.choiceBias === true ? weights(GGUF_LAYER, { 'router.choice_bias': 'exp_probs_b.bias' }) : []),
-    ...ggufExperts(tensors, count, firstSparse),
+    ...(tensors.has(`blk.${firstSparse}.ffn_gate_up_exps.weight`)
+      ? fusedExperts(decoder, `${GGUF_LAYER}ffn_gate_up_exps.weight`, `${GGUF_LAYER}ffn_down_exps.weight`)
+      : ggufExperts(tensors, count, firstSparse)),
     ...(shared
       ? weights(GGUF_LAYER, {
           'gate.weight': 'ffn_gate_shexp.weight',

@@ -1,5 +1,6 @@
 import type { DecoderSpec, LayerSpec } from '../DecoderSpec.js';
 import type { GlobalRole, LayerRole } from '../TensorBinding.js';
+import { stateSpaceWidths } from './mixers.js';
 
 type ExpertRole = `${'gate' | 'up' | 'down'}.${'weight' | 'bias'}`;
 
@@ -24,6 +25,7 @@ export function roleShape(
   const taps = decoder.recurrent?.taps ?? 0;
   const { keyHeads = 0, valueHeads = 0, keyDim = 0, valueDim = 0 } = decoder.recurrent?.delta ?? {};
   const channels = 2 * keyHeads * keyDim + valueHeads * valueDim;
+  const space = stateSpaceWidths(decoder);
   switch (role) {
     case 'q_gate.weight':
       return [queries, hiddenSize];
@@ -36,8 +38,23 @@ export function roleShape(
     case 'delta_conv.weight':
       return [channels * taps];
     case 'decay.log':
+    case 'decay.negated':
     case 'decay.bias':
-      return [valueHeads];
+      return [layer?.mixer === 'state-space' ? space.heads : valueHeads];
+    case 'state_skip':
+      return [space.heads];
+    case 'state_conv.weight':
+      return [space.convolved * taps];
+    case 'state_conv.bias':
+      return [space.convolved];
+    case 'state_norm.weight':
+      return [space.values];
+    case 'state_in.weight':
+      return [space.projected, hiddenSize];
+    case 'state_in.bias':
+      return [space.projected];
+    case 'state_out.weight':
+      return [hiddenSize, space.values];
     case 'delta_norm.weight':
       return [valueDim];
     case 'delta_in.weight':
@@ -143,6 +160,7 @@ export function roleShape(
     case 'input_post_norm.weight':
     case 'o.bias':
     case 'conv.bias':
+    case 'state_out.bias':
     case 'down.bias':
       return [hiddenSize];
     default: {

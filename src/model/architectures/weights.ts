@@ -1,3 +1,4 @@
+import type { DecoderSpec } from '../DecoderSpec.js';
 import type { GlobalRole, LayerRole } from '../TensorBinding.js';
 import type { FusedPart, WeightSource } from './Family.js';
 import type { TensorIndex } from './TensorIndex.js';
@@ -9,7 +10,7 @@ export type Names<Role extends string> = Readonly<Partial<Record<Role, string>>>
 export function weights(
   prefix: string,
   names: Names<GlobalRole | LayerRole>,
-  options: Pick<WeightSource, 'add' | 'optional' | 'fromLayer' | 'reshaped' | 'pieces' | 'mixer' | 'shape'> = {},
+  options: Pick<WeightSource, 'add' | 'optional' | 'fromLayer' | 'reshaped' | 'pieces' | 'shape'> = {},
 ): WeightSource[] {
   return Object.entries(names).map(([role, name]) => ({
     role: role as GlobalRole | LayerRole,
@@ -77,6 +78,23 @@ export function experts(count: number, name: (role: 'gate' | 'up' | 'down', expe
       tensor: name(role, expert),
     })),
   ).flat();
+}
+
+/** A mixture's experts stacked in two tensors a layer, rows of gate before those of up. */
+export function fusedExperts(
+  { feedForward: { experts }, feedForwardSize }: DecoderSpec,
+  gateUp: string,
+  down: string,
+): WeightSource[] {
+  const { count = 0 } = experts ?? {};
+  return Array.from({ length: count }, (_, index) => [
+    ...fusedGateUp(gateUp, feedForwardSize).map((source) => ({
+      ...source,
+      role: `expert.${index}.${source.role}` as WeightSource['role'],
+      slice: { count, index },
+    })),
+    { role: `expert.${index}.down.weight` as const, tensor: down, slice: { count, index } },
+  ]).flat();
 }
 
 const GGUF_GLOBAL = { token_embedding: 'token_embd.weight', 'final_norm.weight': 'output_norm.weight' } as const;

@@ -25,10 +25,22 @@ export async function readJsonObject(path: string, maxBytes: number): Promise<Js
 export async function readJson(path: string, maxBytes: number): Promise<unknown> {
   const text = await readText(path, maxBytes, checkJsonMemory);
   try {
-    return JSON.parse(text) as unknown;
+    return parseAsPython(text);
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     throw new ModelFileError(path, 'file', `no JSON (${why})`, 'a JSON object', { cause: error });
+  }
+}
+
+/** Python writes numbers that JSON has no word for: infinities become ones too large to be told from them. */
+function parseAsPython(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (error) {
+    if (!text.includes('Infinity')) throw error;
+    return JSON.parse(
+      text.replace(/"(?:[^"\\]|\\.)*"|\bInfinity\b/g, (each) => (each === 'Infinity' ? '1e999' : each)),
+    );
   }
 }
 

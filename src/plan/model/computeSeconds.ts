@@ -1,6 +1,15 @@
 import { LONG_INPUTS, type ComputeProfile, type HardwareProfile, type MatmulWeights } from '../HardwareProfile.js';
 import { PAGE_TOKENS } from '../reserves.js';
-import { attentionElements, cacheValues, feedForwardElements, sharedElements, type ModelShape } from '../ModelShape.js';
+import {
+  attendingShare,
+  attentionElements,
+  cacheValues,
+  feedForwardElements,
+  meanOfLayers,
+  sharedElements,
+  stateFloatsOf,
+  type ModelShape,
+} from '../ModelShape.js';
 import { layerKinds, matmulKind, STAND_INS, type KindShare } from './matmulKinds.js';
 import { neighbours } from '../neighbours.js';
 import type { Compression } from '../Policy.js';
@@ -143,15 +152,42 @@ function matmulSeconds(
  */
 const PROJECTED_TIMES = 7;
 
+/** Outputs of the products before a layer's mixing, on average. */
+const projectedOf = (shape: ModelShape): number => meanOfLayers(shape, ({ projected }) => projected);
+
+/**
+ * Of keys that so many tokens look at, those that layers look at on average: none where they remember a state, no more
+ * than the window's where they have one.
+ */
+function keysOfLayers(shape: ModelShape, keys: number, tokens: number): number {
+  if (shape.mixers === undefined) return keys;
+  return meanOfLayers(shape, ({ window }) => {
+    if (window === undefined) return 0;
+    return window === 0 ? keys : Math.min(keys, tokens * window);
+  });
+}
+
+/** How often a token goes over a layer's state: to forget, to write, to read. */
+const STATE_TIMES = 4;
+
+/** What states take of a layer on average, each token going over them in turn. */
+function stateSeconds(setting: ComputeSetting, tokens: number): number {
+  const floats = stateFloatsOf(setting.shape) / setting.shape.layers;
+  return floats === 0 ? 0 : rowSeconds(setting, tokens, { operations: STATE_TIMES * floats, passes: 2 * floats });
+}
+
 /** Norm, query, key and value products, rotation, and storing keys and values: compressed on the way where they are. */
 export function projectSeconds(setting: ComputeSetting, tokens: number): number {
   const { on, shape } = setting;
   const { hiddenSize, heads, kvHeads, headDim } = shape;
   const kinds = layerKinds(shape, setting.compressWeights);
-  const projected = (heads + 2 * kvHeads) * headDim;
-  const quantise = setting.compressCache === 'none' ? 0 : (tokens * cacheValues(shape)) / on.quantiseValuesPerSecond;
+  const projected = shape.mixers === undefined ? (heads + 2 * kvHeads) * headDim : projectedOf(shape);
+  const quantise =
+    setting.compressCache === 'none'
+      ? 0
+      : (tokens * cacheValues(shape) * attendingShare(shape)) / on.quantiseValuesPerSecond;
   return (
-    matmulSeconds(setting, kinds, hiddenSize, headDim * (heads + 2 * kvHeads), tokens) +
+    matmulSeconds(setting, kinds, hiddenSize, projected, tokens) +
     rowSeconds(setting, tokens, {
       operations: 2 * hiddenSize + 2 * projected,
       passes: 4 * hiddenSize + (setting.isCpu ? PROJECTED_TIMES * projected : 2 * heads * headDim),
@@ -179,8 +215,8 @@ export function dequantiseSeconds(
   const kind = matmulKind(shape, compressWeights);
   if (kind === matmulKind(shape, 'none') || on.matmul.some(({ weights }) => weights === kind))
     return { project: 0, finish: 0 };
-  const { heads, kvHeads, headDim, hiddenSize, experts } = shape;
-  const projected = hiddenSize * headDim * (heads + 2 * kvHeads);
+  const { hiddenSize, experts } = shape;
+  const projected = hiddenSize * projectedOf(shape);
   const blocks = experts ? expertsTouched(experts, tokens) : 1;
   const others = attentionElements(shape) - projected + blocks * feedForwardElements(shape) + sharedElements(shape);
   return { project: projected / on.dequantiseValuesPerSecond, finish: others / on.dequantiseValuesPerSecond };
@@ -191,7 +227,8 @@ export function finishSeconds(setting: ComputeSetting, tokens: number): number {
   const { shape } = setting;
   const { hiddenSize, heads, headDim, feedForwardSize, feedForwardMatrices, experts } = shape;
   const kinds = layerKinds(shape, setting.compressWeights);
-  const out = matmulSeconds(setting, kinds, heads * headDim, hiddenSize, tokens);
+  const mixed = shape.mixers === undefined ? heads * headDim : meanOfLayers(shape, (mixer) => mixer.mixed);
+  const out = matmulSeconds(setting, kinds, mixed, hiddenSize, tokens);
   const used = experts ? expertsTouched(experts, tokens) : 1;
   const each = experts ? (tokens * experts.perToken) / used : tokens;
   const up = matmulSeconds(setting, kinds, hiddenSize, (feedForwardMatrices - 1) * feedForwardSize, each);
@@ -252,9 +289,9 @@ export function decodeAttentionSeconds(setting: ComputeSetting, keys: number, ro
   const beside =
     rowHeadsPerSecond === undefined
       ? 0
-      : (rows * shape.heads) /
+      : (rows * shape.heads * attendingShare(shape)) /
         rateOnThreads(rowHeadsPerSecond, oneThread?.attention.rowHeadsPerSecond, threads, measured);
-  return keysSeconds(setting, keys) + beside;
+  return keysSeconds(setting, keysOfLayers(shape, keys, rows)) + beside + stateSeconds(setting, rows);
 }
 
 /**
@@ -300,18 +337,20 @@ function keysSeconds({ on, shape, threads = on.threads, compressCache }: Compute
 /**
  * @param keys that the tokens of prompts look at, summed; @param tokens of prompts: each looks at its last page in full
  */
-export function prefillAttentionSeconds(
-  { on, shape, threads = on.threads, isCpu }: ComputeSetting,
-  keys: number,
-  tokens: number,
-): number {
+export function prefillAttentionSeconds(setting: ComputeSetting, keys: number, tokens: number): number {
+  const { shape, isCpu } = setting;
+  const whole = isCpu ? (tokens * PAGE_TOKENS * attendingShare(shape)) / 2 : 0;
+  return attentionFlopsSeconds(setting, keysOfLayers(shape, keys, tokens) + whole) + stateSeconds(setting, tokens);
+}
+
+function attentionFlopsSeconds({ on, shape, threads = on.threads }: ComputeSetting, keys: number): number {
   const rate = rateOnThreads(
     on.attention.prefillFlopsPerSecond,
     on.oneThread?.attention.prefillFlopsPerSecond,
     threads,
     on.threads,
   );
-  return (4 * (keys + (isCpu ? (tokens * PAGE_TOKENS) / 2 : 0)) * shape.heads * shape.headDim) / rate;
+  return (4 * keys * shape.heads * shape.headDim) / rate;
 }
 
 /**
@@ -319,7 +358,9 @@ export function prefillAttentionSeconds(
  * once, as a prompt's do, where that is faster
  */
 export function sharedAttentionSeconds(setting: ComputeSetting, keys: number): number {
-  return keys > 0 ? Math.min(keysSeconds(setting, keys), prefillAttentionSeconds(setting, keys, 0)) : 0;
+  if (keys === 0) return 0;
+  const seen = keys * attendingShare(setting.shape);
+  return Math.min(keysSeconds(setting, seen), attentionFlopsSeconds(setting, seen));
 }
 
 /** Final norm, the head's product, and looking at the logits. */

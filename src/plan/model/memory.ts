@@ -61,6 +61,7 @@ function onCpu(
   const buffered = BUFFERS * sizes.largestLayerWeightBytes;
   const { layers: l } = shape;
   const slots = slotsOf(block);
+  const states = slots * block.batchSize * sizes.rowStateBytes;
   const tokens = Math.max(tokensPerSquareOf(block), block.batchSize);
   const { scratchBytes, activationBytes } = workingMemory(
     shape,
@@ -73,7 +74,8 @@ function onCpu(
   // states in whole tokens, with room for several runs.
   const ownPages = rowPages - sharedPages;
   const diskPages = at ? Math.min(ownPages - 1, Math.round(ownPages * at.cn)) : undefined;
-  const slotBytes = blocks(pageBytes / l) * l;
+  const layerPageBytes = sizes.tokenCacheBytes * PAGE_TOKENS;
+  const slotBytes = blocks(layerPageBytes) * (pageBytes / layerPageBytes);
   const keptTokens = at ? Math.round(tokens * (1 - at.hn)) : tokens;
   const hiddenSpills = keptTokens < tokens;
   // With pages on disk a square's new keys and values stand beside its hidden states.
@@ -84,10 +86,10 @@ function onCpu(
   // Shares are rounded to a thousandth, norms and biases are resident whatever they are, and pages are whole: a block
   // that lacks one for its last row is two, and reads the weights twice.
   const rounding = streams ? pageBytes + l * (w / 2000 + VECTORS * shape.hiddenSize * 4) : 0;
-  const fixed = HEAP_MARGIN_BYTES + globalWeightBytes + scratchBytes + hidden + rounding;
+  const fixed = HEAP_MARGIN_BYTES + globalWeightBytes + scratchBytes + hidden + rounding + states;
   const weights = { wc: w * l, wn: buffered };
   const store = streams ? w * l + globalWeightBytes : 0;
-  const staging = SPILL_BUFFERS * block.batchSize * (slotBytes / l);
+  const staging = SPILL_BUFFERS * block.batchSize * blocks(layerPageBytes);
   const hiddenOnDisk = hiddenSpills ? RUNS * slots * blocks((tokens - keptTokens) * tokenActivationBytes) : 0;
   if (diskPages !== undefined) {
     const cache =

@@ -1,6 +1,7 @@
 import { sum, times, type Affine } from '../Affine.js';
 import type { BlockSetting } from '../CostModel.js';
 import { hasGpu } from '../HardwareProfile.js';
+import { attendingShare } from '../ModelShape.js';
 import type { PlacementShares } from '../Placement.js';
 import { hostShare } from '../Policy.js';
 import { type Corrections, computeFactor } from '../corrections.js';
@@ -89,9 +90,12 @@ export function layerQueues(
   const { sharedPrefixTokens = 0 } = setting.workload;
   const shared = gpu && byHost < 1 && load.sharedKeys > 0 ? sharedPrefixTokens : 0;
   const begun = gpu && byHost === 0 ? load.decodeRows : 0;
-  const context = squares * (load.contextTokens + shared + (begun * PAGE_TOKENS) / 2) * tokenCacheBytes;
-  const fresh = squares * tokens * tokenCacheBytes;
-  const stored = fresh + squares * begun * (PAGE_TOKENS - 1) * tokenCacheBytes;
+  // Layers keep their share of what was there, and those that keep anything take all that is new.
+  const keptBytes = tokenCacheBytes * sizes.keptShare;
+  const newBytes = tokenCacheBytes * attendingShare(shape);
+  const context = squares * (load.contextTokens + shared + (begun * PAGE_TOKENS) / 2) * keptBytes;
+  const fresh = squares * tokens * newBytes;
+  const stored = fresh + squares * begun * (PAGE_TOKENS - 1) * newBytes;
   // The first layer's input is embedded, the last one's output sampled, where computing happens.
   const hidden = (squares * tokens * tokenActivationBytes * (shape.layers - 1)) / shape.layers;
 
@@ -113,7 +117,7 @@ export function layerQueues(
       headSeconds(on, load.sampledRows) / shape.layers +
       (gpu ? 0 : tasks));
   const attend = corrected * squares * decodeAttentionSeconds(on, load.decodeKeys, load.decodeRows);
-  const rates = diskRates(hardware, { layerBytes: w, pageBytes: sizes.pageBytes / shape.layers, streams });
+  const rates = diskRates(hardware, { layerBytes: w, pageBytes: tokenCacheBytes * PAGE_TOKENS, streams });
   const disk = {
     'disk-read': {
       constant: streams ? rates.readOnceSeconds : 0,

@@ -1,7 +1,8 @@
 import type { BlockSetting } from '../CostModel.js';
 import { PAGE_TOKENS } from '../reserves.js';
-import { bitsOf, cacheValues, layerElements } from '../ModelShape.js';
-import { compressedBits, type Compression } from '../Policy.js';
+import { ALL_POSITIONS, lastPositions } from '../../engine/grid/CacheLaw.js';
+import { bitsOf, cacheValues, layerElements, meanOfLayers, type ModelShape } from '../ModelShape.js';
+import { compressedBits, tokensPerSquareOf, type Compression } from '../Policy.js';
 import { WEIGHT_TYPES, type WeightType } from '../../model/weightTypes.js';
 
 /** Bytes of what moves and of what is kept, under a policy's compression. */
@@ -19,11 +20,20 @@ export interface Sizes {
   readonly rowPages: number;
   /** Of these, the ones that all rows have in common. */
   readonly sharedPages: number;
-  /** One page, all layers together. */
+  /** One page, all layers together; where some keep less than all positions, on average over such a row's pages. */
   readonly pageBytes: number;
+  /** What a row takes beside its pages, however long it is: its states in layers that remember some. */
+  readonly rowStateBytes: number;
+  /** The share of a row's positions that layers keep, on average. */
+  readonly keptShare: number;
 }
 
-export function sizesOf({ shape, workload, block }: Pick<BlockSetting, 'shape' | 'workload' | 'block'>): Sizes {
+type Sized = Pick<BlockSetting, 'shape' | 'workload' | 'block'> & Partial<Pick<BlockSetting, 'hardware'>>;
+
+/** Of a layer's state, before the floats. */
+const STATE_HEADER_BYTES = 64;
+
+export function sizesOf({ shape, workload, block, hardware }: Sized): Sizes {
   const bits = bitsOf(shape.weightType);
   const saved = (layerElements(shape) * savedBits(shape, block.compressWeights)) / 8;
   const layerWeightBytes = shape.layerWeightBytes - saved;
@@ -32,16 +42,39 @@ export function sizesOf({ shape, workload, block }: Pick<BlockSetting, 'shape' |
   const globalWeightBytes =
     (shape.globalWeightBytes * weightBits(shape.weightType, block.compressWeights === 'none' ? 'none' : '8bit')) / bits;
   const tokenCacheBytes = (cacheValues(shape) * compressedBits(block.compressCache, 16)) / 8;
+  const rowPages = Math.ceil(Math.max(1, workload.promptTokens + workload.newTokens - 1) / PAGE_TOKENS);
+  const onGpu = hardware !== undefined && hardware.memory.gpuBytes > 0;
+  const keptShare = keptShareOf(shape, rowPages, 2 * tokensPerSquareOf(block), onGpu);
   return {
     layerWeightBytes,
     largestLayerWeightBytes: largest - saved,
     globalWeightBytes,
     tokenCacheBytes,
     tokenActivationBytes: shape.hiddenSize * 4,
-    rowPages: Math.ceil(Math.max(1, workload.promptTokens + workload.newTokens - 1) / PAGE_TOKENS),
+    rowPages,
     sharedPages: Math.floor((workload.sharedPrefixTokens ?? 0) / PAGE_TOKENS),
-    pageBytes: tokenCacheBytes * PAGE_TOKENS * shape.layers,
+    pageBytes: tokenCacheBytes * PAGE_TOKENS * shape.layers * keptShare,
+    rowStateBytes: (shape.mixers ?? []).reduce(
+      (sum, { layers, stateFloats }) =>
+        sum + (stateFloats === undefined ? 0 : layers * (stateFloats * 4 + STATE_HEADER_BYTES)),
+      0,
+    ),
+    keptShare,
   };
+}
+
+/**
+ * The share of a row's positions that layers keep, by the law of each: all of them, the last of a window, or none.
+ * @param underWay most tokens of a prompt that are computed together
+ */
+function keptShareOf(shape: ModelShape, rowPages: number, underWay: number, onGpu: boolean): number {
+  if (shape.mixers === undefined) return 1;
+  return meanOfLayers(shape, ({ window }) => {
+    if (window === undefined) return 0;
+    // A GPU's layers name pages to each other: all keep all.
+    const law = window === 0 || onGpu ? ALL_POSITIONS : lastPositions(window);
+    return Math.min(1, law.mostPages(underWay, PAGE_TOKENS) / rowPages);
+  });
 }
 
 /** Bits that compression takes off a layer's weight, on average. */

@@ -3,6 +3,7 @@ import { computeFactor } from '../corrections.js';
 import { mayBeSampled } from '../../engine/grid/Square.js';
 import type { PlacementShares } from '../Placement.js';
 import { hostShare, slotsOf } from '../Policy.js';
+import { PAGE_TOKENS } from '../reserves.js';
 import {
   decodeAttentionSeconds,
   dequantiseSeconds,
@@ -59,10 +60,10 @@ function taskParts(
   const { gpu, cpu } = computeSettings(setting);
   const { links, corrections } = setting.hardware;
   const weights = matmulKind(setting.shape, setting.block.compressWeights);
-  const { layerWeightBytes, pageBytes } = sizesOf(setting);
+  const { layerWeightBytes, tokenCacheBytes } = sizesOf(setting);
   const disk = diskRates(setting.hardware, {
     layerBytes: layerWeightBytes,
-    pageBytes: pageBytes / setting.shape.layers,
+    pageBytes: tokenCacheBytes * PAGE_TOKENS,
     streams: placement.weights.disk > 0,
   });
   const link = linkRates(setting.hardware);

@@ -56,6 +56,7 @@ export function workingMemory(
     feedForwardMatrices,
     residual,
     rotaryElements,
+    mixers = [],
   } = shape;
   const floats = (width: number, rows = tokens): number => align(rows * width * 4);
   const amx = instructionSet === 'amx';
@@ -63,7 +64,13 @@ export function workingMemory(
   const rounded = (width: number, rows = tokens): number =>
     rounds ? align((amx ? toBfloat16 : toGroups)(width, rows)) : 0;
   const workspaces = align(threads * WORKSPACE_BYTES);
-  const query = heads * headDim;
+  // What attention or another mixer makes of a token, and what layers project beside queries, keys and values.
+  const query = Math.max(heads * headDim, ...mixers.map(({ mixed }) => mixed));
+  const keysAndQueries = headDim * (heads + 2 * kvHeads);
+  const beside = Math.max(
+    0,
+    ...mixers.map(({ projected, window }) => (window === undefined ? projected : projected - keysAndQueries)),
+  );
   // A norm's rows as a product's input: the bytes that stay, and those that are there while they are made.
   const normed = rounds ? rounded(h) : floats(h);
   const whileNormed = rounds ? rounded(h) + align(threads * (amx ? BFLOAT16_ROWS : GROUP_ROWS) * h * 4) : normed;
@@ -95,6 +102,6 @@ export function workingMemory(
     floats(h, rows) + floats(v, rows) + threads * align(v * 8) + floats(1, rows) + rounded(h, rows) + workspaces;
   return {
     scratchBytes: Math.max(finish + floats(1), project, head),
-    activationBytes: floats(h) + floats(query) + floats(rotaryElements),
+    activationBytes: floats(h) + floats(query) + floats(rotaryElements) + floats(beside),
   };
 }

@@ -8,7 +8,7 @@ import {
   oneGroup,
   type CacheGroups,
 } from '../../../src/engine/memory/cacheGroups.js';
-import { ALL_POSITIONS, firstSeen, lastChunk, lastPositions } from '../../../src/engine/memory/CacheLaw.js';
+import { ALL_POSITIONS, firstSeen, lastChunk, lastPositions, sinksAndLast } from '../../../src/engine/grid/CacheLaw.js';
 import { PagePool } from '../../../src/engine/memory/PagePool.js';
 import { longestRow, placePages } from '../../../src/engine/memory/placePages.js';
 import { PAGE_TOKENS } from '../../../src/plan/reserves.js';
@@ -72,6 +72,14 @@ describe('groups of layers', () => {
       }
   });
 
+  test('let nothing go of a window as long as a row, whatever layers without one let go', () => {
+    const { laws, groupOf } = cacheGroups([0, 64, 200, 0], 100, sinksAndLast({ sinks: 4, window: 20 }));
+    const letGo = groupOf.map((group) => laws[group]?.letGo(99, 8));
+    expect(letGo).toEqual([10, 4, 0, 10]);
+    expect(groupOf.map((group) => laws[group]?.stays(8))).toEqual([1, 0, 0, 1]);
+    expect(lastChunk(16).stays(8)).toBe(0);
+  });
+
   test('hold of a chunk what its tokens can touch, and let go of whole chunks before it alone', () => {
     for (const chunk of [2, 31, 32, 33, 200])
       for (const tokens of [1, 17, 512]) {
@@ -93,7 +101,7 @@ describe('groups of layers', () => {
     // Gemma 4 31B: 50 layers of 16 heads of 256 that slide, 10 of 4 heads of 512 that see everything.
     const windows = patterned(60, 6, 1024);
     const sizes = windows.map((window) => (window === 0 ? 2048 : 4096));
-    const { laws, groupOf } = cacheGroups(windows, 1e6, sizes);
+    const { laws, groupOf } = cacheGroups(windows, 1e6, ALL_POSITIONS, sizes);
     const bytes = laws.map((_, group) =>
       sizes.reduce((sum, size, layer) => sum + (groupOf[layer] === group ? size : 0), 0),
     );
@@ -108,6 +116,7 @@ describe('groups of layers', () => {
     const e2b = cacheGroups(
       shared,
       1e6,
+      ALL_POSITIONS,
       shared.map((window) => (window === 0 ? 2 : 1)),
     );
     expect(e2b.laws).toHaveLength(3);

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { NO_PAGES } from '../../../src/engine/grid/pageCounts.js';
 import { PagePool, type RunPages } from '../../../src/engine/memory/PagePool.js';
 import type { PrefixPath } from '../../../src/engine/memory/PrefixNode.js';
-import { ALL_POSITIONS, lastPositions } from '../../../src/engine/memory/CacheLaw.js';
+import { ALL_POSITIONS, lastPositions } from '../../../src/engine/grid/CacheLaw.js';
 import { GIVEN_BACK, type GroupTable } from '../../../src/engine/grid/PageTable.js';
 import type { PagePlacement, RowLengths } from '../../../src/engine/memory/PagePlacement.js';
 import { placePages, type CacheRules } from '../../../src/engine/memory/placePages.js';

@@ -582,7 +582,6 @@ describe('Gemma 3', () => {
     },
   );
   test('attention to what comes later is refused', () => {
-    expect(() => decoder({ ...text, use_bidirectional_attention: true })).toThrow('use_bidirectional_attention');
     expect(() => decoder({ ...text, is_causal: false })).toThrow('is_causal: found false, expected true: only causal');
     expect(() => decoder({ ...text, is_causal: true })).not.toThrow();
   });

@@ -11,6 +11,15 @@ test('an object, with a byte order mark too', async () => {
   expect(await read('\u{feff}{"a": "é"}')).toEqual({ a: 'é' });
 });
 
+test('infinities, as Python writes them, but no other words', async () => {
+  expect(await read('{"limit": [0.0, Infinity, -Infinity], "Infinity": "Infinity \\" Infinity"}')).toEqual({
+    limit: [0, Infinity, -Infinity],
+    Infinity: 'Infinity " Infinity',
+  });
+  await expect(read('{"limit": Infinit}')).rejects.toThrow(/found no JSON/);
+  await expect(read('{"limit": Infinity1}')).rejects.toThrow(/found no JSON/);
+});
+
 test('`__proto__` is a key like any other and changes no prototype', async () => {
   const value = await read('{"__proto__": {"polluted": true}, "constructor": {"prototype": {"polluted": true}}}');
   expect(Object.getPrototypeOf(value)).toBe(Object.prototype);

@@ -18,6 +18,9 @@ const names = [
   'mixtral',
   'gemma3-mixed.gguf',
   'opt-pre',
+  'qwen3-5',
+  'lfm2',
+  'bamba',
 ];
 
 test.each(names)('the memory that plans count is what the runtime reserves: %s', async (name) => {
@@ -37,7 +40,7 @@ test.each(names)('the memory that plans count is what the runtime reserves: %s',
         precision: 'default',
         threads,
         instructionSet,
-        cache: { type: 'f16', pageTokens: 32, pages: 1 },
+        cache: { type: 'f16', pageTokens: 32, pages: 1, ...(source.decoder.recurrent && { states: 1 }) },
         limits: { tokensPerSquare: tokens, rowsPerSquare: rows },
       });
       const { scratchBytes, activationBytes } = workingMemory(
@@ -47,7 +50,7 @@ test.each(names)('the memory that plans count is what the runtime reserves: %s',
         matmulKind(shape, 'none'),
         instructionSet,
       );
-      const { pageBytes } = sizesOf({
+      const { pageBytes, rowStateBytes } = sizesOf({
         shape,
         workload: { promptTokens: 8, newTokens: 8 },
         block: {
@@ -64,6 +67,7 @@ test.each(names)('the memory that plans count is what the runtime reserves: %s',
       const real = reserved.weights + reserved.scratch + reserved.activations + reserved.cache;
       expect(Math.abs(planned / real - 1)).toBeLessThan(0.03);
       expect(scratchBytes + activationBytes).toBe(reserved.scratch + reserved.activations);
+      expect(rowStateBytes).toBe(reserved.state);
       // Heads of an odd size, as in one of the tiny models, are padded in their pages.
       if (shape.headDim % 16 === 0) expect(pageBytes).toBe(reserved.cache);
     }
@@ -82,7 +86,7 @@ test.each(names)('also where weights are compressed: %s', async (name) => {
         precision: 'default',
         threads: 2,
         instructionSet,
-        cache: { type: 'f16', pageTokens: 32, pages: 1 },
+        cache: { type: 'f16', pageTokens: 32, pages: 1, ...(source.decoder.recurrent && { states: 1 }) },
         limits: { tokensPerSquare: 512, rowsPerSquare: 64 },
       });
       const planned = workingMemory(shape, 512, 2, matmulKind(shape, compressed), instructionSet);

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { DecoderSpec, LatentSpec, RotaryTable } from '../../../src/model/DecoderSpec.js';
 import type { ModelSource } from '../../../src/model/ModelSource.js';
+import { PAGE_TOKENS } from '../../../src/plan/reserves.js';
 import { readWeight } from './readWeight.js';
 
 type Vector = Float64Array;
@@ -66,7 +67,9 @@ export class PlainDecoder {
         ? this.#applyDeltaRule.bind(this)
         : mixer === 'short-convolution'
           ? this.#applyShortConvolution.bind(this)
-          : this.#attend.bind(this);
+          : mixer === 'state-space'
+            ? this.#applyStateSpace.bind(this)
+            : this.#attend.bind(this);
     const attended = mixed(
       layer,
       h.map((row) => before('norm1', row)),
@@ -117,10 +120,11 @@ export class PlainDecoder {
       for (let head = 0; head < heads; head++) {
         const group = Math.floor(head / (heads / (k[0]?.length ?? 1)));
         const first = window === 0 ? 0 : chunked ? t - (t % window) : Math.max(0, t - window + 1);
-        const scores = k
-          .slice(first, t + 1)
-          .map((keys, i) => (dot(own.q[t]?.[head], keys[group]) + alibiBias(position, head, first + i)) * scale)
-          .map((score) => softCapped(score, attention.softCap));
+        const scores = k.slice(first, t + 1).map((keys, i) => {
+          if (window === 0 && isLetGo(attention.eviction, first + i, t)) return -Infinity;
+          const score = dot(own.q[t]?.[head], keys[group]) + alibiBias(position, head, first + i);
+          return softCapped(score * scale, attention.softCap);
+        });
         const sink = attention.sinks === true ? [this.#weight(layer, 'sinks')[head] ?? NaN] : [];
         const shares = softmax([...scores, ...sink]).slice(0, scores.length);
         const values = new Float64Array(v[0]?.[group]?.length ?? 0);
@@ -201,7 +205,7 @@ export class PlainDecoder {
   }
 
   /** Of each element the sum over its channel's last ones. */
-  #convolve(layer: number, role: 'conv' | 'delta_conv', rows: readonly Vector[]): Vector[] {
+  #convolve(layer: number, role: 'conv' | 'delta_conv' | 'state_conv', rows: readonly Vector[]): Vector[] {
     const taps = this.#spec.recurrent?.taps ?? 0;
     const weight = this.#weight(layer, `${role}.weight`);
     return rows.map((row, t) =>
@@ -232,7 +236,7 @@ export class PlainDecoder {
   #applyDeltaRule(layer: number, inputs: readonly Vector[]): Vector[] {
     const sizes = this.#spec.recurrent?.delta;
     if (!sizes) throw new Error('no sizes of the delta rule');
-    const { keyHeads, valueHeads, keyDim, valueDim } = sizes;
+    const { keyHeads, valueHeads, keyDim, valueDim, tiled } = sizes;
     const rows = this.#convolve(
       layer,
       'delta_conv',
@@ -248,12 +252,12 @@ export class PlainDecoder {
       const output = new Float64Array(valueHeads * valueDim);
       states.forEach((state, head) => {
         const at = (first: number, count: number): Vector => row.slice(first, first + count);
-        const keyHead = Math.floor(head / (valueHeads / keyHeads)) * keyDim;
+        const keyHead = (tiled === true ? head % keyHeads : Math.floor(head / (valueHeads / keyHeads))) * keyDim;
         const query = unit(at(keyHead, keyDim)).map((x) => x / Math.sqrt(keyDim));
         const key = unit(at(keyHeads * keyDim + keyHead, keyDim));
         const value = at(2 * keyHeads * keyDim + head * valueDim, valueDim);
         const step = (decay[head] ?? NaN) + (this.#weight(layer, 'decay.bias')[head] ?? NaN);
-        const kept = Math.exp(-Math.exp(this.#weight(layer, 'decay.log')[head] ?? NaN) * Math.log1p(Math.exp(step)));
+        const kept = Math.exp(-this.#rate(layer, head) * Math.log1p(Math.exp(step)));
         for (const each of state) for (let v = 0; v < valueDim; v++) each[v] = (each[v] ?? NaN) * kept;
         const seen = (by: Vector, v: number): number =>
           state.reduce((all, each, k) => all + (each[v] ?? NaN) * (by[k] ?? NaN), 0);
@@ -272,6 +276,55 @@ export class PlainDecoder {
         });
       });
       return this.#product(layer, 'delta_out', output);
+    });
+  }
+
+  /** How fast a head forgets. */
+  #rate(layer: number, head: number): number {
+    return this.#spec.recurrent?.decay === 'negated'
+      ? -(this.#weight(layer, 'decay.negated')[head] ?? NaN)
+      : Math.exp(this.#weight(layer, 'decay.log')[head] ?? NaN);
+  }
+
+  #applyStateSpace(layer: number, inputs: readonly Vector[]): Vector[] {
+    const sizes = this.#spec.recurrent?.stateSpace;
+    if (!sizes) throw new Error('no sizes of a state space');
+    const { heads, headDim, stateDim, groups, leastTimeStep = 0, mostTimeStep = Infinity } = sizes;
+    const values = heads * headDim;
+    const convolved = values + 2 * groups * stateDim;
+    const projected = inputs.map((input) => this.#product(layer, 'state_in', input));
+    const bias = this.#weights.get(`${layer} state_conv.bias`);
+    const rows = this.#convolve(
+      layer,
+      'state_conv',
+      projected.map((row) => row.slice(0, convolved)),
+    ).map((row) => row.map((x, channel) => ACTIVATIONS.silu(x + (bias?.[channel] ?? 0))));
+    const states = Array.from({ length: values }, () => new Float64Array(stateDim));
+    return projected.map((whole, t) => {
+      const row = rows[t] ?? whole;
+      const output = new Float64Array(values);
+      states.forEach((state, element) => {
+        const head = Math.floor(element / headDim);
+        const group = Math.floor(head / (heads / groups));
+        const raw = (whole[convolved + values + head] ?? NaN) + (this.#weight(layer, 'decay.bias')[head] ?? NaN);
+        const step = Math.min(Math.max(Math.log1p(Math.exp(raw)), leastTimeStep), mostTimeStep);
+        const kept = Math.exp(-this.#rate(layer, head) * step);
+        const [written, read] = [values + group * stateDim, values + (groups + group) * stateDim];
+        const input = row[element] ?? NaN;
+        let seen = input * (this.#weight(layer, 'state_skip')[head] ?? NaN);
+        for (let n = 0; n < stateDim; n++) {
+          state[n] = (state[n] ?? NaN) * kept + step * input * (row[written + n] ?? NaN);
+          seen += (state[n] ?? NaN) * (row[read + n] ?? NaN);
+        }
+        output[element] = seen * ACTIVATIONS.silu(whole[convolved + element] ?? NaN);
+      });
+      const size = values / groups;
+      const normed = Array.from({ length: groups }, (_, group) => {
+        const [first, end] = [group * size, (group + 1) * size];
+        const weight = this.#weight(layer, 'state_norm.weight').slice(first, end);
+        return [...this.#normOf('rms', output.slice(first, end), weight)];
+      }).flat();
+      return this.#product(layer, 'state_out', Float64Array.from(normed));
     });
   }
 
@@ -364,7 +417,8 @@ export class PlainDecoder {
       .filter(({ expert }) => best.includes(Math.floor(expert / size)))
       .sort((a, b) => (wanted[b.expert] ?? NaN) - (wanted[a.expert] ?? NaN))
       .slice(0, perToken);
-    const total = router?.normalised === false ? 1 : chosen.reduce((all, { share }) => all + share, 0);
+    const total =
+      router?.normalised === false ? 1 : chosen.reduce((all, { share }) => all + share, router?.epsilon ?? 0);
     const own = this.#weights.get(`${layer} expert_scale`);
     const factor = (expert: number): number => ((router?.scale ?? 1) * (own?.[expert] ?? 1)) / total;
     return chosen.map(({ share, expert }) => ({ expert, share: share * factor(expert) }));
@@ -400,6 +454,14 @@ export class PlainDecoder {
     if (weight === undefined) throw new Error(`no ${role} in layer ${layer}`);
     return weight;
   }
+}
+
+/** Whether a key's page is neither one of the first nor of the last ones that a token sees. */
+function isLetGo(eviction: DecoderSpec['attention']['eviction'], key: number, at: number): boolean {
+  if (eviction === undefined) return false;
+  const page = (position: number): number => Math.floor(position / PAGE_TOKENS);
+  const sinks = Math.ceil(eviction.sinks / PAGE_TOKENS);
+  return page(key) >= sinks && page(key) < page(Math.max(0, at - eviction.window + 1));
 }
 
 /** Queries, and keys and values where a layer has some. */

@@ -1,12 +1,22 @@
-import { configuredRotary, rotaryFields, rotaryTheta } from '../configRotary.js';
-import type { Description, Family } from '../Family.js';
+import type { DecoderSpec } from '../../DecoderSpec.js';
+import type { Description, Family, WeightSource } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
-import { gatedFeedForwardWeights, LLAMA_LAYER, readSizes, type GatedDefaults } from '../gatedDecoder.js';
-import { mixedLayers } from '../mixers.js';
-import { activation, rotary } from '../specs.js';
-import { head, weights } from '../weights.js';
+import { gatedFeedForwardWeights, LLAMA_LAYER, type GatedDefaults } from '../gatedDecoder.js';
+import { gatedDeltaConfig, gatedDeltaGguf, gatedDeltaGgufWeights, gatedDeltaWeights } from '../gatedDelta.js';
+import {
+  denseQwenLayers,
+  ggufMixture,
+  ggufMixtureWeights,
+  MLP_EXPERTS,
+  mixtureWeights,
+  SOFTMAX_AS_IT_IS,
+  withExperts,
+  type MixtureNames,
+} from '../mixture.js';
+import type { TensorIndex } from '../TensorIndex.js';
+import { fusedExperts, ggufGated } from '../weights.js';
 
-const DEFAULTS: GatedDefaults = {
+const DENSE: GatedDefaults = {
   vocabulary: 248320,
   hidden: 4096,
   feedForward: 12288,
@@ -18,114 +28,126 @@ const DEFAULTS: GatedDefaults = {
   epsilon: 1e-6,
   theta: 10000,
 };
-const ROTATED_SHARE = 0.25;
-/** Every so-manieth layer attends. */
-const INTERVAL = 4;
+/** Of the mixtures; the inner width of layers without experts is Qwen3-Next's. */
+const MIXED: GatedDefaults = { ...DENSE, hidden: 2048, feedForward: 5632, layers: 40, kvHeads: 2 };
+const NEXT: GatedDefaults = { ...MIXED, vocabulary: 151936, layers: 48 };
+
 /** The text model by itself, and with one that sees. */
 const BASES = ['model.language_model.', 'model.', 'language_model.model.', ''];
+const NAMES: MixtureNames = {
+  ...MLP_EXPERTS,
+  shared: (role) => `mlp.shared_expert.${role}_proj.weight`,
+  sharedGate: 'mlp.shared_expert_gate.weight',
+};
 
-/**
- * Qwen 3.5, dense, the language model: three layers of four remember a state by the gated delta rule (Gated DeltaNet),
- * the others gate what attention gives.
- */
+/** Qwen 3.5 and 3.6, dense, the language model. */
 export const qwen35: Family = {
   modelTypes: ['qwen3_5_text', 'qwen3_5'],
-  fromConfig(outer: Fields): Description {
+  fromConfig(outer) {
     const config = outer.child('text_config') ?? outer;
-    const sizes = readSizes(config, DEFAULTS);
-    const { heads, headDim, layers, hiddenSize } = sizes;
-    const settings = rotaryFields(config);
-    const share = { min: 0, max: 1 };
-    const rotated =
-      settings.numberOrNull('partial_rotary_factor', share) ??
-      config.numberOrNull('partial_rotary_factor', share) ??
-      ROTATED_SHARE;
-    const dims = Math.floor(headDim * rotated);
-    const { table, contextTokens } = configuredRotary(settings, {
-      dims,
-      theta: rotaryTheta(settings, config, 'rope_theta', DEFAULTS.theta),
-      contextTokens: sizes.contextTokens,
-    });
-    const interval = config.integer('full_attention_interval', { min: 1, max: LIMITS.layers.max }, INTERVAL);
-    const taps = config.integer('linear_conv_kernel_dim', { min: 1, max: 64 }, 4);
-    const delta = {
-      keyHeads: config.integer('linear_num_key_heads', LIMITS.heads, 16),
-      valueHeads: config.integer('linear_num_value_heads', LIMITS.heads, 32),
-      keyDim: config.integer('linear_key_head_dim', LIMITS.headDim, 128),
-      valueDim: config.integer('linear_value_head_dim', LIMITS.headDim, 128),
-    };
-    const channels = 2 * delta.keyHeads * delta.keyDim + delta.valueHeads * delta.valueDim;
-    const biased = config.boolean('attention_bias', false);
-    if (biased) config.refuse('attention_bias', 'false');
-    const q = (index: number) => ({ groups: heads, sizes: [headDim, headDim], index });
+    const decoder = gatedDeltaConfig('qwen3_5', config, DENSE);
     return {
-      decoder: {
-        family: 'qwen3_5',
-        ...sizes,
-        contextTokens,
-        norm: { kind: 'rms', epsilon: config.number('rms_norm_eps', LIMITS.epsilon, DEFAULTS.epsilon) },
-        residual: 'pre',
-        finalNorm: true,
-        embedding: { size: hiddenSize, scale: 1 },
-        attention: { scale: headDim ** -0.5, qkNorm: 'head', gate: true },
-        recurrent: { taps, delta },
-        position: rotary('halves', dims, table),
-        feedForward: { kind: 'gated', activation: activation(config, 'hidden_act', 'silu') },
-        layerSpecs: mixedLayers(
-          config,
-          layers,
-          'linear_attention',
-          'delta-rule',
-          (layer) => (layer + 1) % interval === 0,
-        ),
-      },
+      decoder,
       bases: BASES,
-      weights: [
-        ...weights('{base}', { token_embedding: 'embed_tokens.weight' }),
-        ...weights('{base}', { 'final_norm.weight': 'norm.weight' }, { add: 1 }),
-        head('lm_head.weight', outer.boolean('tie_word_embeddings', config.boolean('tie_word_embeddings', false))),
-        ...weights(
-          LLAMA_LAYER,
-          { 'norm1.weight': 'input_layernorm.weight', 'norm2.weight': 'post_attention_layernorm.weight' },
-          { add: 1 },
-        ),
-        { role: 'q.weight', tensor: `${LLAMA_LAYER}self_attn.q_proj.weight`, part: q(0), mixer: 'attention' },
-        { role: 'q_gate.weight', tensor: `${LLAMA_LAYER}self_attn.q_proj.weight`, part: q(1), mixer: 'attention' },
-        ...weights(
-          LLAMA_LAYER,
-          {
-            'k.weight': 'self_attn.k_proj.weight',
-            'v.weight': 'self_attn.v_proj.weight',
-            'o.weight': 'self_attn.o_proj.weight',
-          },
-          { mixer: 'attention' },
-        ),
-        ...weights(
-          LLAMA_LAYER,
-          { 'q_norm.weight': 'self_attn.q_norm.weight', 'k_norm.weight': 'self_attn.k_norm.weight' },
-          { add: 1, mixer: 'attention' },
-        ),
-        ...weights(
-          LLAMA_LAYER,
-          { 'delta_conv.weight': 'linear_attn.conv1d.weight' },
-          { mixer: 'delta-rule', shape: [channels, 1, taps] },
-        ),
-        ...weights(
-          LLAMA_LAYER,
-          {
-            'decay.log': 'linear_attn.A_log',
-            'decay.bias': 'linear_attn.dt_bias',
-            'delta_norm.weight': 'linear_attn.norm.weight',
-            'delta_in.weight': 'linear_attn.in_proj_qkv.weight',
-            'delta_gate.weight': 'linear_attn.in_proj_z.weight',
-            'delta_beta.weight': 'linear_attn.in_proj_b.weight',
-            'delta_decay.weight': 'linear_attn.in_proj_a.weight',
-            'delta_out.weight': 'linear_attn.out_proj.weight',
-          },
-          { mixer: 'delta-rule' },
-        ),
-        ...gatedFeedForwardWeights(),
-      ],
+      weights: [...gatedDeltaWeights(decoder, tied(outer, config), false), ...gatedFeedForwardWeights()],
     };
   },
+  gguf: {
+    architecture: 'qwen35',
+    describe(model) {
+      const decoder = gatedDeltaGguf('qwen3_5', model, true);
+      return { decoder, weights: [...gatedDeltaGgufWeights(decoder, model), ...ggufGated()] };
+    },
+  },
 };
+
+/** Qwen 3.5 and 3.6 with experts, and beside them a block that a gate weighs. */
+export const qwen35Moe = mixedFamily({
+  family: 'qwen3_5_moe',
+  modelTypes: ['qwen3_5_moe_text', 'qwen3_5_moe'],
+  architecture: 'qwen35moe',
+  defaults: MIXED,
+  count: 256,
+  perToken: 8,
+  tiled: true,
+});
+
+/** Qwen3-Next: the same, its projections fused by key head. */
+export const qwen3Next = mixedFamily({
+  family: 'qwen3_next',
+  modelTypes: ['qwen3_next'],
+  architecture: 'qwen3next',
+  defaults: NEXT,
+  count: 512,
+  perToken: 10,
+  tiled: false,
+});
+
+interface MixedFacts {
+  readonly family: string;
+  readonly modelTypes: readonly string[];
+  readonly architecture: string;
+  readonly defaults: GatedDefaults;
+  readonly count: number;
+  readonly perToken: number;
+  /** Value heads are in llama.cpp's order in GGUF; of others projections are fused in safetensors. */
+  readonly tiled: boolean;
+}
+
+function mixedFamily(facts: MixedFacts): Family {
+  const { family, modelTypes, architecture, defaults, tiled } = facts;
+  return {
+    modelTypes,
+    fromConfig(outer, tensors): Description {
+      const config = outer.child('text_config') ?? outer;
+      const decoder = mixed(gatedDeltaConfig(family, config, defaults), config, facts);
+      return {
+        decoder,
+        bases: BASES,
+        weights: [
+          ...gatedDeltaWeights(decoder, tied(outer, config), !tiled),
+          ...(isStacked(tensors) ? stackedMixture(decoder) : mixtureWeights(decoder, NAMES)),
+        ],
+      };
+    },
+    gguf: {
+      architecture,
+      describe(model) {
+        const plain = gatedDeltaGguf(family, model, tiled);
+        const decoder = ggufMixture(plain, model, { score: 'softmax', normalised: true, sharedGate: true });
+        return { decoder, weights: [...gatedDeltaGgufWeights(decoder, model), ...ggufMixtureWeights(decoder, model)] };
+      },
+    },
+  };
+}
+
+function mixed(decoder: DecoderSpec, config: Fields, { count, perToken, tiled }: MixedFacts): DecoderSpec {
+  return withExperts(decoder, {
+    count: config.integer(config.has('num_experts') ? 'num_experts' : 'num_local_experts', LIMITS.experts, count),
+    perToken: config.integer('num_experts_per_tok', LIMITS.experts, perToken),
+    width: config.integer('moe_intermediate_size', LIMITS.feedForward, 512),
+    // Qwen 3.5 divides by the sum whatever its configuration says.
+    ...(!tiled && !config.boolean('norm_topk_prob', true) && { router: SOFTMAX_AS_IT_IS }),
+    shared: { size: config.integer('shared_expert_intermediate_size', LIMITS.feedForward, 512), gate: true },
+    dense: denseQwenLayers(config, decoder.layers),
+  });
+}
+
+const tied = (outer: Fields, config: Fields): boolean =>
+  outer.boolean('tie_word_embeddings', config.boolean('tie_word_embeddings', false));
+
+/** Experts are stacked in two tensors a layer in the checkpoints that are published, each has its own in others. */
+function isStacked(tensors: TensorIndex | undefined): boolean {
+  return tensors?.names().some((name) => name.endsWith('.mlp.experts.gate_up_proj')) === true;
+}
+
+function stackedMixture(decoder: DecoderSpec): WeightSource[] {
+  const others = mixtureWeights(decoder, NAMES).filter(({ role }) => !role.startsWith('expert.'));
+  const layers = (layer: number): boolean => decoder.layerSpecs[layer]?.dense !== true;
+  return [
+    ...others,
+    ...fusedExperts(decoder, `${LLAMA_LAYER}mlp.experts.gate_up_proj`, `${LLAMA_LAYER}mlp.experts.down_proj`).map(
+      (source) => ({ ...source, layers }),
+    ),
+  ];
+}

@@ -5,17 +5,20 @@
 export interface CacheLaw {
   /** Pages, from the first, of which nothing is looked at once all positions before `through` have been computed. */
   letGo(through: number, pageTokens: number): number;
+  /** Of these, the first ones that stay nevertheless, as long as the row lives. */
+  stays(pageTokens: number): number;
   /** Most pages of a row that are kept at once, `tokens` of which are under way or come next. */
   mostPages(tokens: number, pageTokens: number): number;
 }
 
 /** All positions are kept until the row ends. */
-export const ALL_POSITIONS: CacheLaw = { letGo: () => 0, mostPages: () => Infinity };
+export const ALL_POSITIONS: CacheLaw = { letGo: () => 0, stays: () => 0, mostPages: () => Infinity };
 
 /** Tokens see those from the last multiple of `chunk` on: whole chunks before it are given back. */
 export function lastChunk(chunk: number): CacheLaw {
   return {
     letGo: (through, pageTokens) => Math.floor((Math.floor(through / chunk) * chunk) / pageTokens),
+    stays: () => 0,
     mostPages: (tokens, pageTokens) => Math.ceil((chunk - 1 + tokens - 1) / pageTokens) + 1,
   };
 }
@@ -24,9 +27,15 @@ export function lastChunk(chunk: number): CacheLaw {
 export function lastPositions(window: number): CacheLaw {
   return {
     letGo: (through, pageTokens) => Math.floor(Math.max(0, through - window + 1) / pageTokens),
+    stays: () => 0,
     // As many positions, which may begin anywhere in a page.
     mostPages: (tokens, pageTokens) => Math.ceil((window - 1 + tokens - 1) / pageTokens) + 1,
   };
+}
+
+/** Attention sinks: the pages of the first `sinks` positions stay, beside those of the last `window` (StreamingLLM). */
+export function sinksAndLast({ sinks, window }: { readonly sinks: number; readonly window: number }): CacheLaw {
+  return { ...lastPositions(window), stays: (pageTokens) => Math.ceil(sinks / pageTokens) };
 }
 
 /**
