@@ -26,7 +26,7 @@ struct SequenceOptions {
   int32_t logprobs = -1;                   // alternatives reported with each token; -1: no log-probabilities at all
   std::shared_ptr<const Grammar> grammar;  // that the sampled tokens follow; null: any may come
   std::vector<int32_t>
-      candidates;  // instead of the most likely alternatives these are reported, in this order; none: those
+      candidates;          // instead of the most likely alternatives these are reported, in this order; none: those
   bool certainty = false;  // how likely each token was among those that might come is reported with it
   Pooling pooling = Pooling::None;
   // From this position on tokens are of a second text, where a model tells these apart (token types).

@@ -91,8 +91,7 @@ void sampleConstrained(const Kernels& kernels, const Sequence& sequence, const W
   result.tokens[wanted.result] = sampled.token;
   if (sampled.token == kNotFinite) return;
   if (sequence.logprobs >= 0) result.logprobs[wanted.result] = logProbabilityOf(normaliser, logits[sampled.token]);
-  if (sequence.certainty)
-    result.certainties[wanted.result] = certaintyOf(kernels, logits, vocabulary, sampled.token);
+  if (sequence.certainty) result.certainties[wanted.result] = certaintyOf(kernels, logits, vocabulary, sampled.token);
   // What is forced is computed without a head: a sequence that wants log-probabilities samples each token of it.
   const size_t room = sequence.capacityTokens - std::min<size_t>(sequence.capacityTokens, sequence.tokens.size() + 1);
   sequence.grammar->append(sampled.token, sequence.logprobs >= 0 ? 0 : room);
@@ -118,8 +117,7 @@ void useLogits(const Kernels& kernels, const Batch& batch, const WantedLogits& w
   result.tokens[wanted.result] = sampled.token;
   if (sequence.logprobs >= 0) result.logprobs[wanted.result] = sampled.logprob;
   if (sampled.token == kNotFinite) return;
-  if (sequence.certainty)
-    result.certainties[wanted.result] = certaintyOf(kernels, logits, vocabulary, sampled.token);
+  if (sequence.certainty) result.certainties[wanted.result] = certaintyOf(kernels, logits, vocabulary, sampled.token);
   if (!sequence.candidates.empty()) {
     logProbabilities(kernels, logits, vocabulary, sequence.candidates.data(), sequence.candidates.size(),
                      &result.topLogprobs[wanted.top]);

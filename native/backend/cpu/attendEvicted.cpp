@@ -37,8 +37,7 @@ void CpuPass::attendEvicted(size_t layer, const AttentionShape& shape) const {
       const size_t used = (next - 1) / pageTokens + 1;
       std::copy_n(pages, std::min(sinks, used), table);
       for (size_t page = first; page < used; page++) table[sinks + page - first] = pages[page];
-      float* queries =
-          activations.queries + (size_t(range.firstToken) + position - range.firstPosition) * queryWidth;
+      float* queries = activations.queries + (size_t(range.firstToken) + position - range.firstPosition) * queryWidth;
       const uint32_t prompt = range.sequence->promptTokens;
       pieces[count++] = {queries,
                          queries,
