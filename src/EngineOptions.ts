@@ -102,8 +102,9 @@ export interface EngineOptions {
   readonly sparseAttention?: number;
   /**
    * `sinks:S,window:N` (StreamingLLM): a token sees the pages of its row's first S tokens and those of the last N, up
-   * to itself, in layers that would see all; pages between are given back, so that long rows take no more memory. Lossy:
-   * what was in them is forgotten. On the processor, with the cache in memory. Default `none`: nothing is let go.
+   * to itself, in layers that would see all; pages between are given back, so that long rows take no more memory.
+   * Lossy: what was in them is forgotten. On the processor, with the cache in memory. Default `none`: nothing is let
+   * go.
    */
   readonly kvEviction?: string;
   /**
