@@ -216,7 +216,8 @@ void CudaPass::normHeads(float* x, uint32_t heads, const float* norm) const {
   const size_t rows = tokens() * heads, width = size_t(heads) * spec.headDim;
   run([&](cudaStream_t stream) {
     switch (spec.qkNorm) {
-      case QueryKeyNorm::None: return;
+      case QueryKeyNorm::None:
+      case QueryKeyNorm::Unit: return;  // of families that no GPU computes
       case QueryKeyNorm::Row: return cuda::rmsNorm(stream, x, norm, spec.normEpsilon, tokens(), width, x);
       case QueryKeyNorm::Layer:
         return cuda::layerNorm(stream, x, norm, nullptr, spec.normEpsilon, rows, spec.headDim, x, heads);

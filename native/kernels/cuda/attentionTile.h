@@ -20,8 +20,9 @@ struct HeadPages {
   __device__ __forceinline__ const uint8_t* page(uint32_t position) const { return pages[position / pageTokens]; }
 };
 
-__device__ __forceinline__ HeadPages headPages(const CacheLayout& layout, const uint8_t* const* pages,
-                                               uint32_t kvHead) {
+// Layout: of the members of CacheLayout those that are read here.
+template <typename Layout>
+__device__ __forceinline__ HeadPages headPages(const Layout& layout, const uint8_t* const* pages, uint32_t kvHead) {
   const uint32_t elementBytes = layout.type == CacheType::F16 ? 2 : 4, valueStride = (layout.headDim + 15) / 16 * 16;
   const size_t keyBytes = size_t{layout.pageTokens} * layout.headDim * elementBytes;
   const size_t headBytes = (keyBytes + size_t{layout.pageTokens} * valueStride * elementBytes + 63) / 64 * 64;

@@ -15,8 +15,14 @@ constexpr uint32_t kStages = 2;  // tiles in shared memory: one is fetched while
 constexpr uint32_t kPieceHalves = 8, kKeyPieces = kKeyBlock / kPieceHalves;
 __device__ __forceinline__ uint32_t keyPlace(uint32_t piece) { return piece ^ (piece / 8 % 2); }
 
+// Of CacheLayout, what is read on the device: with one member more the kernel spills registers on sm_90a.
+struct PageLayout {
+  CacheType type;
+  uint32_t kvHeads, headDim, pageTokens;
+};
+
 struct Task {
-  CacheLayout layout;
+  PageLayout layout;
   AttentionShape shape;
   const AttentionToken* tokens;
   const AttentionRange* ranges;
@@ -238,7 +244,14 @@ void prefillAttention(cudaStream_t stream, const CacheLayout& layout, const Atte
                       const AttentionToken* tokens, const AttentionRange* ranges, size_t rangeCount,
                       uint32_t mostTokens, const float* queries, size_t queryStride, float* outputs,
                       size_t outputStride) {
-  const Task task = {layout, shape, tokens, ranges, queries, queryStride, outputs, outputStride};
+  const Task task = {{layout.type, layout.kvHeads, layout.headDim, layout.pageTokens},
+                     shape,
+                     tokens,
+                     ranges,
+                     queries,
+                     queryStride,
+                     outputs,
+                     outputStride};
   if (layout.headDim <= 64) return run<64, 8>(stream, task, rangeCount, mostTokens);
   if (layout.headDim <= 128) return run<64, 16>(stream, task, rangeCount, mostTokens);
   run<32, 32>(stream, task, rangeCount, mostTokens);
