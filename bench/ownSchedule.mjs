@@ -1,6 +1,7 @@
 // A schedule of one's own, simulated and then run: the seconds that the simulation says beside those that it takes.
 //   node bench/ownSchedule.mjs --model FILE [--rows 256] [--prompt-tokens 64] [--max-new-tokens 64] [--repeat 3]
-// The schedule is shortest job first around zig-zag blocks; rows are of one length, so that the plan knows them.
+// The schedule is that of examples/03-custom-schedule.ts, shortest job first, around zig-zag blocks; rows are of one length, so that the plan knows them.
+import { register } from 'node:module';
 import { Engine } from '../dist/index.js';
 import { choosePolicy, cachedProfile, readModelShape, simulatePlan } from '../dist/api/plan.js';
 import { zigZagBlock } from '../dist/api/schedules.js';
@@ -17,23 +18,8 @@ const { values, number } = readFlags(usage, {
   repeat: { type: 'string', default: '3' },
 });
 
-/** Looks at rows beyond those under way and starts those with the fewest tokens first. */
-function shortestFirst(inner, lookAhead) {
-  const length = ({ promptTokens, newTokens }) => promptTokens + newTokens;
-  return {
-    name: `shortest first, ${inner.name}`,
-    start: (grid) => ({ inner: inner.start(grid), waiting: [] }),
-    free: (state, ended) => inner.free(state.inner, ended) + lookAhead - state.waiting.length,
-    next: (state, { admitted, ended, ...observed }) => {
-      const queue = [...state.waiting.filter(({ row }) => !ended.has(row)), ...admitted].sort(
-        (a, b) => length(a) - length(b),
-      );
-      const starting = queue.slice(0, inner.free(state.inner, ended));
-      const { state: after, squares } = inner.next(state.inner, { ...observed, admitted: starting, ended });
-      return { state: { inner: after, waiting: queue.slice(starting.length) }, squares };
-    },
-  };
-}
+register('../scripts/typescriptHooks.mjs', import.meta.url);
+const { shortestFirst } = await import('../examples/03-custom-schedule.ts');
 
 const [rows, promptTokens, newTokens] = [number('rows'), number('prompt-tokens'), number('max-new-tokens')];
 const shape = await readModelShape(values.model);
@@ -43,7 +29,7 @@ const { policy, predicted } = choosePolicy(request);
 const schedule = () => shortestFirst(zigZagBlock(), policy.batchSize);
 const simulated = await simulatePlan(request, policy, { schedule: schedule() });
 
-await using engine = await Engine.open({ model: values.model, policy, learn: 'off' });
+const engine = await Engine.open({ model: values.model, policy, learn: false });
 const given = Array.from({ length: rows }, (_, id) => ({
   id,
   tokens: Array.from({ length: promptTokens }, (__, at) => 5 + ((id * 7919 + at * 104729) % 4000)),
@@ -68,3 +54,4 @@ const measured = median(seconds);
 process.stdout.write(
   `${policy.batches} x ${policy.batchSize} rows: zig-zag predicted ${predicted.wallSeconds.toFixed(2)} s, ${schedule().name} simulated ${simulated.seconds.toFixed(2)} s, measured ${measured.toFixed(2)} s (${seconds.map((each) => each.toFixed(2)).join(', ')}), simulated / measured ${(simulated.seconds / measured).toFixed(3)}\n`,
 );
+await engine.close();

@@ -84,6 +84,9 @@ struct CpuPass final : Pass {
   // [taps - 1, width].
   void convolve(const BatchRange& range, size_t layer, float* last, size_t width, size_t channel,
                 size_t channels) const;
+  // The first `width` channels of all rows so, with the layer's bias, where it has one, and SiLU after it. remembered:
+  // of each range.
+  void convolveMixed(size_t layer, size_t width, float* const* remembered) const;
 
  private:
   template <typename RowOf>

@@ -40,4 +40,22 @@ void CpuPass::convolve(const BatchRange& range, size_t layer, float* last, size_
   }
 }
 
+void CpuPass::convolveMixed(size_t layer, size_t width, float* const* remembered) const {
+  const float* bias = weights.layer(layer).convBias;
+  const size_t stride = spec.mixedWidth();
+  constexpr size_t kChannels = 256;  // at once
+  const size_t blocks = (width + kChannels - 1) / kChannels;
+  forRows(batch.ranges.size() * blocks, kChannels * tokensOfRange(), [&](size_t index, unsigned) {
+    const BatchRange& range = batch.ranges[index / blocks];
+    const size_t first = index % blocks * kChannels, count = std::min(width - first, kChannels);
+    convolve(range, layer, remembered[index / blocks], width, first, count);
+    for (size_t t = range.firstToken; t < size_t(range.firstToken) + range.tokens; t++) {
+      float* row = activations.mixed + t * stride + first;
+      if (bias != nullptr)
+        for (size_t c = 0; c < count; c++) row[c] += bias[first + c];
+      compute.kernels.rows.activate(Activation::Silu, row, nullptr, count);
+    }
+  });
+}
+
 }  // namespace spillway

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cmath>
 
 #include "CpuPass.h"
@@ -34,15 +33,8 @@ void CpuPass::applyDeltaRule(size_t layer) const {
   rememberedBy(layer, remembered);
   const LayerWeights& layerWeights = weights.layer(layer);
   const RowKernels& rows = compute.kernels.rows;
-  constexpr size_t kChannels = 256;  // at once
-  const size_t blocks = (convolved + kChannels - 1) / kChannels, tokensEach = tokensOfRange();
-  forRows(batch.ranges.size() * blocks, kChannels * tokensEach, [&](size_t index, unsigned) {
-    const BatchRange& range = batch.ranges[index / blocks];
-    const size_t first = index % blocks * kChannels, count = std::min(convolved - first, kChannels);
-    convolve(range, layer, remembered[index / blocks], convolved, first, count);
-    for (size_t t = range.firstToken; t < size_t(range.firstToken) + range.tokens; t++)
-      rows.activate(Activation::Silu, activations.mixed + t * stride + first, nullptr, count);
-  });
+  convolveMixed(layer, convolved, remembered);
+  const size_t tokensEach = tokensOfRange();
   const size_t heads = delta.valueHeads, stateFloats = size_t(delta.keyDim) * delta.valueDim;
   const float scale = 1.0f / std::sqrt(static_cast<float>(delta.keyDim));
   forRows(batch.ranges.size() * heads, stateFloats * tokensEach, [&](size_t index, unsigned worker) {

@@ -21,20 +21,8 @@ void CpuPass::applyStateSpace(size_t layer) const {
   rememberedBy(layer, remembered);
   const LayerWeights& layerWeights = weights.layer(layer);
   const RowKernels& rows = compute.kernels.rows;
-  constexpr size_t kChannels = 256;  // at once
-  const size_t blocks = (convolved + kChannels - 1) / kChannels, tokensEach = tokensOfRange();
-  forRows(batch.ranges.size() * blocks, kChannels * tokensEach, [&](size_t index, unsigned) {
-    const BatchRange& range = batch.ranges[index / blocks];
-    const size_t first = index % blocks * kChannels, count = std::min(convolved - first, kChannels);
-    convolve(range, layer, remembered[index / blocks], convolved, first, count);
-    for (size_t t = range.firstToken; t < size_t(range.firstToken) + range.tokens; t++) {
-      float* row = activations.mixed + t * stride + first;
-      if (layerWeights.convBias != nullptr)
-        for (size_t c = 0; c < count; c++) row[c] += layerWeights.convBias[first + c];
-      rows.activate(Activation::Silu, row, nullptr, count);
-    }
-  });
-  const size_t stateFloats = stateDim * headDim;
+  convolveMixed(layer, convolved, remembered);
+  const size_t stateFloats = stateDim * headDim, tokensEach = tokensOfRange();
   forRows(batch.ranges.size() * heads, stateFloats * tokensEach, [&](size_t index, unsigned worker) {
     const BatchRange& range = batch.ranges[index / heads];
     const size_t head = index % heads, group = head / (heads / groups);

@@ -19,7 +19,7 @@ const of = (costModel: 'flexgen' | 'flexgen-paper', batchSize: number, batches: 
 describe("FlexGen's cost model as its paper prints it (appendix A.3)", () => {
   test('its published policy of 30B: the slowest queue, where the shipped code adds queues up', () => {
     const percent = [20, 80, 0, 100, 0, 100];
-    const { lmOffload: _none, flexgen } = T4;
+    const { flexgen } = T4;
     if (!flexgen) throw new Error('no constants');
     // The appendix by hand: s 512, n 32, l 48, h1 7168, h2 28672; wc 0.8, cc 1, hc 1; 144 rows.
     const [s, n, l, h1, h2, bls] = [512, 32, 48, 7168, 28672, 144];
