@@ -1,12 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Engine, type EngineOptions, type Row, type RowResult, type RunOptions } from '../../src/index.js';
 import { diagonalBlock, rowByRow, zigZagBlock } from '../../src/api/schedules.js';
 import { evictKeys } from '../../src/model/evictKeys.js';
 import { readModel } from '../../src/model/readModel.js';
 import { PlainDecoder, softmax } from '../support/model/PlainDecoder.js';
+import { temporaryFolder } from '../jobs/support/files.js';
 import { collect, model } from './support.js';
 
 const HEAD = Array.from({ length: 100 }, (_, i) => (i * 7 + 1) % 120);
@@ -23,13 +23,7 @@ const rows: Row[] = Array.from({ length: 8 }, (_, i) => ({
 const OPENED = { batchSize: 3, batches: 2, tokensPerSquare: 48, threads: 2, precision: 'float32' } as const;
 const LAW = 'sinks:4,window:50';
 
-let folder: string;
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'spillway-eviction-'));
-});
-afterAll(() => {
-  rmSync(folder, { recursive: true });
-});
+const folder = temporaryFolder()('');
 
 /** A tiny model with a longer context, and another window where one is given. */
 function lengthened(name: string, window?: number): string {

@@ -1,10 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { Engine, UsageError, type EngineOptions, type Row, type RowResult, type RunOptions } from '../../src/index.js';
 import { diagonalBlock, rowByRow, zigZagBlock } from '../../src/api/schedules.js';
 import { engineRing } from '../support/engineRing.js';
+import { temporaryFolder } from '../jobs/support/files.js';
 import { at, collect, model } from './support.js';
 
 /** Rows over many windows and chunks, of which every second one begins like the others. */
@@ -18,13 +16,7 @@ const OPENED = { batchSize: 2, batches: 2, tokensPerSquare: 24, threads: 2, prec
 const SHARES_KEYS = ['gemma4'];
 const LATENT = ['deepseek-v2', 'deepseek-v3'];
 
-let disk: string;
-beforeAll(() => {
-  disk = mkdtempSync(join(tmpdir(), 'spillway-heads-'));
-});
-afterAll(() => {
-  rmSync(disk, { recursive: true });
-});
+const disk = temporaryFolder()('');
 
 async function generate(options: EngineOptions, run: RunOptions = {}): Promise<RowResult[]> {
   await using engine = await Engine.open({ ...OPENED, disk, ...options });

@@ -1,10 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { Engine, UsageError, type EngineOptions, type Row, type RowResult, type RunOptions } from '../../src/index.js';
 import { diagonalBlock, rowByRow, zigZagBlock } from '../../src/api/schedules.js';
 import { engineRing } from '../support/engineRing.js';
+import { temporaryFolder } from '../jobs/support/files.js';
 import { at, collect, model } from './support.js';
 
 /** More rows than places, some with a beginning in common, which nobody may share. */
@@ -16,13 +14,7 @@ const rows: Row[] = Array.from({ length: 11 }, (_, i) => ({
 }));
 const OPENED = { batchSize: 2, batches: 2, tokensPerSquare: 24, threads: 2, precision: 'float32' } as const;
 
-let disk: string;
-beforeAll(() => {
-  disk = mkdtempSync(join(tmpdir(), 'spillway-recurrent-'));
-});
-afterAll(() => {
-  rmSync(disk, { recursive: true });
-});
+const disk = temporaryFolder()('');
 
 async function generate(options: EngineOptions, run: RunOptions = {}): Promise<RowResult[]> {
   await using engine = await Engine.open({ ...OPENED, disk, ...options });
