@@ -11,12 +11,12 @@ import { fail, readFlags, runMain, stopSignal } from './lib/flags.mjs';
 import { hfFolder } from './lib/hfFolder.mjs';
 import { describeMachine } from './lib/machine.mjs';
 import { buildPeak, measurePeak } from './lib/measurePeak.mjs';
-import { RESULTS, rewriteReadme, writeResults } from './lib/results.mjs';
+import { RESULTS, rewriteTable, writeResults } from './lib/results.mjs';
 import { howItEnded, runProcess } from './lib/runProcess.mjs';
 import { median } from './lib/statistics.mjs';
 import { cacheElements, writeTokenRows } from './lib/tokenRows.mjs';
 import { allContenders } from './peers/contenders.mjs';
-import { report, readmeTable } from './peers/report.mjs';
+import { report, shortTable } from './peers/report.mjs';
 import { summarize } from './peers/summary.mjs';
 import { comparable, fittingSettings } from './peers/work.mjs';
 
@@ -24,8 +24,8 @@ const HERE = fileURLToPath(new URL('.', import.meta.url));
 const USAGE = `usage: node bench/peers.mjs [--quick] [--model FILE|ID] [--type WORDS] [--q4-0 FILE] [--rows 256] [--prompt-tokens N] [--max-new-tokens 64] [--runs 3]
   [--threads N] [--only NAME,…] [--sweep-rows 64] [--time-limit 900] [--python PYTHON] [--openvino PYTHON] [--vllm PYTHON [--hf-folder FOLDER]]
   [--llama-cpp PROGRAM] [--ik-llama-cpp PROGRAM] [--output FOLDER] [--no-readme]
---quick: 48 rows, one run each, no sweep, the README stays as it is
---prompt-tokens: of every row, instead of passages of all lengths; the README stays as it is
+--quick: 48 rows, one run each, no sweep, docs/performance.md stays as it is
+--prompt-tokens: of every row, instead of passages of all lengths; docs/performance.md stays as it is
 --time-limit: of a run, without loading; tools that can be stopped are, and have the rate so far
 --q4-0: the same model in Q4_0, llama.cpp's fast type (bench/models/requantise.py makes it)
 --python: one that has torch, transformers and gguf; --openvino: one that has openvino-genai, which reads the GGUF file itself
@@ -253,7 +253,7 @@ async function main() {
       report(document),
     );
     if (!values['no-readme'] && !values.quick && wanted === undefined && promptTokens === '')
-      rewriteReadme('bench:peers', readmeTable(document));
+      rewriteTable('bench:peers', shortTable(document));
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }

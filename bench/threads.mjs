@@ -5,7 +5,7 @@
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { machineInWords } from './lib/machine.mjs';
-import { markdownTable, rewriteReadme } from './lib/results.mjs';
+import { markdownTable, rewriteTable } from './lib/results.mjs';
 import { benchVariants } from './lib/variants.mjs';
 
 const DOCUMENT = fileURLToPath(new URL('../docs/policy.md', import.meta.url));
@@ -119,4 +119,4 @@ const done = await benchVariants({
     })),
   explain: predictSplits,
 });
-if (done?.values.write) rewriteReadme('threads-measured', `\n${measuredTable(done.document)}\n`, DOCUMENT);
+if (done?.values.write) rewriteTable('threads-measured', `\n${measuredTable(done.document)}\n`, DOCUMENT);

@@ -1,10 +1,10 @@
-// Where results are kept, and the table in the README.
+// Where results are kept, and the table in docs/performance.md.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const RESULTS = fileURLToPath(new URL('../results/', import.meta.url));
-export const README = fileURLToPath(new URL('../../README.md', import.meta.url));
+export const MEASUREMENTS = fileURLToPath(new URL('../../docs/performance.md', import.meta.url));
 
 /** A processor's name as part of a file's: machines measured on one day do not overwrite each other's results. */
 export function processorSlug(processor) {
@@ -34,7 +34,7 @@ export function replaceBetween(text, name, content) {
   return `${text.slice(0, from + open.length)}\n${content.trim()}\n${text.slice(to)}`;
 }
 
-export function rewriteReadme(name, content, file = README) {
+export function rewriteTable(name, content, file = MEASUREMENTS) {
   writeFileSync(file, replaceBetween(readFileSync(file, 'utf8'), name, content));
 }
 

@@ -1,4 +1,4 @@
-// The comparison in words: the report in bench/results, and the table in the README.
+// The comparison in words: the report in bench/results, and the table in docs/performance.md.
 import { machineInWords, QUIET } from '../lib/machine.mjs';
 import { markdownTable } from '../lib/results.mjs';
 
@@ -75,8 +75,8 @@ export function report(document) {
   return [`# ${document.workload.model}, ${document.workload.rows} rows`, '', ...workloadInWords(document), '', ...bestInWords(document), '', ...table(document), '', ...notes(document)].join('\n');
 }
 
-/** The short form, for the README. */
-export function readmeTable(document) {
+/** The short form, for docs/performance.md. */
+export function shortTable(document) {
   const rows = document.summary.map((entry) => {
     const ratio = document.ratios.find(({ to }) => to === entry.name)?.ratio;
     return [
@@ -92,7 +92,7 @@ export function readmeTable(document) {
     '',
     ...markdownTable(['tool and weights', 'version', 'generated tokens/s', 'prompt tokens/s', 'peak resident MiB', 'Spillway is'], rows),
     '',
-    ...(document.summary.some(({ synthetic }) => synthetic) ? ['\\* synthetic prompts, all of the mean length: see [bench/README.md](bench/README.md).'] : []),
+    ...(document.summary.some(({ synthetic }) => synthetic) ? ['\\* synthetic prompts, all of the mean length: see [bench/README.md](../bench/README.md).'] : []),
     ...(share === undefined ? [] : [`Spillway does its matrix products at ${(100 * share.share).toFixed(0)}% of the machine's int8 peak (${(document.peak.int8OperationsPerSecond / 1e9).toFixed(0)} GOP/s).`]),
   ].join('\n');
 }

@@ -23,7 +23,7 @@ const { bestPeer, summarize } = await load<{
   bestPeer(summary: object[], ratios: object[]): object | undefined;
   summarize(measured: object): { summary: object[] };
 }>('peers/summary.mjs');
-const { readmeTable, report } = await load<{ readmeTable(document: object): string; report(document: object): string }>(
+const { shortTable, report } = await load<{ shortTable(document: object): string; report(document: object): string }>(
   'peers/report.mjs',
 );
 
@@ -138,10 +138,10 @@ describe('the best of the others', () => {
     ['b', 'vllm'],
   ];
 
-  test('is named with its setting, in the report and in the README', () => {
+  test('is named with its setting, in the report and in the short table', () => {
     const runs = [run('spillway Q4_1', 30), run('a', 10), run('b', 20, { stopped: true })];
     const whole = document(summarize(measured(names, runs)));
-    for (const text of [report(whole), readmeTable(whole)]) {
+    for (const text of [report(whole), shortTable(whole)]) {
       expect(text).toContain('best of the others is **b** (1, sequences 64): 20.0 generated tokens/s');
       expect(text).toContain('spillway Q4_1 makes 1.50 times as many');
       expect(text).toContain('2 rows, 45 prompt tokens each');

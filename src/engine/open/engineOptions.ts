@@ -104,7 +104,7 @@ export const OPTION_TABLE = {
     flag: '<size>',
     about:
       'most memory of the first GPU, reserved at once: with it the GPU computes (0: the processor does; its results were right on an H200; it may be slower than the plan says)',
-    docs: 'memory of the first NVIDIA GPU that may be used: with it the GPU computes; see [Status](../README.md#status)',
+    docs: 'memory of the first NVIDIA GPU that may be used: with it the GPU computes; see [GPUs](performance.md#gpus)',
   },
   gpuProducts: {
     group: 'machine',
