@@ -44,7 +44,7 @@ test('the options of an engine make the table that is there; node scripts/option
 test('the first program of README runs as it stands, in a file of its own; only the model is another', async () => {
   await using model = await tinyChatModel();
   const [, program = ''] = /```js\n([^]*?)```/.exec(readFileSync('README.md', 'utf8')) ?? [];
-  expect(program).toContain("model: 'smollm2-135m-instruct',");
+  expect(program).toContain("model: 'smollm2-135m-instruct' }");
   built('cli/main.js');
   const folder = mkdtempSync(join(tmpdir(), 'spillway-first-'));
   try {
