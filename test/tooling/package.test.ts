@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -56,4 +56,20 @@ test('the package holds what an installation needs, and nothing that was built b
   });
   const [packed] = JSON.parse(said) as { files: { path: string }[] }[];
   expect(packed?.files.map(({ path }) => path).sort()).toEqual(PACKED);
+});
+
+test('CONTRIBUTING.md has every dependency of the package with its licence', () => {
+  const parsed = (path: string): Record<string, unknown> =>
+    JSON.parse(readFileSync(path, 'utf8')) as Record<string, unknown>;
+  const { dependencies, peerDependencies } = parsed('package.json') as Record<string, Record<string, string>>;
+  const licences = Object.keys({ ...dependencies, ...peerDependencies }).map((name) => [
+    name,
+    parsed(`node_modules/${name}/package.json`)['license'],
+  ]);
+  const rows = readFileSync('CONTRIBUTING.md', 'utf8').split('## Dependencies and their licences')[1] ?? '';
+  const listed = [...rows.matchAll(/^\| (`.*?) \| (\S+) \|/gm)].flatMap(([, names = '', licence]) =>
+    [...names.matchAll(/`([^`]+)`/g)].map(([, name]) => [name, licence]),
+  );
+  expect(listed.sort()).toEqual(licences.sort());
+  expect([...new Set(licences.map(([, licence]) => licence))].sort()).toEqual(['Apache-2.0', 'MIT', 'Unlicense']);
 });
