@@ -44,6 +44,8 @@ export default defineConfig(
     'native/',
     'bench/peers/node_modules/',
     'bench/results/',
+    'site/dist/',
+    'site/.vitepress/cache/',
     'test/fixtures/',
   ]),
   {

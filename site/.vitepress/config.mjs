@@ -8,19 +8,66 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 /** Sections of the sidebar: a title, and the pages under it by name and path without `.md`. */
 const SIDEBAR = [
-  ['Learn', [['Spillway', '/'], ['The first hour', '/docs/learn/first-hour'], ['Larger than memory', '/docs/learn/larger-than-memory'], ['Good answers', '/docs/learn/good-answers'], ['Installation', '/docs/installation']]],
-  ['Use', [['The library', '/docs/library'], ['Recipes', '/docs/recipes'], ['Answers in a format', '/docs/structured-output'], ['The server', '/docs/serve']]],
-  ['Extend', [['Write a schedule', '/docs/guides/schedule'], ['Contribute', '/CONTRIBUTING']]],
-  ['Reference', [['Command line', '/docs/command-line'], ['Errors', '/docs/errors'], ['Models and machines', '/docs/models'], ['Security and limits', '/SECURITY'], ['Glossary', '/docs/glossary'], ['Changelog', '/CHANGELOG']]],
-  ['How it works', [['Architecture', '/docs/architecture'], ['Policies', '/docs/policy']]],
-  ['Measurements', [['Speed and precision', '/docs/performance'], ['How peers are run', '/bench/README']]],
+  [
+    'Learn',
+    [
+      ['Spillway', '/'],
+      ['The first hour', '/docs/learn/first-hour'],
+      ['Larger than memory', '/docs/learn/larger-than-memory'],
+      ['Good answers', '/docs/learn/good-answers'],
+      ['Installation', '/docs/installation'],
+    ],
+  ],
+  [
+    'Use',
+    [
+      ['The library', '/docs/library'],
+      ['Recipes', '/docs/recipes'],
+      ['Answers in a format', '/docs/structured-output'],
+      ['The server', '/docs/serve'],
+    ],
+  ],
+  [
+    'Extend',
+    [
+      ['Write a schedule', '/docs/guides/schedule'],
+      ['Contribute', '/CONTRIBUTING'],
+    ],
+  ],
+  [
+    'Reference',
+    [
+      ['Command line', '/docs/command-line'],
+      ['Errors', '/docs/errors'],
+      ['Models and machines', '/docs/models'],
+      ['Security and limits', '/SECURITY'],
+      ['Glossary', '/docs/glossary'],
+      ['Changelog', '/CHANGELOG'],
+    ],
+  ],
+  [
+    'How it works',
+    [
+      ['Architecture', '/docs/architecture'],
+      ['Policies', '/docs/policy'],
+    ],
+  ],
+  [
+    'Measurements',
+    [
+      ['Speed and precision', '/docs/performance'],
+      ['How peers are run', '/bench/README'],
+    ],
+  ],
 ];
 
 /** A file of the repository that is no page: the site has no copy of it, its name is shown instead of a link. */
 function isNoPage(href, page) {
   if (/^[a-z]+:|^#/.test(href)) return false;
   const path = resolve(ROOT, dirname(page), decodeURI(href.split('#')[0]));
-  return existsSync(path) && (statSync(path).isDirectory() || !path.endsWith('.md') || path.includes('/bench/results/'));
+  return (
+    existsSync(path) && (statSync(path).isDirectory() || !path.endsWith('.md') || path.includes('/bench/results/'))
+  );
 }
 
 export default defineConfig({
@@ -37,11 +84,16 @@ export default defineConfig({
   markdown: {
     // `{{column}}` stands in texts and tables: nothing in these pages is a component.
     config: (md) => {
-      const open = md.renderer.rules.link_open ?? ((tokens, at, options, _, self) => self.renderToken(tokens, at, options));
+      const open =
+        md.renderer.rules.link_open ?? ((tokens, at, options, _, self) => self.renderToken(tokens, at, options));
       md.renderer.rules.link_open = (tokens, at, options, env, self) => {
         const href = tokens[at].attrGet('href') ?? '';
-        if (!isNoPage(href, env.relativePath === 'index.md' ? 'README.md' : env.relativePath)) return open(tokens, at, options, env, self);
-        tokens[at].attrs = [['class', 'file'], ['title', `${href}, in the repository`]];
+        if (!isNoPage(href, env.relativePath === 'index.md' ? 'README.md' : env.relativePath))
+          return open(tokens, at, options, env, self);
+        tokens[at].attrs = [
+          ['class', 'file'],
+          ['title', `${href}, in the repository`],
+        ];
         tokens[at].tag = 'span';
         for (let close = at + 1; close < tokens.length; close++)
           if (tokens[close].type === 'link_close') {
