@@ -102,6 +102,8 @@ export default defineConfig({
           }
         return self.renderToken(tokens, at, options);
       };
+      md.renderer.rules.code_block = (tokens, at) =>
+        `<div class="language-"><pre><code v-pre>${md.utils.escapeHtml(tokens[at].content)}</code></pre></div>`;
       md.renderer.rules.code_inline = (tokens, at) => `<code v-pre>${md.utils.escapeHtml(tokens[at].content)}</code>`;
     },
   },
