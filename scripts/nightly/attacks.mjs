@@ -103,7 +103,8 @@ async function underCaps(campaign, attack) {
       cap = advised;
       continue;
     }
-    judge(campaign, attack, cap, result);
+    // What is refused for itself is so without a budget.
+    if (cap > MIB) judge(campaign, attack, cap, result);
     const next = others.find((bytes) => bytes > cap);
     if (next === undefined) break;
     cap = next;
