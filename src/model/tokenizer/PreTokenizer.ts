@@ -34,7 +34,10 @@ const BYTE_LEVEL: Step = (piece) => (piece.length > PART_UNITS ? longToByteLevel
 
 function* longToByteLevel(piece: string): Batches {
   const written = rewritten(piece, toByteLevel);
-  yield [typeof written === 'string' ? written : yield* written];
+  if (typeof written === 'string') return yield [written];
+  let step = written.next();
+  for (; step.done !== true; step = written.next()) yield undefined;
+  yield [step.value];
 }
 
 /** tokenizers' `\w+|[^\w\s]+`. To Rust, whose `\w` it is there, joiners belong to words; to Oniguruma they do not. */
