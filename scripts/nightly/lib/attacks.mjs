@@ -9,6 +9,8 @@ import { ByteWriter, parquetWrite } from 'hyparquet-writer';
 const MIB = 2 ** 20;
 /** Rows before and after what attacks. */
 const HONEST = 20;
+/** Units of a text that the tiny model, whose context holds 2,048 tokens, still takes: 256 Ki, and 64 for each of these. */
+const WITHIN = 2 ** 18 + 64 * 2048 - 8;
 
 const honest = (id) => `{"id":"honest-${id}","tokens":[1,${3 + (id % 250)},9]}`;
 const listOf = (count, item) => Array.from({ length: count }, (_, at) => item(at)).join();
@@ -132,9 +134,9 @@ export const ATTACKS = [
   row('an id of 8 MiB', () => `{"id":${text('i', 7.9 * MIB)},"tokens":[7]}`),
   row('8 MiB of ids', () => `{"id":"a","tokens":${filled('7', 7.9 * MIB)}}`),
   row('a text of 8 MiB', () => `{"id":"a","prompt":${text('what is so ', 7.9 * MIB)}}`),
-  row('a text of a million units', () => `{"id":"a","prompt":${text('what is so ', 1_000_000)}}`),
-  row('a word of a million units', () => `{"id":"a","prompt":${text('a', 1_000_000)}}`),
-  row('blanks', () => `{"id":"a","prompt":${text(' ', 1_000_000)}}`),
+  row('a text as long as it may be', () => `{"id":"a","prompt":${text('what is so ', WITHIN)}}`),
+  row('a word as long as it may be', () => `{"id":"a","prompt":${text('a', WITHIN)}}`),
+  row('blanks', () => `{"id":"a","prompt":${text(' ', WITHIN)}}`),
   ...[
     ['Lowercase', [{ type: 'Lowercase' }]],
     ['Strip', [{ type: 'Strip', strip_left: true, strip_right: true }]],
@@ -151,15 +153,15 @@ export const ATTACKS = [
     ].map(([what, piece]) =>
       row(
         `${name}: ${what}`,
-        () => `{"id":"a","prompt":${JSON.stringify(piece.repeat(Math.floor(1_100_000 / piece.length)))}}`,
+        () => `{"id":"a","prompt":${JSON.stringify(piece.repeat(Math.floor(WITHIN / piece.length)))}}`,
         { parts: normalized(...normalizers) },
       ),
     ),
   ),
-  row('a word of a million units, cut at nothing', () => `{"id":"a","prompt":${text('abc', 1_000_000)}}`, {
+  row('a word as long as it may be, cut at nothing', () => `{"id":"a","prompt":${text('abc', WITHIN)}}`, {
     parts: { pre_tokenizer: { type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: false } },
   }),
-  row('digits', () => `{"id":"a","prompt":${text('7', 1_000_000)}}`, {
+  row('digits', () => `{"id":"a","prompt":${text('7', WITHIN)}}`, {
     parts: {
       pre_tokenizer: {
         type: 'Sequence',
@@ -176,32 +178,32 @@ export const ATTACKS = [
     },
   }),
   row(
-    '21,000 messages',
+    '10,900 messages',
     () =>
-      `{"id":"a","messages":[${listOf(21_000, (at) => `{"role":"${at % 2 ? 'assistant' : 'user'}","content":"a"}`)}]}`,
+      `{"id":"a","messages":[${listOf(10_900, (at) => `{"role":"${at % 2 ? 'assistant' : 'user'}","content":"a"}`)}]}`,
   ),
   row('100,000 messages', () => `{"id":"a","messages":[${listOf(100_000, () => user('"a"'))}]}`),
   row(
-    '21,000 messages, a template that looks at each of them',
+    '10,900 messages, a template that looks at each of them',
     () =>
-      `{"id":"a","messages":[${listOf(21_000, (at) => `{"role":"${at % 2 ? 'assistant' : 'user'}","content":"a b"}`)}]}`,
+      `{"id":"a","messages":[${listOf(10_900, (at) => `{"role":"${at % 2 ? 'assistant' : 'user'}","content":"a b"}`)}]}`,
     {
       template:
         "{% for m in messages %}{% if loop.first or m.role != loop.previtem.role %}{{ m.role | upper }}: {% endif %}{{ (m.content | trim).split(' ') | join('-') | replace('a', 'b') | tojson }}\n{% endfor %}",
     },
   ),
-  row('a message of a million units', () => `{"id":"a","messages":[${user(text('what is so ', 1_000_000))}]}`, {
+  row('a message as long as it may be', () => `{"id":"a","messages":[${user(text('what is so ', WITHIN - 100))}]}`, {
     template: "{% for m in messages %}{{ m.content | trim | upper | replace('A', 'bb') | tojson }}\n{% endfor %}",
   }),
   row('a message of 8 MiB', () => `{"id":"a","messages":[${user(text('what is so ', 7.9 * MIB))}]}`),
   row(
-    'a message of 20,000 parts',
-    () => `{"id":"a","messages":[${user(`[${listOf(20_000, (at) => `{"type":"text","text":"t${at}"}`)}]`)}]}`,
+    'a message of 10,900 parts',
+    () => `{"id":"a","messages":[${user(`[${listOf(10_900, (at) => `{"type":"text","text":"t${at}"}`)}]`)}]}`,
     { template: '{% for m in messages %}{% for p in m.content %}{{ p.text }}{% endfor %}{% endfor %}' },
   ),
   row(
-    '65,000 values of templateArgs',
-    () => `{"id":"a","messages":[${user('"a"')}],"templateArgs":{"x":[${listOf(65_000, (at) => `${at}.5`)}]}}`,
+    '32,000 values of templateArgs',
+    () => `{"id":"a","messages":[${user('"a"')}],"templateArgs":{"x":[${listOf(32_000, (at) => `${at}.5`)}]}}`,
     { template: "{{ x | tojson }}{{ x | sort | join(',') }}{{ x | unique | list | length }}{{ messages[0].content }}" },
   ),
   row(
@@ -255,14 +257,14 @@ export const ATTACKS = [
   columns(100_000, { codes: [2] }),
   columns(3_000_000, { codes: [2] }),
   {
-    name: '65,000 columns of CSV, carried, in 500 rows',
-    honest: 500,
+    name: '65,000 columns of CSV, carried, in 40 rows',
+    honest: 40,
     write: (folder) =>
       written(
         join(folder, 'in.csv'),
         (function* () {
           yield `id,prompt,${listOf(65_000, (at) => `c${at}`)}\n`;
-          for (let id = 0; id < 500; id += 1) yield `honest-${id},a${','.repeat(65_000)}\n`;
+          for (let id = 0; id < 40; id += 1) yield `honest-${id},a${','.repeat(65_000)}\n`;
         })(),
       ),
     flags: ['--carry-fields'],
