@@ -1,10 +1,12 @@
-const [QUOTE, BACKSLASH, COLON] = [0x22, 0x5c, 0x3a];
+const [QUOTE, BACKSLASH, COLON, POINT, ZERO, NINE] = [0x22, 0x5c, 0x3a, 0x2e, 0x30, 0x39];
 
 /** What each takes in the heap of V8, as measured, and where making it takes longer than that, more. */
 const STRING_BYTES = 40;
 const OBJECT_BYTES = 64;
 /** A key that no object shortly before had: a place in tables of keys, and a shape of its own. */
 const NEW_KEY_BYTES = 256;
+/** A whole number of so many digits may lose some as a number, and is made a text as well. */
+const LONG_NUMBER = 16;
 /** By characters outside of strings: lists, objects, members, fractions (they are read digit by digit), the rest. */
 const BYTES_OF = new Uint8Array(256).fill(1);
 for (const [character, bytes] of Object.entries({ '{': OBJECT_BYTES, '[': 48, ',': 8, '.': 24, e: 24, E: 24 }))
@@ -33,14 +35,21 @@ export function* jsonMemory(json: Buffer): Generator<number, void, undefined> {
   let bytes = 0;
   let next = SLICE_BYTES;
   let [start, end] = [0, 0];
+  let digits = 0;
   for (let at = 0; at < json.length; at++) {
     const byte = json[at] ?? 0;
-    if (byte === QUOTE) {
-      start = at + 1;
-      at = end = endOfString(json, start);
-      bytes += STRING_BYTES + end - start;
-    } else if (byte === COLON) bytes += keyBytes(keys, hashOf(json, start, end));
-    else bytes += BYTES_OF[byte] ?? 1;
+    if (byte >= ZERO && byte <= NINE) {
+      bytes += ++digits === LONG_NUMBER ? STRING_BYTES + LONG_NUMBER : 1;
+    } else {
+      // What comes of a fraction has its price.
+      digits = byte === POINT ? -Infinity : 0;
+      if (byte === QUOTE) {
+        start = at + 1;
+        at = end = endOfString(json, start);
+        bytes += STRING_BYTES + end - start;
+      } else if (byte === COLON) bytes += keyBytes(keys, hashOf(json, start, end));
+      else bytes += BYTES_OF[byte] ?? 1;
+    }
     if (at >= next) {
       yield bytes;
       next = at + SLICE_BYTES;

@@ -26,6 +26,7 @@ import { describePipeline } from './pipelineReport.js';
 import { describeTensorParallel } from './tensorParallelReport.js';
 import { addChipFlags, planChips } from './planChips.js';
 import { planPage } from './planPage.js';
+import { withRowsOf } from './planRows.js';
 import { measuring, requestOf, requestOn, withProcess, type PlanCommandFlags } from './planRequest.js';
 import { printSweep } from './planSweep.js';
 import { describePlan } from './planReport.js';
@@ -62,7 +63,13 @@ export function addPlan(program: Command, context: CommandContext): void {
     ).argParser(path),
   );
   addHiddenStates(command, 'with --machines: how hidden states cross the links');
-  command.option('--prompt-tokens <n>', 'necessary: tokens of a prompt', wholeNumber(1, 2 ** 26));
+  command.option('--prompt-tokens <n>', 'necessary, or --input: tokens of a prompt', wholeNumber(1, 2 ** 26));
+  command.addOption(
+    new Option(
+      '--input <file>',
+      'instead: rows, of which the first ones say how long prompts and answers are, what they share, and how many there are, as `generate` looks at them; the model has to have its tokenizer (default: none)',
+    ).argParser(path),
+  );
   command.option('--max-new-tokens <n>', 'new tokens a row', wholeNumber(1, 2 ** 26), 128);
   command.option(
     '--shared-prefix-tokens <n>',
@@ -149,7 +156,8 @@ export function addPlan(program: Command, context: CommandContext): void {
       'with --simulate: write every task as a Chrome trace, for Perfetto (default: none)',
     ).argParser(path),
   );
-  command.action((flags: PlanCommandFlags) => {
+  command.action(async (given: PlanCommandFlags) => {
+    const flags = await withRowsOf(given, command, context);
     if (flags.chips !== undefined || flags.interconnect !== undefined) return planChips(flags, command, context);
     checkSearched(flags, command);
     return plan(flags, context);

@@ -21,6 +21,7 @@ export interface PlanCommandFlags extends PlanChipsFlags {
   readonly hiddenStates: HiddenStates;
   readonly sharedPrefixTokens: number;
   readonly rows?: number;
+  readonly input?: string;
   readonly policy?: string;
   readonly costModel: CostModelName;
   readonly gpuMemory?: number;

@@ -18,6 +18,7 @@ export type RowErrorCode =
   | 'unsupported-schema' // its `responseFormat` cannot be held to: a keyword that is not enforced, say
   | 'timeout' // it has taken longer than rows may
   | 'limit' // what the model's tokenizer makes of the row, or of its answer, takes more time or room than it may
+  | 'crash' // workers of a queue ended while they had it
   | 'memory' // the row alone needs more KV cache than the run has
   | 'cancelled' // its batch was cancelled before it was computed (`serve`)
   | 'expired'; // its batch was given so much time, and it was not computed by then (`serve`)

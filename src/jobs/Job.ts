@@ -34,6 +34,7 @@ import {
 } from './record/jobRecord.js';
 import { JobOutput } from './output/JobOutput.js';
 import { JobRows } from './JobRows.js';
+import { answersApart, type RowWatch } from './RowWatch.js';
 import { RowSubset } from './RowSubset.js';
 import { publishJournal } from './output/publishOutput.js';
 import { readsCarry, Truth } from './Truth.js';
@@ -62,8 +63,6 @@ interface OutputFile {
   /** Whether the input has got more rows since, behind those that there were. */
   readonly longer: boolean;
 }
-
-const NOTHING_DONE = new DoneRows();
 
 /**
  * One run over an input into an output, such that any number of runs, however they end, leave each row in the output
@@ -219,8 +218,9 @@ export class Job implements AsyncDisposable {
    * @throws InterruptedError when `generate.signal` fires; UsageError when a resumed input turns out to be another one;
    * JobFileError, also for an input that changed since it was counted; and whatever the engine throws. What was
    * finished is written and intact in each case, once the job is closed.
+   * @param watch looks on as rows go to the engine
    */
-  async run(engine: RowGenerator): Promise<JobSummary> {
+  async run(engine: RowGenerator, watch?: RowWatch): Promise<JobSummary> {
     checkRowGenerator(engine);
     if (this.#started) throw new UsageError('a job runs once; open another one to go on');
     this.#started = true;
@@ -236,7 +236,7 @@ export class Job implements AsyncDisposable {
     const { signal, samples } = this.task.options;
     const shard = this.options.shard && settledShard(this.options.shard);
     const source = new JobRows(
-      this.file?.earlier?.done ?? NOTHING_DONE,
+      this.file?.earlier?.done ?? new DoneRows(),
       samples,
       shard,
       this.subset,
@@ -245,6 +245,7 @@ export class Job implements AsyncDisposable {
       },
       this.#digest,
       this.input.rowReader(readsCarry(this.options) || this.#writesTables),
+      watch,
     );
     const counts = { done: 0, failed: 0, stopped: false };
     const truth = Truth.of(this.options, this.task.options, this.formats, this.#joins);
@@ -288,7 +289,8 @@ export class Job implements AsyncDisposable {
     try {
       if (signal?.aborted === true) onAbort();
       const sent = truth?.taken(source.send(input)) ?? source.send(input);
-      await this.#write(results(this.task.answer(engine, sent, ending.signal, this.#now)), counts, end);
+      const answers = answersApart(sent, watch, (rows) => this.task.answer(engine, rows, ending.signal, this.#now));
+      await this.#write(results(answers), counts, end);
       if (!counts.stopped) source.checkAnswered();
     } catch (error) {
       // The engine may have wrapped what the input threw. And whatever an aborted engine throws, the abort is the

@@ -12,6 +12,7 @@ import { SAMPLES } from '../rows/rowFields.js';
 import type { DoneRows } from './record/DoneRows.js';
 import type { RowsDigest } from './record/fingerprint.js';
 import type { RowSubset } from './RowSubset.js';
+import type { RowWatch } from './RowWatch.js';
 import { type SettledShard, shardOfRow } from './shards/Shard.js';
 
 /**
@@ -47,6 +48,7 @@ export class JobRows {
     private readonly digest: RowsDigest | undefined,
     /** A row as it was given. Never throws, but for what is wrong with all of them. */
     private readonly read: (given: unknown) => RowInput = readableRow,
+    private readonly watch?: RowWatch,
   ) {}
 
   /** Rows of the input that were read. */
@@ -184,6 +186,8 @@ export class JobRows {
     const before = (samples?.length ?? 0) - (wantedSamples?.length ?? 0);
     if (this.#kept < this.done.size || wantedSamples?.some((sample) => sample < before)) this.#overtaken = true;
     this.#inEngine.set(index, { id, duplicate, begun: before > 0, waiting: new WaitingSamples(wantedSamples) });
+    const error = this.watch?.sends(index);
+    if (error) return { id, index, duplicate, error, ...(given.carry && { carry: given.carry }) };
     return { ...given, id, index, duplicate, ...(wantedSamples && { wantedSamples }) };
   }
 }

@@ -11,6 +11,7 @@ test.each([
   ['lists', '[],', 16],
   ['fractions', '1.5,', 24],
   ['whole numbers', '1,', 8],
+  ['whole numbers that become texts, too', '90071992547409931234,', 56],
   ['texts', '"ab",', 24],
   ['objects with a member', '{"a":1},', 56],
   ['lists in objects', '{"a":[1]},', 90],

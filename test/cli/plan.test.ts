@@ -5,7 +5,7 @@ import { createProgram } from '../../src/cli/program.js';
 import { InterruptedError } from '../../src/errors/InterruptedError.js';
 import { temporaryFolder } from '../jobs/support/files.js';
 import { CPU_MACHINE } from '../plan/support/hardware.js';
-import { runCli } from './support.js';
+import { runCli, TINY_MODEL, tinyModelWithTokenizer } from './support.js';
 
 const path = temporaryFolder();
 const T4 = [
@@ -319,5 +319,39 @@ describe('plan --machines', () => {
     const { code, stderr } = await runCli([...flags, '--machines', path('wrong.json'), ...more]);
     expect(code).toBe(expected);
     expect(stderr).toMatch(message);
+  });
+});
+
+describe('plan --input', () => {
+  const model = tinyModelWithTokenizer(path('tokenized'));
+  writeFileSync(path('hardware.json'), JSON.stringify(CPU_MACHINE));
+  const planned = ['plan', '--model', model, '--hardware', path('hardware.json'), '--max-new-tokens', '7'];
+
+  test('takes prompts, answers and their number from the rows, as generate does', async () => {
+    const rows = Array.from({ length: 30 }, (_, at) => ({
+      tokens: [5, 6, 7, ...Array.from({ length: at % 3 }, () => 3 + at)],
+      ...(at % 2 === 0 && { maxNewTokens: 3 }),
+    }));
+    writeFileSync(path('rows.jsonl'), rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
+    const { code, stdout, stderr } = await runCli([...planned, '--input', path('rows.jsonl'), '--json']);
+    expect({ code, stderr }).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining('rows.jsonl: 30 rows of 4 tokens, 3 of them shared, and 5 new ones\n'),
+    });
+    const said = ['--prompt-tokens', '4', '--shared-prefix-tokens', '3', '--rows', '30'];
+    const told = await runCli([...planned.slice(0, -2), ...said, '--max-new-tokens', '5', '--json']);
+    expect(JSON.parse(stdout)).toEqual(JSON.parse(told.stdout));
+  });
+
+  test.each([
+    [['--prompt-tokens', '3'], '', '--prompt-tokens: found it beside --input'],
+    [['--shared-prefix-tokens', '3'], '', '--shared-prefix-tokens: found it beside --input'],
+    [[], 'not json\n', 'no row in '],
+    [['--model', TINY_MODEL], '{"prompt":"a"}\n', 'no row in '],
+  ])('%j over %j is refused', async (more, content, words) => {
+    writeFileSync(path('odd.jsonl'), content);
+    const own = more.includes('--model') ? planned.toSpliced(1, 2) : planned;
+    const { code, stderr } = await runCli([...own, ...more, '--input', path('odd.jsonl')]);
+    expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining(words) });
   });
 });

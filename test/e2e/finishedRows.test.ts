@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
 import { concatMap, map, tap, timer } from 'rxjs';
 import { Engine, InterruptedError, PeerError, type Row, type RunOptions, type RunStats } from '../../src/index.js';
 import { defaultPipeline } from '../../src/api/operators.js';
@@ -37,11 +38,13 @@ function files(rows: readonly unknown[]): { readonly input: string; readonly out
   return { input, output: join(folder, `out-${names}.jsonl`) };
 }
 
-const indexesIn = (output: string): number[] =>
+const linesOf = (output: string): { readonly index: number }[] =>
   readFileSync(output, 'utf8')
     .split('\n')
     .slice(0, -1)
-    .map((line) => (JSON.parse(line) as { index: number }).index);
+    .map((line) => JSON.parse(line) as { index: number });
+const indexesIn = (output: string): number[] => linesOf(output).map(({ index }) => index);
+const sorted = (output: string): string[] => readFileSync(output, 'utf8').split('\n').sort();
 
 /** An engine that takes its time, and says when all rows but the long one are finished, and that one is not. */
 function slowed(from: Engine, run: RunOptions = {}): { readonly engine: RunJobOptions['engine']; waiting(): boolean } {
@@ -98,6 +101,47 @@ describe('what is finished is written, also what waits for a row before it', () 
     const { summary: rest, stats } = await goOn(input, output);
     expect(rest).toMatchObject({ done: 1, kept: written.length });
     expect(stats?.tokens.generated).toBe(100);
+  });
+
+  test('where more rows failed than may, whatever is asked for: nothing that is finished is computed again', async () => {
+    const drawn = fc.record({
+      order: fc.constantFrom('input' as const, 'completion' as const),
+      maxErrors: fc.nat(2),
+      rows: fc.array(
+        fc.record({
+          bad: fc.nat(4).map((one) => one === 0),
+          newTokens: fc.constantFrom(1, 2, 5, 40),
+          samples: fc.constantFrom(undefined, 1, 3),
+        }),
+        { minLength: 4, maxLength: 24 },
+      ),
+    });
+    let stops = 0;
+    await fc.assert(
+      fc.asyncProperty(drawn, async ({ order, maxErrors, rows: given }) => {
+        const rows = given.map(({ bad, newTokens, samples }, id) =>
+          bad ? { id } : { id, tokens: [1, 5 + id], maxNewTokens: newTokens, ...(samples && { samples, seed: id }) },
+        );
+        const { input, output } = files(rows);
+        const generate = { ignoreEos: true, order, temperature: 1 };
+        const { stopped, done } = await runJob({ engine, input, output, maxErrors, generate });
+        const lines = linesOf(output);
+        expect(lines).toHaveLength(done);
+        let stats: RunStats | undefined;
+        const rest = { engine, input, generate: { ...generate, onStats: (final: RunStats) => (stats = final) } };
+        await runJob({ ...rest, output, resume: true });
+        const left = given.reduce((sum, { bad, newTokens, samples = 1 }, id) => {
+          const kept = lines.filter(({ index }) => index === id).length;
+          return sum + (bad ? 0 : newTokens * (samples - kept));
+        }, 0);
+        expect(stats?.tokens.generated ?? 0).toBe(left);
+        if (stopped === true) stops += 1;
+        await runJob({ ...rest, output: `${output}.whole.jsonl` });
+        expect(sorted(output)).toEqual(sorted(`${output}.whole.jsonl`));
+      }),
+      { numRuns: 25 },
+    );
+    expect(stops).toBeGreaterThan(5);
   });
 
   test('where the source of the rows fails', async () => {

@@ -214,7 +214,7 @@ export function checkUnits(units: number, limits: RowLimits, what = 'the prompt 
 
 /** Units of a text that may still have so many tokens. */
 function mostUnits({ contextTokens }: RowLimits): number {
-  return 2 ** 20 + ROW_LIMITS.textUnitsPerContextToken * contextTokens;
+  return ROW_LIMITS.textUnits + ROW_LIMITS.textUnitsPerContextToken * contextTokens;
 }
 
 /** Far more ids than the context holds are not looked at one by one. @throws RowError */

@@ -6,7 +6,7 @@ import { embeddingAs } from '../../rows/embeddings.js';
 import type { FinishedRow } from './RowFormat.js';
 
 /** Errors that are none of the request's. */
-const OURS: ReadonlySet<string> = new Set(['memory', 'numeric', 'schema', 'timeout']);
+const OURS: ReadonlySet<string> = new Set(['crash', 'memory', 'numeric', 'schema', 'timeout']);
 
 /** Errors of rows that their batch ended before. */
 const UNANSWERED: ReadonlySet<string> = new Set(['cancelled', 'expired']);

@@ -13,6 +13,9 @@ import { makeFolder } from '../../files/makeFolder.js';
 /** What a part is called: lines of JSON, whatever the output is to be. */
 const PART = 'part.jsonl';
 
+/** Beside it: which rows are under way. */
+const MARK = 'under-way';
+
 const FULL: readonly unknown[] = ['ENOSPC', 'EDQUOT', 'EROFS'];
 
 /** Which shard of which job. */
@@ -27,6 +30,15 @@ export interface ShardPlace {
 export function partPath(place: ShardPlace, attempt: string): string {
   const { manifest, shard } = place;
   return join(attemptFolder(place, attempt), shardPath(PART, { index: shard, count: manifest.shards.count }));
+}
+
+/** Where an attempt notes which rows it has under way, and where the others have. */
+export async function markPaths(
+  place: ShardPlace,
+  attempt: string,
+): Promise<{ readonly own: string; readonly others: readonly string[] }> {
+  const of = (each: string): string => join(attemptFolder(place, each), MARK);
+  return { own: of(attempt), others: (await attemptsAt(place)).filter((each) => each !== attempt).map(of) };
 }
 
 /** Makes the folder of an attempt. @throws JobFileError */

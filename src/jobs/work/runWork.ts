@@ -19,6 +19,7 @@ import type { RunJobOptions } from '../runJob.js';
 import {
   isThere,
   makeAttempt,
+  markPaths,
   partPath,
   removeAttempt,
   removeOtherAttempts,
@@ -26,6 +27,7 @@ import {
   startAnew,
   takeOver,
 } from './attempts.js';
+import { RowsUnderWay } from './RowsUnderWay.js';
 import { checkFingerprint, type JobManifest, parseQueued, queuedJson, stoppable } from './JobManifest.js';
 import type { Lease, WorkSource } from './WorkSource.js';
 
@@ -197,9 +199,9 @@ class Work {
       return { event: { what: 'lost' } };
     }
     if (error instanceof QueueError) return { event: { what: 'lost' }, error };
-    if (error instanceof SpillwayError && !OF_A_SHARD.has(error.code)) {
+    if (!isOfShard(error)) {
       await lease.giveBack().catch(() => undefined);
-      return { event: { what: 'givenBack' }, error };
+      return { event: { what: 'givenBack' }, error: errorOf(error) };
     }
     const failure = errorOf(error);
     await lease.fail(failure.message, this.options.signal);
@@ -212,15 +214,22 @@ class Work {
     makeAttempt(place, attempt);
     const options = await this.#jobOptions(place, attempt, signal);
     const job = await openPart(place, attempt, options);
+    const { own, others } = await markPaths(place, attempt);
+    let underWay: RowsUnderWay | undefined;
     try {
       await this.#agree(job);
-      const summary = await job.run(engine);
+      underWay = RowsUnderWay.begin(own, others);
+      const summary = await job.run(engine, underWay);
       await job.close();
+      underWay.clear();
       return summary;
     } catch (error) {
       // The run's error is the cause; one of closing after it would only hide it.
       await job.close().catch(() => undefined);
+      if (!isOfShard(error)) underWay?.clear();
       throw error;
+    } finally {
+      underWay?.[Symbol.dispose]();
     }
   }
 
@@ -289,6 +298,11 @@ class Work {
     );
     return { stop: () => clearInterval(timer) };
   }
+}
+
+/** Whether a failure may be that of a shard's rows. */
+function isOfShard(error: unknown): boolean {
+  return !(error instanceof SpillwayError) || OF_A_SHARD.has(error.code);
 }
 
 /** Gives a shard back soon after the signal fires, however long the run takes to end. */

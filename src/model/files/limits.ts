@@ -72,7 +72,7 @@ export const ROW_LIMITS = {
   /** Columns of a table, and values of one of its rows; a file with more is refused (exit 2). */
   tableColumns: 65_536,
   /** Values in a row's messages, tools, `toolChoice` and `templateArgs` together: members of lists and objects. */
-  conversationValues: 65_536,
+  conversationValues: 32_768,
   /** Stop strings of a row. */
   stopStrings: 1_024,
   /** Units of a row's stop strings together. */
@@ -85,7 +85,9 @@ export const ROW_LIMITS = {
   logprobs: 131_072,
   /** Bytes of a text that is scored in windows. */
   scoredBytes: 64 * 2 ** 20,
-  /** Units of a row's text for each token that the model's context holds; 1 Mi units are always read. */
+  /** Units of a row's text, before those for the model's context: what is longer is cut (`truncate`), or not encoded. */
+  textUnits: 2 ** 18,
+  /** Units of a row's text more for each token that the model's context holds. */
   textUnitsPerContextToken: 64,
   /**
    * Steps that a model's normalizer, pre-tokenizer and decoder may take for a text, before those for its units: a step

@@ -94,12 +94,12 @@ function collect(guard: Guard, field: string, value: unknown, steps: Step[], dep
       return;
     }
     case 'Lowercase':
-      add(lowerCased);
+      add((text) => rewritten(text, lowerCased));
       return;
     case 'Strip': {
       const left = fields.flag(`${field}.strip_left`, config.strip_left, true);
       const right = fields.flag(`${field}.strip_right`, config.strip_right, true);
-      add((text, continues) => strip(text, left && !continues, right));
+      add((text, continues) => stripped(text, left && !continues, right));
       return;
     }
     case 'StripAccents':
@@ -142,13 +142,12 @@ function collect(guard: Guard, field: string, value: unknown, steps: Step[], dep
 }
 
 /** Blanks as Unicode's White_Space has them; JavaScript's trim differs on U+0085 and U+FEFF. */
-function strip(text: string, left: boolean, right: boolean): string {
-  let result = text;
-  if (left) result = result.replace(/^\p{White_Space}+/u, '');
-  if (right) {
-    let end = result.length;
-    while (end > 0 && /\p{White_Space}/u.test(result.charAt(end - 1))) end--;
-    result = result.slice(0, end);
-  }
-  return result;
+const BLANK = /\p{White_Space}/u;
+
+function* stripped(text: string, left: boolean, right: boolean): Work<string> {
+  let [start, end] = [0, text.length];
+  const isBlank = (at: number): boolean => BLANK.test(text.charAt(at));
+  for (; left && start < end && isBlank(start); start++) if (start % PART_UNITS === PART_UNITS - 1) yield;
+  for (; right && end > start && isBlank(end - 1); end--) if (end % PART_UNITS === 0) yield;
+  return text.slice(start, end);
 }

@@ -12,6 +12,7 @@ import { PART_UNITS } from './parts.js';
 import type { Place, PreTokenizer } from './PreTokenizer.js';
 import { sectionsOfChat } from './sectionsOfChat.js';
 import type { PairSurroundings } from './postProcessor.js';
+import { allOf } from './split.js';
 import type { Part } from './TokenBytes.js';
 import type { TokenModel } from './TokenModel.js';
 
@@ -153,7 +154,7 @@ export class PartsTokenizer implements Tokenizer {
       : this.#normalized.split(normalized, accept)) {
       if ('token' in part) out.push(part.token.id);
       else if (part.text !== '') {
-        const pieces = valueOf(preTokenizer.split(part.text, part.start === 0 ? place : 'within'));
+        const pieces = allOf(preTokenizer.split(part.text, part.start === 0 ? place : 'within'));
         this.#guard.field = 'model';
         for (const piece of pieces) model.encode(piece, out);
       }
@@ -177,16 +178,26 @@ export class PartsTokenizer implements Tokenizer {
       if ('token' in part) out.push(part.token.id);
       else if (part.text !== '') {
         const cut = preTokenizer.split(part.text, part.start === 0 ? place : 'within');
-        const pieces = 'next' in cut ? yield* cut : cut;
-        this.#guard.field = 'model';
-        for (let at = 0; at < pieces.length; yield) {
-          at = this.#encodePieces(pieces, at, out);
-          const long = pieces[at];
-          if (long === undefined || long.length <= PART_UNITS) continue;
-          yield* this.#parts.model.encodeInParts(long, out);
-          at += 1;
+        for (const pieces of 'next' in cut ? cut : [cut]) {
+          yield;
+          const { field } = this.#guard;
+          this.#guard.field = 'model';
+          yield* this.#encodeAll(pieces ?? [], out);
+          // Cutting goes on.
+          this.#guard.field = field;
         }
       }
+    }
+  }
+
+  *#encodeAll(pieces: readonly string[], out: number[]): Work<void> {
+    for (let at = 0; at < pieces.length;) {
+      if (at > 0) yield;
+      at = this.#encodePieces(pieces, at, out);
+      const long = pieces[at];
+      if (long === undefined || long.length <= PART_UNITS) continue;
+      yield* this.#parts.model.encodeInParts(long, out);
+      at += 1;
     }
   }
 

@@ -1,4 +1,3 @@
-import { type Work, valueOf } from '../../collections/drained.js';
 import { PUNCTUATION as PUNCTUATION_MARKS } from './bertText.js';
 import { toByteLevel } from './byteLevel.js';
 import { compilePattern, type Pattern } from './compilePattern.js';
@@ -8,7 +7,7 @@ import { checkGrowth } from './growth.js';
 import type { Guard } from './Guard.js';
 import { PART_UNITS, rewritten } from './parts.js';
 import { GPT2 } from './patterns.js';
-import { split, type SplitBehavior, splitInParts } from './split.js';
+import { allOf, type Batches, split, type SplitBehavior, splitInParts } from './split.js';
 
 /**
  * Where a piece stands: at the very beginning of the row; anywhere else; or where it goes on without a gap from a text
@@ -19,23 +18,26 @@ export type Place = 'first' | 'within' | 'continues';
 type Pieces = readonly string[];
 
 /** One step cuts or rewrites pieces. What takes long for a long piece stops on its way. */
-type Step = (piece: string, place: Place) => Pieces | Work<Pieces>;
+type Step = (piece: string, place: Place) => Pieces | Batches;
 
 export interface PreTokenizer {
   /**
-   * At once for a short text, stopping on its way through a long one.
+   * At once for a short text; of a long one as they come, stopping on the way through it.
    * @param place of `text`: what stands behind a special token is not the first
    */
-  split(text: string, place: Place): Pieces | Work<Pieces>;
+  split(text: string, place: Place): Pieces | Batches;
   /** Pieces have yet to be written in GPT-2's alphabet: left to the model, so that a cached piece need not be. */
   readonly byteLevelLast: boolean;
 }
 
 const BYTE_LEVEL: Step = (piece) => (piece.length > PART_UNITS ? longToByteLevel(piece) : [toByteLevel(piece)]);
 
-function* longToByteLevel(piece: string): Work<Pieces> {
+function* longToByteLevel(piece: string): Batches {
   const written = rewritten(piece, toByteLevel);
-  return [typeof written === 'string' ? written : yield* written];
+  if (typeof written === 'string') return yield [written];
+  let step = written.next();
+  for (; step.done !== true; step = written.next()) yield undefined;
+  yield [step.value];
 }
 
 /** tokenizers' `\w+|[^\w\s]+`. To Rust, whose `\w` it is there, joiners belong to words; to Oniguruma they do not. */
@@ -74,35 +76,42 @@ export function createPreTokenizer(guard: Guard, value: unknown): PreTokenizer {
     checkGrowth('pre_tokenizer', text.length, all);
     return all;
   };
-  function* inParts(text: string, given: Place): Work<Pieces> {
-    let place = given;
-    let pieces: Pieces = [text];
-    let units = text.length;
-    for (const step of steps) {
-      guard.steps.take(units);
-      const [only] = pieces;
-      if (pieces.length === 1 && only !== undefined) {
-        const made = step(only, place);
-        const cut = 'next' in made ? yield* made : made;
-        place = goesOn(step, place, pieces, cut);
-        pieces = cut;
-        continue;
-      }
-      const cut: string[] = [];
+  /**
+   * Puts pieces of a text of `units` through a step as they come.
+   * @param places where the first piece stands before each step, as far as one has come there
+   */
+  function* through(at: number, step: Step, pieces: Batches, places: Place[], units: number): Batches {
+    let first: Pieces | undefined;
+    let made = 0;
+    for (const batch of pieces) {
+      let cut: string[] = [];
       let worked = 0;
-      for (const [i, piece] of pieces.entries()) {
-        const made = step(piece, i === 0 ? place : 'within');
-        for (const part of 'next' in made ? yield* made : made) cut.push(part);
+      for (const piece of batch ?? []) {
+        guard.steps.take(piece.length);
         worked += piece.length;
-        if (worked < PART_UNITS) continue;
-        worked = 0;
-        yield;
+        const place = first === undefined ? (places[at] ?? 'within') : 'within';
+        first ??= [piece];
+        const parts = step(piece, place);
+        for (const some of 'next' in parts ? parts : [parts]) {
+          for (const part of some ?? []) {
+            places[at + 1] ??= goesOn(step, places[at] ?? 'within', first, [part]);
+            made += part.length;
+            cut.push(part);
+          }
+          if (some !== undefined && worked < PART_UNITS) continue;
+          checkGrowth('pre_tokenizer', units, made);
+          yield cut;
+          [cut, worked] = [[], 0];
+        }
       }
-      units = unitsOf(text, cut, units);
-      place = goesOn(step, place, pieces, cut);
-      pieces = cut;
+      yield cut;
     }
-    return pieces;
+  }
+  function* inParts(text: string, given: Place): Batches {
+    const places = [given];
+    let pieces: Batches = once(text);
+    for (const [at, step] of steps.entries()) pieces = through(at, step, pieces, places, text.length);
+    yield* pieces;
   }
   return {
     byteLevelLast,
@@ -115,11 +124,11 @@ export function createPreTokenizer(guard: Guard, value: unknown): PreTokenizer {
         guard.steps.take(units);
         const before = pieces;
         const only = pieces.length === 1 ? pieces[0] : undefined;
-        if (only !== undefined) pieces = valueOf(step(only, place));
+        if (only !== undefined) pieces = allOf(step(only, place));
         else {
           const cut: string[] = [];
           before.forEach((piece, i) => {
-            for (const part of valueOf(step(piece, i === 0 ? place : 'within'))) cut.push(part);
+            for (const part of allOf(step(piece, i === 0 ? place : 'within'))) cut.push(part);
           });
           pieces = cut;
           units = unitsOf(text, pieces, units);
@@ -129,6 +138,10 @@ export function createPreTokenizer(guard: Guard, value: unknown): PreTokenizer {
       return pieces;
     },
   };
+}
+
+function* once(text: string): Batches {
+  yield [text];
 }
 
 function sizeOf(pieces: readonly string[]): number {
@@ -213,7 +226,7 @@ function cutAt(
   how: SplitBehavior,
   invert: boolean,
   { steps }: Guard,
-): Pieces | Work<Pieces> {
+): Pieces | Batches {
   return (piece.length > PART_UNITS ? splitInParts : split)(piece, pattern, how, invert, steps);
 }
 

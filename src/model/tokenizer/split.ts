@@ -1,11 +1,23 @@
-import { drained, type Work } from '../../collections/drained.js';
 import type { Steps } from '../../regex/Steps.js';
 import type { Pattern } from './compilePattern.js';
-import { PART_UNITS } from './parts.js';
 import { matchesOf } from './matchesOf.js';
 
 /** What becomes of the text that a splitting pattern matches, in the words of tokenizer.json. */
 export type SplitBehavior = 'Removed' | 'Isolated' | 'MergedWithPrevious' | 'MergedWithNext' | 'Contiguous';
+
+/** Pieces as they are cut, so many at a time; undefined where work may stop between them. */
+export type Batches = Generator<readonly string[] | undefined, void, void>;
+
+/** Pieces that are handed on together. */
+const BATCH = 4096;
+
+/** All of them, without stopping. */
+export function allOf(made: readonly string[] | Batches): readonly string[] {
+  if (!('next' in made)) return made;
+  const pieces: string[] = [];
+  for (const batch of made) for (const piece of batch ?? []) pieces.push(piece);
+  return pieces;
+}
 
 /**
  * Cuts `text` at the matches of a pattern. Nothing empty is returned.
@@ -18,29 +30,29 @@ export function split(
   behavior: SplitBehavior,
   invert: boolean,
   steps: Steps,
-): string[] {
+): readonly string[] {
+  if (behavior !== 'Isolated' || pattern.matcher !== undefined)
+    return allOf(cut(text, pattern, behavior, invert, steps));
   const result: string[] = [];
-  if (behavior === 'Isolated' && pattern.matcher === undefined) isolate(text, pattern.regex, 2 ** 30, START, result);
-  else drained(cut(text, pattern, behavior, invert, steps, result));
+  isolate(text, pattern.regex, 2 ** 30, START, result);
   return result;
 }
 
-/** The same, stopping on its way through a long text. */
+/** The same of a long text: its pieces are never all there at once, as they may be as many as its characters. */
 export function* splitInParts(
   text: string,
   pattern: Pattern,
   behavior: SplitBehavior,
   invert: boolean,
   steps: Steps,
-): Work<string[]> {
-  const result: string[] = [];
-  if (behavior === 'Isolated' && pattern.matcher === undefined) {
-    for (let at: Place | undefined = START; at;) {
-      at = isolate(text, pattern.regex, PART_UNITS, at, result);
-      yield;
-    }
-  } else yield* cut(text, pattern, behavior, invert, steps, result);
-  return result;
+): Batches {
+  if (behavior !== 'Isolated' || pattern.matcher !== undefined)
+    return yield* cut(text, pattern, behavior, invert, steps);
+  for (let at: Place | undefined = START; at;) {
+    const pieces: string[] = [];
+    at = isolate(text, pattern.regex, BATCH, at, pieces);
+    yield pieces;
+  }
 }
 
 const START: Place = [0, 0];
@@ -69,40 +81,16 @@ function isolate(text: string, regex: RegExp, most: number, [from, done]: Place,
   return undefined;
 }
 
-function* cut(
-  text: string,
-  pattern: Pattern,
-  behavior: SplitBehavior,
-  invert: boolean,
-  steps: Steps,
-  result: string[],
-): Work<void> {
-  const ends: number[] = [];
-  const matched: boolean[] = [];
-  let at = 0;
-  const part = (end: number, isMatch: boolean): void => {
-    if (end === at) return;
-    ends.push(end);
-    matched.push(isMatch !== invert);
-    at = end;
-  };
-  for (const match of matchesOf(pattern, text, steps)) {
-    if (match === undefined) {
-      yield;
-      continue;
-    }
-    part(match.start, false);
-    part(match.end, true);
-  }
-  part(text.length, false);
-
+function* cut(text: string, pattern: Pattern, behavior: SplitBehavior, invert: boolean, steps: Steps): Batches {
+  let pieces: string[] = [];
   let start = 0;
-  for (let i = 0; i < ends.length; i++) {
-    if ((i + 1) % PART_UNITS === 0) yield;
-    const here = matched[i] === true;
-    const next = i + 1 < ends.length ? matched[i + 1] === true : undefined;
+  /** The part before: what becomes of it depends on the one that follows. */
+  let end = 0;
+  let here = false;
+  const settle = (next: boolean | undefined): void => {
+    if (end === start) return;
     if (behavior === 'Removed') {
-      if (!here) result.push(text.slice(start, ends[i]));
+      if (!here) pieces.push(text.slice(start, end));
     } else {
       // Does the part that follows belong to this one?
       const joined =
@@ -110,9 +98,26 @@ function* cut(
         ((behavior === 'MergedWithPrevious' && !here && next) ||
           (behavior === 'MergedWithNext' && here && !next) ||
           (behavior === 'Contiguous' && here === next));
-      if (joined) continue;
-      result.push(text.slice(start, ends[i]));
+      if (joined) return;
+      pieces.push(text.slice(start, end));
     }
-    start = ends[i] ?? start;
+    start = end;
+  };
+  const part = (to: number, isMatch: boolean): void => {
+    if (to === end) return;
+    settle(isMatch !== invert);
+    [end, here] = [to, isMatch !== invert];
+  };
+  for (const match of matchesOf(pattern, text, steps)) {
+    if (match !== undefined) {
+      part(match.start, false);
+      part(match.end, true);
+    }
+    if (match !== undefined && pieces.length < BATCH) continue;
+    yield pieces;
+    pieces = [];
   }
+  part(text.length, false);
+  settle(undefined);
+  yield pieces;
 }

@@ -11,7 +11,7 @@ import { runWork, type ShardEvent } from '../../../src/jobs/work/runWork.js';
 import { submitJob, type SubmitJobOptions } from '../../../src/jobs/work/submitJob.js';
 import type { WorkSource } from '../../../src/jobs/work/WorkSource.js';
 import { failureOf } from '../formats/support.js';
-import { temporaryFolder, writeLines } from '../support/files.js';
+import { readResults, temporaryFolder, writeLines } from '../support/files.js';
 import { StubEngine, type StubOptions } from '../support/stubEngine.js';
 
 const path = temporaryFolder();
@@ -189,7 +189,7 @@ test('what an earlier attempt has left is looked at: what is not sound is done a
   const manifest = await again.source.manifest();
   // The folder of the attempts is another job's now, as if disks had been mixed up.
   const folder = join(again.parts, manifest.id);
-  cpSync(join(job.parts, id), folder, { recursive: true });
+  cpSync(join(job.parts, id), folder, { recursive: true, filter: (name) => !name.endsWith('under-way') });
   const engine = new StubEngine();
   await runWork({ source: again.source, engine });
   expect(engine.admitted).toHaveLength(ROWS);
@@ -395,3 +395,64 @@ function inPairs(source: WorkSource): WorkSource['lease'] {
     return lease && { ...lease, fail };
   };
 }
+
+/** Fails at rows of these places, whoever is beside them. */
+function failingAt(...places: readonly number[]): { readonly engine: RowGenerator; readonly calls: number[][] } {
+  const calls: number[][] = [];
+  const engine: RowGenerator = {
+    generate: (rows, options) => {
+      const call: number[] = [];
+      calls.push(call);
+      const watched = (async function* () {
+        for await (const row of rows) {
+          const { index = -1 } = row;
+          call.push(index);
+          if (!('error' in row) && places.includes(index)) throw new Error(`the device is gone at row ${index}`);
+          yield row;
+        }
+      })();
+      return new StubEngine({ width: 5 }).generate(watched, options);
+    },
+  };
+  return { engine, calls };
+}
+
+test('a row at which engines fail is parted from its shard, whose other rows are answered', async () => {
+  const job = await prepared('jsonl', { shards: 1 });
+  const { engine, calls } = failingAt(17);
+  const events: string[] = [];
+  const summary = await runWork({ source: job.source, engine, onShard: ({ what }) => events.push(what) });
+  expect(events).toEqual(['leased', 'failed', 'leased', 'failed', 'leased', 'committed']);
+  expect(summary).toMatchObject({ committed: 1, results: ROWS, failed: job.failed + 1 });
+  // Together at first; then those that may have done it one by one; then all but that one.
+  expect(calls[0]?.at(-1)).toBe(17);
+  const alone = calls.slice(1).filter(({ length }) => length === 1);
+  expect(alone.flat()).toEqual(
+    [...new Set(alone.flat())]
+      .sort((a, b) => a - b)
+      .concat(17)
+      .sort((a, b) => a - b),
+  );
+  expect(alone.length).toBeLessThan(8);
+  expect(calls.at(-1)?.length).toBeGreaterThan(15);
+  await collectJob({ output: job.output, source: job.source });
+  const [rows, whole] = [readResults(job.output), readResults(job.whole)];
+  expect(rows[17]).toMatchObject({
+    id: 'row-17',
+    finishReason: 'error',
+    error: {
+      code: 'crash',
+      message: expect.stringMatching(/^row 18 of the input: found two workers ended, or failed/),
+    },
+  });
+  expect(rows.toSpliced(17, 1)).toEqual(whole.toSpliced(17, 1));
+});
+
+test('of several such rows as many are parted as the shard is delivered, but for two', async () => {
+  const job = await prepared('jsonl', { shards: 1, maxDeliver: 4 });
+  await runWork({ source: job.source, engine: failingAt(3, 31).engine });
+  expect(await jobStatus(job.source)).toMatchObject({ shards: { failed: 1 } });
+  const more = await prepared('jsonl', { shards: 1, maxDeliver: 5 });
+  await runWork({ source: more.source, engine: failingAt(3, 31).engine });
+  expect(await collectJob({ output: more.output, source: more.source })).toMatchObject({ failed: more.failed + 2 });
+});
