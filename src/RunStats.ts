@@ -36,12 +36,14 @@ export interface RunStats {
   /**
    * Of `done`, `cut` are answers that ended at their limit of new tokens, and not where the model would have.
    * `truncated`: rows of the input of whose prompt some was cut (`truncate`).
+   * `begunTwice`: rows of it whose prompt has the model's begin token in its text, and once more before that.
    */
   readonly rows: {
     readonly done: number;
     readonly failed: number;
     readonly cut: number;
     readonly truncated: number;
+    readonly begunTwice: number;
   };
   readonly tokens: { readonly prompt: number; readonly generated: number };
   /**

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import { Ajv2019 } from 'ajv/dist/2019.js';
 import { Ajv2020 } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
 import { runCampaign } from './lib/Campaign.mjs';
 import { ROOT } from './lib/commandLine.mjs';
 import { needBuild, tinyTextModel } from './lib/models.mjs';
@@ -48,11 +49,20 @@ function withoutSiblings(schema) {
 /** U+FEFF is white space of ECMA-262's patterns, as those of schemas are, and not of Python's. */
 const forPython = (value) => JSON.parse(JSON.stringify(value).replaceAll('\ufeff', '\u00a0'));
 
-/** What ajv finds wrong; null for nothing, undefined where it cannot read the schema. */
+/**
+ * What ajv finds wrong; null for nothing, undefined where it cannot read the schema. A draft leaves open whether formats
+ * say something: a value is wrong if it is so both ways.
+ */
 function ajvProblem(schema, value) {
+  const problem = problemOf(schema, value, false);
+  return problem && (problemOf(schema, value, true) ?? null) && problem;
+}
+
+function problemOf(schema, value, validateFormats) {
   const [name, Validator] = draftOf(schema);
   if (Validator === undefined) return undefined;
-  const ajv = new Validator({ strict: false, validateFormats: false, logger: false, allErrors: false });
+  const ajv = new Validator({ strict: false, validateFormats, logger: false, allErrors: false });
+  if (validateFormats) addFormats(ajv);
   try {
     // Of an older draft that it does not know by name, the name says nothing more.
     const read = ['2019-09', '2020-12'].includes(name) ? schema : withoutSiblings(schema);

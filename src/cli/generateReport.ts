@@ -54,9 +54,11 @@ export function describeRun(
 ): string {
   const { done, failed, kept, keptFailed, stopped } = summary;
   const cut = ignoreEos ? 0 : (stats?.rows.cut ?? 0);
+  const twice = stats?.rows.begunTwice ?? 0;
   const beside = [
     ...(failed > 0 ? [`${failed} with an error`] : []),
     ...(cut > 0 ? [`${cut} cut off at the limit of new tokens, which --max-new-tokens raises`] : []),
+    ...(twice > 0 ? [`${twice} whose prompt has the begin token twice: in its text, where it is to be left out`] : []),
   ];
   const rows = `${done} ${done === 1 ? 'row' : 'rows'}${beside.length > 0 ? ` (${beside.join(', ')})` : ''}`;
   const before = kept > 0 ? `, ${kept} from before${keptFailed > 0 ? ` (${keptFailed} with an error)` : ''}` : '';

@@ -3,8 +3,13 @@ import { escaped, TYPES, type Json, type JsonObject, type TypeName } from './key
 import { SCHEMA_LIMITS } from './limits.js';
 import { SchemaDocument, type Subschema } from './SchemaDocument.js';
 
-/** What the values of a property are that are not null: `json` where they are lists, objects, or of several types. */
-export type PropertyType = 'string' | 'integer' | 'number' | 'boolean' | 'json';
+type ScalarType = 'string' | 'integer' | 'number' | 'boolean';
+
+/**
+ * What the values of a property are that are not null: lists of one type, `json` where they are other lists, objects,
+ * or of several types.
+ */
+export type PropertyType = ScalarType | `${ScalarType}[]` | 'json';
 
 /** A property that a schema speaks of by name. */
 export interface DeclaredProperty {
@@ -24,7 +29,7 @@ export function declaredProperties(schema: unknown): readonly DeclaredProperty[]
   if (root === undefined || [...kinds.of(document.root)].some((kind) => kind !== 'object')) return undefined;
   return Object.keys(root.properties).map((name) => ({
     name,
-    type: typeOf(kinds.of(document.below(root.place, `/properties/${escaped(name)}`))),
+    type: kinds.typeAt(document.below(root.place, `/properties/${escaped(name)}`)),
   }));
 }
 
@@ -34,7 +39,7 @@ export function declaredProperties(schema: unknown): readonly DeclaredProperty[]
  */
 export function declaredType(schema: unknown): PropertyType {
   const document = SchemaDocument.of(schema);
-  return typeOf(new Kinds(document).of(document.root));
+  return new Kinds(document).typeAt(document.root);
 }
 
 /** Where the properties of a document's root are declared: in itself, or in what it refers to. */
@@ -64,6 +69,27 @@ class Kinds {
   readonly #known = new Map<number, KindSet>();
 
   constructor(private readonly document: SchemaDocument) {}
+
+  typeAt(place: Subschema): PropertyType {
+    const kinds = this.of(place);
+    if (!kinds.has('array') || [...kinds].some((kind) => kind !== 'array' && kind !== 'null')) return typeOf(kinds);
+    const items = this.#itemsOf(place);
+    const type = items && typeOf(this.of(items));
+    return type === undefined || type === 'json' ? 'json' : `${type}[]`;
+  }
+
+  /** What all items of a list are, where it is said in itself, or in what it refers to. */
+  #itemsOf(place: Subschema): Subschema | undefined {
+    const seen = new Set<number>();
+    for (let at = place; !seen.has(at.id);) {
+      seen.add(at.id);
+      const { items, prefixItems, $ref: reference } = isObject(at.schema) ? at.schema : {};
+      if (isObject(items) && prefixItems === undefined) return this.document.below(at, '/items');
+      if (typeof reference !== 'string') return undefined;
+      at = this.document.resolve(at, reference);
+    }
+    return undefined;
+  }
 
   of(place: Subschema, depth = 0): KindSet {
     const known = this.#known.get(place.id);
@@ -114,7 +140,7 @@ function kindOf(value: Json): Kind {
   return typeof value as 'string' | 'boolean' | 'object';
 }
 
-function typeOf(kinds: KindSet): PropertyType {
+function typeOf(kinds: KindSet): ScalarType | 'json' {
   const [first = 'null', ...others] = [...kinds].filter((kind) => kind !== 'null').sort();
   if (others.length === 0)
     return first === 'fraction'

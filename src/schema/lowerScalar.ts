@@ -4,6 +4,7 @@ import type { JsonObject } from './keywords.js';
 import type { NodeMaker } from './Node.js';
 import { SCHEMA_LIMITS } from './limits.js';
 import { quotable } from './patterns.js';
+import { openRepeats } from './relaxed.js';
 
 interface ScalarKind {
   readonly kind: 'values';
@@ -85,6 +86,12 @@ export function stringSchema(
   if (every.length > all.length) for (const keyword of ['pattern', 'format']) nodes.leave(keyword);
   if (!bounds.combined && all[0] !== undefined)
     return [{ kind: 'values', schema: { type: 'string', pattern: all[0] } }];
+  // Of every count of parts without end the grammar's engine would have a state for every length.
+  const counts = minLength > 0 || maxLength !== undefined ? Math.max(0, ...all.map(openRepeats)) : 0;
+  if (counts * (maxLength ?? minLength) > SCHEMA_LIMITS.places) {
+    for (const keyword of ['minLength', 'maxLength']) nodes.leave(keyword);
+    return stringSchema({ minLength: 0, patterns, formats }, nodes);
+  }
   // What a pattern repeats is bounded there.
   const most = maxLength ?? (all.length > 0 ? undefined : Math.max(bounds.stringLength, minLength));
   const base = { type: 'string', ...(minLength > 0 && { minLength }), ...(most !== undefined && { maxLength: most }) };

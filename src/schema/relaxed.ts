@@ -44,3 +44,20 @@ export function relaxed(pattern: string): string {
     pattern,
   );
 }
+
+/** The most times that a translated pattern counts a part which may go on without end. */
+export function openRepeats(pattern: string): number {
+  const within: AST.Quantifier[] = [];
+  let most = 0;
+  visitRegExpAST(parser.parsePattern(pattern, 0, pattern.length, { unicode: true }), {
+    onQuantifierEnter: (node) => {
+      if (node.max === Infinity)
+        for (const { min, max } of within) most = Math.max(most, Number.isFinite(max) ? max : min);
+      within.push(node);
+    },
+    onQuantifierLeave: () => {
+      within.pop();
+    },
+  });
+  return most;
+}

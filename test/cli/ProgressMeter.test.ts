@@ -103,6 +103,10 @@ test('the words of a run', () => {
     /^9 rows \(2 with an error, 3 cut off at the limit of new tokens, which --max-new-tokens raises\), /,
   );
   expect(describeRun(summary, cut, 2, true)).toMatch(/^9 rows \(2 with an error\), /);
+  const twice = { ...stats, rows: { done: 9, failed: 0, cut: 0, truncated: 0, begunTwice: 2 } };
+  expect(describeRun({ ...summary, failed: 0 }, twice, 2)).toMatch(
+    /^9 rows \(2 whose prompt has the begin token twice: in its text, where it is to be left out\), /,
+  );
   expect([0, 59.6, 61, 3600, 36_061].map(formatDuration)).toEqual(['0:00', '1:00', '1:01', '1:00:00', '10:01:01']);
 });
 

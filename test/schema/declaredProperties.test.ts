@@ -34,7 +34,16 @@ describe('properties that become columns', () => {
     ['boolean', { enum: [true] }],
     ['json', true],
     ['json', {}],
-    ['json', { type: 'array', items: { type: 'string' } }],
+    ['string[]', { type: 'array', items: { type: 'string' } }],
+    ['string[]', { type: ['array', 'null'], items: { $ref: '#text' } }],
+    ['integer[]', { type: 'array', items: { type: ['integer', 'null'] } }],
+    ['number[]', { type: 'array', items: { type: 'number' }, minItems: 1 }],
+    ['boolean[]', { $ref: '#/$defs/flags' }],
+    ['json', { type: 'array' }],
+    ['json', { type: 'array', items: { type: 'array', items: { type: 'string' } } }],
+    ['json', { type: 'array', items: { type: ['string', 'integer'] } }],
+    ['json', { type: 'array', prefixItems: [{ type: 'integer' }], items: { type: 'string' } }],
+    ['json', { type: ['array', 'string'], items: { type: 'string' } }],
     ['json', object({ a: true })],
     ['json', { type: ['string', 'integer'] }],
     ['json', { enum: ['a', 1] }],
@@ -46,6 +55,7 @@ describe('properties that become columns', () => {
   ])('%s for %j', (type, property) => {
     const $defs = {
       text: { $anchor: 'text', type: 'string' },
+      flags: { type: 'array', items: { type: 'boolean' } },
       ring: { $ref: '#/$defs/back' },
       back: { $ref: '#/$defs/ring' },
     };
@@ -104,7 +114,7 @@ describe('properties that become columns', () => {
       'b: integer',
       'c: number',
       'd: json',
-      'e: json',
+      'e: string[]',
       'f: string',
       'g: integer',
     ]);
@@ -140,7 +150,15 @@ const FITS: Readonly<Record<PropertyType, (value: unknown) => boolean>> = {
   number: (value) => typeof value === 'number',
   boolean: (value) => typeof value === 'boolean',
   json: () => true,
+  'string[]': listOf((value) => typeof value === 'string'),
+  'integer[]': listOf((value) => Number.isInteger(value)),
+  'number[]': listOf((value) => typeof value === 'number'),
+  'boolean[]': listOf((value) => typeof value === 'boolean'),
 };
+
+function listOf(fits: (value: unknown) => boolean): (value: unknown) => boolean {
+  return (list) => Array.isArray(list) && list.every((value) => value === null || fits(value));
+}
 
 test('no value that a property allows is of another type than is said: all schemas of JSON-Schema-Test-Suite', () => {
   const types = new Set<string>();
@@ -155,7 +173,7 @@ test('no value that a property allows is of another type than is said: all schem
     );
     expect([schema, type, others]).toEqual([schema, type, []]);
   }
-  expect([...types].sort()).toEqual(['boolean', 'integer', 'json', 'number', 'string']);
+  expect([...types].sort()).toEqual(['boolean', 'integer', 'json', 'number', 'string', 'string[]']);
 });
 
 test('no value that a property allows is of another type than is said: schemas made up of types, constants and choices', () => {

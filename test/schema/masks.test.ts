@@ -25,6 +25,22 @@ describe('masks of patterns', () => {
     expect(schema.problem('-'.repeat(10_000))).toBeDefined();
   });
 
+  test.each([
+    [{ maxLength: 5000 }, ['/maxLength']],
+    [{ minLength: 100, maxLength: 5000 }, ['/minLength', '/maxLength']],
+    [{ minLength: 400 }, ['/minLength']],
+    [{ maxLength: 40 }, []],
+    [{}, []],
+  ])('leave lengths to the look where the pattern counts parts without end: %j', (lengths, left) => {
+    const schema = new EnforcedSchema({ type: 'string', pattern: '^(?:\\S+\\s+){0,99}\\S+$', ...lengths });
+    expect(schema.left).toEqual(left);
+    expect(schema.grammar).toMatchObject(left.length > 0 ? { type: 'string' } : lengths);
+    expect(Object.keys(schema.grammar as object)).toEqual(
+      expect.arrayContaining(left.length > 0 ? ['pattern'] : ['pattern', ...Object.keys(lengths)]),
+    );
+    expect(schema.problem('a '.repeat(3000).trim())).toBeDefined();
+  });
+
   test.each(['^([0-9]{1,3}\\.){3}[0-9]{1,3}$', '^[a-z]{1,9000}$', '^.*a.{0,20}$', '^(?:[0-9a-f]{2}:){5}[0-9a-f]{2}$'])(
     'are counted where they can be: %s',
     (pattern) => {

@@ -1,10 +1,16 @@
-//! Which values a grammar lets through, whatever order their keys are in: a line `{"grammar": SCHEMA, "values": [VALUE, …]}` in, a line `[true, …]` or `{"error": WORDS}` out. For scripts/nightly/structured.mjs.
+//! Which values a grammar lets through, whatever order their keys are in, within the addon's limits: a line `{"grammar": SCHEMA, "values": [VALUE, …]}` in, a line `[true, …]` or `{"error": WORDS}` out; null for a value of which not all orders were tried. For scripts/nightly/structured.mjs and maskBench.mjs.
 use std::io::{stdin, BufRead};
 
-use llguidance::api::TopLevelGrammar;
+use llguidance::api::{GrammarInit, TopLevelGrammar};
 use llguidance::toktrie::ApproximateTokEnv;
-use llguidance::{Matcher, ParserFactory};
+use llguidance::{Logger, Matcher, ParserFactory};
 use serde_json::{json, Value};
+
+#[allow(dead_code)]
+#[path = "../src/bounds.rs"]
+mod bounds;
+#[path = "../src/limits.rs"]
+mod limits;
 
 /// Keys that are tried, of one value.
 const MOST_TRIES: usize = 20_000;
@@ -20,11 +26,17 @@ fn main() -> anyhow::Result<()> {
 }
 
 fn admitted(factory: &ParserFactory, grammar: &Value, values: &Value) -> anyhow::Result<Value> {
-    let fresh = Matcher::new(factory.create_parser(TopLevelGrammar::from_json_schema(grammar.clone())));
+    bounds::check_schema(grammar)?;
+    let init = GrammarInit::Serialized(TopLevelGrammar::from_json_schema(grammar.clone()));
+    let fresh = Matcher::new(factory.create_parser_from_init_ext(init, Logger::new(0, 0), Default::default(), limits::limits()));
     if let Some(error) = fresh.get_error() {
         anyhow::bail!(error);
     }
-    Ok(values.as_array().into_iter().flatten().map(|value| json!(can_follow(fresh.deep_clone(), vec![Part::Value(value)], &mut MOST_TRIES.clone()))).collect())
+    Ok(values.as_array().into_iter().flatten().map(|value| {
+        let mut tries = MOST_TRIES;
+        let follows = can_follow(fresh.deep_clone(), vec![Part::Value(value)], &mut tries);
+        if follows || tries > 0 { json!(follows) } else { Value::Null }
+    }).collect())
 }
 
 /// What has still to be written, the last first.
@@ -56,7 +68,7 @@ fn can_follow(mut matcher: Matcher, mut parts: Vec<Part>, tries: &mut usize) -> 
                 parts.push(Part::Text("[".into()));
             }
             Part::Value(Value::Object(fields)) => parts.extend([Part::Properties(fields.iter().collect(), true), Part::Text("{".into())]),
-            Part::Value(value) => parts.push(Part::Text(value.to_string())),
+            Part::Value(value) => parts.push(Part::Text(written(value))),
             Part::Properties(left, _) if left.is_empty() => parts.push(Part::Text("}".into())),
             Part::Properties(left, first) => {
                 return (0..left.len()).any(|at| {
@@ -75,4 +87,13 @@ fn can_follow(mut matcher: Matcher, mut parts: Vec<Part>, tries: &mut usize) -> 
         }
     }
     matcher.is_accepting().unwrap_or(false)
+}
+
+/// A scalar as JSON; numbers without an exponent, which masks have none of.
+fn written(value: &Value) -> String {
+    let text = value.to_string();
+    match value.as_f64() {
+        Some(number) if text.contains(['e', 'E']) => number.to_string(),
+        _ => text,
+    }
 }

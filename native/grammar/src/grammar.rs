@@ -3,30 +3,17 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use anyhow::{bail, ensure, Context, Result};
-use llguidance::api::{GrammarInit, GrammarWithLexer, ParserLimits, TopLevelGrammar};
+use llguidance::api::{GrammarInit, GrammarWithLexer, TopLevelGrammar};
 use llguidance::{JsonCompileOptions, Logger, Matcher};
 use serde_json::{json, Value};
 
 use crate::bounds::{check_bytes, check_lark, check_regex, check_schema, MOST_SCHEMA_BYTES};
+use crate::limits::limits;
 use crate::matcher::RowMatcher;
 use crate::vocabulary::Vocabulary;
 
 /// Compiling descends into what is nested; 64 MiB are enough for all that the other limits let through.
 const COMPILE_STACK_BYTES: usize = 64 << 20;
-
-/// What compiling and each mask may cost; beyond that the grammar is refused, or the row is an error. They count steps, not time, so that results stay the same.
-fn limits() -> ParserLimits {
-    ParserLimits {
-        max_items_in_row: 10_000,
-        initial_lexer_fuel: 2_000_000,
-        step_lexer_fuel: 200_000,
-        step_max_items: 100_000,
-        max_lexer_states: 20_000,
-        max_grammar_size: 500_000,
-        precompute_large_lexemes: true,
-        verbose_errors: false,
-    }
-}
 
 #[derive(Clone, Copy)]
 pub enum Kind {

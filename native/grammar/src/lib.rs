@@ -2,5 +2,6 @@
 mod boundary;
 mod bounds;
 mod grammar;
+mod limits;
 mod matcher;
 mod vocabulary;

@@ -12,6 +12,7 @@ export type RecordedOptions = Pick<RunOptions, 'onProgress' | 'onStats' | 'onTra
 export interface RecordedRun {
   /** Path of the model. */
   readonly model: string;
+  readonly beginToken: number | undefined;
   readonly loadSeconds: number;
   readonly forecast: RunForecast;
   readonly pool: PagePool;
@@ -25,13 +26,14 @@ export interface RecordedRun {
 
 export function recorderOf(
   opened: Pick<Opened, 'settings' | 'grid' | 'gpu' | 'cache' | 'reserved'>,
-  { model, loadSeconds, forecast, pool, schedule, timings, computed, joins }: RecordedRun,
+  { model, beginToken, loadSeconds, forecast, pool, schedule, timings, computed, joins }: RecordedRun,
   { onProgress, onStats, onTrace, onDelta, pipeline }: RecordedOptions,
 ): RunRecorder {
   const products = opened.gpu?.options.products ?? 'own';
   const { sparseAttention, precision } = opened.settings.numerics;
   const setup: RecorderSetup = {
     model,
+    beginToken,
     policy: {
       schedule,
       ...forecast.block,

@@ -18,6 +18,8 @@ export interface RecorderSetup {
   readonly model: string;
   readonly policy: Readonly<Record<string, unknown>>;
   readonly loadSeconds: number;
+  /** What prompts begin with, once. */
+  readonly beginToken?: number | undefined;
   /** As in `RunStats`. */
   readonly unpinnedBytes?: number | undefined;
   /** Bytes in use and capacity of each tier, now. */
@@ -75,6 +77,7 @@ export class RunRecorder {
   private failed = 0;
   private cut = 0;
   private truncatedRows = 0;
+  private begunTwice = 0;
   private active = 0;
   private ownSeconds = 0;
   private depth = 0;
@@ -256,9 +259,10 @@ export class RunRecorder {
     };
   }
 
-  /** A row came in of whose prompt some was cut. */
-  truncated(): void {
-    this.truncatedRows++;
+  /** A row came in. @param truncated tokens that were cut of its prompt, if any were */
+  prompt([first, second]: readonly number[], truncated?: number): void {
+    if (truncated !== undefined) this.truncatedRows++;
+    if (first !== undefined && first === second && first === this.setup.beginToken) this.begunTwice++;
   }
 
   /** A row ended with the answer of an equal one. */
@@ -327,7 +331,7 @@ export class RunRecorder {
     return {
       model: this.setup.model,
       policy: this.setup.policy,
-      rows: { done: this.done, failed: this.failed, cut: this.cut, truncated: this.truncatedRows },
+      rows: { done: this.done, failed: this.failed, cut: this.cut, truncated: this.truncatedRows, begunTwice: this.begunTwice },
       tokens: { prompt: this.promptTokens, generated: this.generatedTokens },
       sharing: this.sharing,
       seconds: {

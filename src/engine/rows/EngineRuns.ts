@@ -432,8 +432,10 @@ export class EngineRuns {
     of: Pick<RecordedRun, 'timings' | 'computed' | 'joins'> = {},
   ): RunRecorder {
     const { forecast, pool } = this;
-    const { source, loadSeconds } = this.host;
-    return recorderOf(this.opened, { model: source.path, loadSeconds, forecast, pool, schedule, ...of }, options);
+    const { source, tokenizer, loadSeconds } = this.host;
+    const { beginToken } = tokenizer;
+    const run = { model: source.path, beginToken, loadSeconds, forecast, pool, schedule, ...of };
+    return recorderOf(this.opened, run, options);
   }
 
   private get peerFacts(): ReturnType<typeof peerFacts> {

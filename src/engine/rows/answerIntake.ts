@@ -74,10 +74,8 @@ export async function* answerIntake<Kind extends AnswerKind>(
       const prepared = await inTurns(task.prepare(input), parts);
       if (duplicate) throw new RowError('duplicate-id', duplicateId(identity.id).message);
       const { parameters, tokens, usage, truncated } = prepared;
-      if (truncated !== undefined) {
-        row = { ...row, truncated };
-        recorder.truncated();
-      }
+      if (truncated !== undefined) row = { ...row, truncated };
+      recorder.prompt(tokens, truncated);
       // Their completions go on behind them, and the tokens of these are as many as they say.
       setup.inFlight.settle(hold, tokenBytes(tokens) + usage.completionTokens * tokenBytes([0]));
       const key = answers.needsKeys

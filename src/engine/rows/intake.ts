@@ -104,7 +104,7 @@ export async function* intake(
       inFlight.settle(hold, tokenBytes(prepared.tokens) + kept);
       const aside = logprobBytes(mostLogprobs(prepared.maxNewTokens, rules.logprobs));
       const { samples, truncated, ...whole } = prepared;
-      if (truncated !== undefined) recorder.truncated();
+      recorder.prompt(prepared.tokens, truncated);
       const stops = whole.stop.length > 0 ? stopLists.of(whole.stop) : undefined;
       for (const [nth, sample] of (samples ?? [undefined]).entries()) {
         if (nth > 0) await inFlight.enterAgain(aside);

@@ -6,7 +6,7 @@ import { JobFileError } from '../../errors/JobFileError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { AnyResult } from '../../Results.js';
 import { checkEncodeOptions, ENCODE_CHECKS } from '../output/encodeResults.js';
-import type { ColumnKind } from '../formats/Table.js';
+import { flatKind, itemKindOf, type ColumnKind } from '../formats/Table.js';
 import type { FinishedRow, WriteOptions } from '../formats/RowFormat.js';
 import { answerColumns, carriedColumns, carriedNames, storedValue, type TableColumn } from '../formats/tableColumns.js';
 import { resultsAlone, toldTask, type ResultTableOptions } from '../output/resultsAlone.js';
@@ -93,7 +93,7 @@ const CHECKS: Readonly<Record<keyof RecordBatchesOptions<ArrowLibrary>, Check>> 
 
 /**
  * Results as record batches of Apache Arrow, as they come, with the columns that a Parquet file of them has: those that
- * the first batch's rows carry (`row`), and those of results; integers of 64 bits, embeddings as lists of float32.
+ * the first batch's rows carry (`row`), and those of results; integers of 64 bits, lists of texts, numbers and truth values as such, embeddings as lists of float32.
  * Where there is no result there is one batch without rows, which has the columns.
  * @throws UsageError at once for a wrong argument, ResponseFormatError for what is no JSON Schema; while it is
  * iterated, JobFileError for a row that does not fit into the first batch's columns, and
@@ -186,7 +186,10 @@ class BatchMaker {
   }
 
   #typeOf(kind: ColumnKind): unknown {
-    switch (kind) {
+    const items = itemKindOf(kind);
+    if (items !== undefined) return this.#new('List', this.#new('Field', 'item', this.#typeOf(items), true));
+    const flat = flatKind(kind);
+    switch (flat) {
       case 'text':
         return this.#new('Utf8');
       case 'integer':
@@ -216,7 +219,7 @@ class BatchMaker {
       case 'vector16':
       case 'vector8':
       case 'bytes':
-        return this.#new('List', this.#new('Field', 'item', this.#new(ITEMS[kind]), true));
+        return this.#new('List', this.#new('Field', 'item', this.#new(ITEMS[flat]), true));
     }
   }
 }

@@ -1,4 +1,4 @@
-import type { ColumnKind } from '../formats/Table.js';
+import type { FlatKind } from '../formats/Table.js';
 import type { TableName } from './TableName.js';
 
 /** A column that a table has. */
@@ -47,9 +47,9 @@ export interface TableDatabase {
   /** @throws UsageError for what no column can be called */
   checkName(name: string): void;
   /** @param length of vectors, where it is known */
-  typeOf(kind: ColumnKind, length?: number): string;
+  typeOf(kind: FlatKind, length?: number): string;
   /** Whether a column of this type takes such values as a whole. */
-  takes(type: string, kind: ColumnKind): boolean;
+  takes(type: string, kind: FlatKind): boolean;
   /** Undefined where there is no such table. */
   describe(table: TableName): Promise<FoundTable | undefined>;
   /**

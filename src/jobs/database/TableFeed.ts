@@ -2,7 +2,7 @@ import { createReadStream, existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { DatabaseError } from '../../errors/DatabaseError.js';
 import { UsageError } from '../../errors/UsageError.js';
-import type { ColumnKind } from '../formats/Table.js';
+import type { FlatKind } from '../formats/Table.js';
 import { resultOfLine, type ResultLine } from '../formats/formatResult.js';
 import type { FinishedRow, WriteOptions } from '../formats/RowFormat.js';
 import { type Journal, type JournalLine, journalHeader, journalLines } from '../output/Journal.js';
@@ -32,7 +32,7 @@ const MOST_REFUSED = 10_000;
 const WRITING = 'write rows';
 /** What DuckDB shows of a statement. */
 const EXCERPT = /\n+LINE \d+:[\s\S]*$/;
-const KINDS: readonly ColumnKind[] = ['text', 'integer', 'number', 'boolean', 'moment'];
+const KINDS: readonly FlatKind[] = ['text', 'integer', 'number', 'boolean', 'moment'];
 
 export interface FeedOptions {
   /** The run whose rows they are. */

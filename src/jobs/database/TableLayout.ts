@@ -3,12 +3,12 @@ import { UsageError } from '../../errors/UsageError.js';
 import { cell } from '../formats/columnText.js';
 import { resultColumns } from '../formats/resultColumns.js';
 import type { FinishedRow, WriteOptions } from '../formats/RowFormat.js';
-import { addKinds, type ColumnKind } from '../formats/Table.js';
+import { addKinds, type ColumnKind, flatKind, type FlatKind } from '../formats/Table.js';
 import type { Cell, FoundTable, TableDatabase } from './TableDatabase.js';
 
 interface LaidColumn {
   readonly name: string;
-  readonly kind: ColumnKind;
+  readonly kind: FlatKind;
   readonly value: (row: FinishedRow) => unknown;
 }
 
@@ -29,9 +29,9 @@ export class TableLayout {
   readonly errorCode: string;
   readonly #results: readonly (LaidColumn & { readonly was: string })[];
   /** Of what rows carry, and what is in it by now. */
-  readonly #carried = new Map<string, ColumnKind | undefined>();
+  readonly #carried = new Map<string, FlatKind | undefined>();
   /** Of a table that is gone on with. */
-  readonly #found = new Map<string, ColumnKind | undefined>();
+  readonly #found = new Map<string, FlatKind | undefined>();
   readonly #folded = new Map<string, string>();
 
   /** @throws UsageError for a name that stands twice */
@@ -49,7 +49,7 @@ export class TableLayout {
     this.#results = results.map(({ name, type, value, was, ofSchema }) => ({
       name,
       was: ofSchema ? '' : was,
-      kind: type,
+      kind: flatKind(type),
       value: (ofSchema ? undefined : values[was]) ?? (({ result }: FinishedRow) => value(result)),
     }));
     const nameOf = (own: string): string => this.#results.find(({ was }) => was === own)?.name ?? own;
@@ -80,7 +80,7 @@ export class TableLayout {
 
   /** What rows that are to be written carry. @throws UsageError for names that are one, or too many */
   add(rows: readonly FinishedRow[]): void {
-    const kinds = new Map(
+    const kinds = new Map<string, ColumnKind>(
       [...this.#carried].flatMap(([name, kind]) => (kind === undefined ? [] : [[name, kind] as const])),
     );
     for (const { carry } of rows) {
@@ -88,7 +88,7 @@ export class TableLayout {
       for (const name of Object.keys(carry)) this.#carry(name);
       addKinds(kinds, carry);
     }
-    for (const [name, kind] of kinds) this.#carried.set(name, kind);
+    for (const [name, kind] of kinds) this.#carried.set(name, flatKind(kind));
   }
 
   /** No more rows come: what was empty in all of them is text. */
@@ -97,7 +97,7 @@ export class TableLayout {
   }
 
   /** What a table has of a run before, whose columns are as wide as that run needed them. */
-  recall({ columns }: FoundTable, kindOf: (type: string) => ColumnKind | undefined): void {
+  recall({ columns }: FoundTable, kindOf: (type: string) => FlatKind | undefined): void {
     for (const { name, type } of columns) {
       this.#found.set(name, kindOf(type));
       if (this.#carried.has(name)) this.#carried.set(name, kindOf(type));
@@ -139,7 +139,7 @@ export function cellsOf(columns: readonly LaidColumn[], row: FinishedRow): reado
   return columns.map(({ kind, value }) => cellOf(value(row), kind));
 }
 
-function cellOf(value: unknown, kind: ColumnKind): Cell {
+function cellOf(value: unknown, kind: FlatKind): Cell {
   if (value === undefined || value === null) return null;
   if (typeof value === 'bigint') return String(value);
   if (typeof value === 'number' && !Number.isFinite(value)) return String(value);

@@ -1,5 +1,5 @@
 import { loadPeers } from '../loadPeers.js';
-import { isVector, type ColumnKind } from '../formats/Table.js';
+import { isVector, type FlatKind } from '../formats/Table.js';
 import type { DatabasePlace } from './DatabaseOutput.js';
 import { jsonOf } from './jsonOf.js';
 import type { DatabaseFailure, FoundTable, TableDatabase, Upsert, WrittenColumn } from './TableDatabase.js';
@@ -28,7 +28,7 @@ interface DuckDb {
   readonly DuckDBInstance: { create(path: string): Promise<Instance> };
 }
 
-const TYPES: Readonly<Record<ColumnKind, string>> = {
+const TYPES: Readonly<Record<FlatKind, string>> = {
   text: 'VARCHAR',
   integer: 'BIGINT',
   number: 'DOUBLE',
@@ -41,7 +41,7 @@ const TYPES: Readonly<Record<ColumnKind, string>> = {
   moment: 'TIMESTAMP WITH TIME ZONE',
   map: 'MAP(VARCHAR, DOUBLE)',
 };
-const TAKES: Readonly<Record<ColumnKind, RegExp>> = {
+const TAKES: Readonly<Record<FlatKind, RegExp>> = {
   text: /^(VARCHAR|JSON)$/,
   integer: /^U?(HUGE|BIG|SMALL|TINY)?INT(EGER)?$|^(DECIMAL|DOUBLE|FLOAT)/,
   number: /^(DOUBLE|FLOAT|DECIMAL\(.*\))$/,
@@ -80,11 +80,11 @@ class DuckDbTable implements TableDatabase {
     checkColumnName(name);
   }
 
-  typeOf(kind: ColumnKind, length?: number): string {
+  typeOf(kind: FlatKind, length?: number): string {
     return isVector(kind) && length !== undefined ? TYPES[kind].replace('[]', `[${length}]`) : TYPES[kind];
   }
 
-  takes(type: string, kind: ColumnKind): boolean {
+  takes(type: string, kind: FlatKind): boolean {
     return TAKES[kind].test(type);
   }
 

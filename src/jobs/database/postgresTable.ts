@@ -1,6 +1,6 @@
 import type * as Postgres from 'pg';
 import { loadPeers } from '../loadPeers.js';
-import type { ColumnKind } from '../formats/Table.js';
+import type { FlatKind } from '../formats/Table.js';
 import { checkPostgresName, type DatabasePlace } from './DatabaseOutput.js';
 import { jsonOf } from './jsonOf.js';
 import type { DatabaseFailure, FoundTable, TableDatabase, Upsert, WrittenColumn } from './TableDatabase.js';
@@ -16,7 +16,7 @@ const AWAY = /^(08|40|53|55P03|57)/;
 /** Classes about a value, or what its column may hold. */
 const VALUE = /^(22|23)/;
 
-const TYPES: Readonly<Record<ColumnKind, string>> = {
+const TYPES: Readonly<Record<FlatKind, string>> = {
   text: 'text',
   integer: 'bigint',
   number: 'double precision',
@@ -29,7 +29,7 @@ const TYPES: Readonly<Record<ColumnKind, string>> = {
   moment: 'timestamp with time zone',
   map: 'jsonb',
 };
-const TAKES: Readonly<Record<ColumnKind, RegExp>> = {
+const TAKES: Readonly<Record<FlatKind, RegExp>> = {
   text: /^(text|character|citext|bpchar|"?name)/,
   integer: /^(bigint|integer|smallint|numeric|double|real)/,
   number: /^(double|real|numeric)/,
@@ -82,11 +82,11 @@ class PostgresTable implements TableDatabase {
     checkPostgresName('output', name);
   }
 
-  typeOf(kind: ColumnKind): string {
+  typeOf(kind: FlatKind): string {
     return TYPES[kind];
   }
 
-  takes(type: string, kind: ColumnKind): boolean {
+  takes(type: string, kind: FlatKind): boolean {
     return TAKES[kind].test(type);
   }
 

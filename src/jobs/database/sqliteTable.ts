@@ -1,5 +1,5 @@
 import { UsageError } from '../../errors/UsageError.js';
-import type { ColumnKind } from '../formats/Table.js';
+import type { FlatKind } from '../formats/Table.js';
 import type { DatabasePlace } from './DatabaseOutput.js';
 import type { Cell, DatabaseFailure, FoundTable, TableDatabase, Upsert } from './TableDatabase.js';
 import { checkColumnName, quoted, quotedTable, type TableName } from './TableName.js';
@@ -22,7 +22,7 @@ interface Sqlite {
   readonly DatabaseSync: new (path: string) => Database;
 }
 
-const TYPES: Readonly<Record<ColumnKind, string>> = {
+const TYPES: Readonly<Record<FlatKind, string>> = {
   text: 'TEXT',
   integer: 'INTEGER',
   number: 'REAL',
@@ -70,11 +70,11 @@ class SqliteTable implements TableDatabase {
     checkColumnName(name);
   }
 
-  typeOf(kind: ColumnKind): string {
+  typeOf(kind: FlatKind): string {
     return TYPES[kind];
   }
 
-  takes(type: string, kind: ColumnKind): boolean {
+  takes(type: string, kind: FlatKind): boolean {
     return (TYPES[kind] === 'TEXT' ? TEXTS : NUMBERS).test(type);
   }
 

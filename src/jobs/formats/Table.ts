@@ -3,12 +3,35 @@ import type { Column } from './parquet/schema.js';
 /**
  * What a column of a table holds: text also where values are of several kinds, as JSON writes them; `count` is a whole
  * number of 32 bits, `vector` a list of float32, `vector16` of float16, `vector8` of int8, `bytes` of uint8, `moment` a
- * date with its time, in milliseconds, `map` numbers by name.
+ * date with its time, in milliseconds, `map` numbers by name, the others lists.
  */
-export type ColumnKind = 'text' | 'integer' | 'number' | 'boolean' | 'count' | VectorKind | 'moment' | 'map';
+export type ColumnKind = 'text' | 'integer' | 'number' | 'boolean' | 'count' | VectorKind | ListKind | 'moment' | 'map';
 
 /** Lists of numbers, by what these are. */
 export type VectorKind = 'vector' | 'vector16' | 'vector8' | 'bytes';
+
+/** Lists, by what these are of; a `list` has never had anything in it. */
+export type ListKind = 'list' | 'texts' | 'integers' | 'numbers' | 'booleans';
+
+/** Of tables that have no lists, which are texts in them. */
+export type FlatKind = Exclude<ColumnKind, ListKind>;
+
+const LISTS: Readonly<Record<'text' | 'integer' | 'number' | 'boolean', ListKind>> = {
+  text: 'texts',
+  integer: 'integers',
+  number: 'numbers',
+  boolean: 'booleans',
+};
+const ITEMS = { list: 'text', texts: 'text', integers: 'integer', numbers: 'number', booleans: 'boolean' } as const;
+
+/** What the items of a list are; undefined for what is no list. */
+export function itemKindOf(kind: ColumnKind): (typeof ITEMS)[ListKind] | undefined {
+  return Object.hasOwn(ITEMS, kind) ? ITEMS[kind as ListKind] : undefined;
+}
+
+export function flatKind(kind: ColumnKind): FlatKind {
+  return itemKindOf(kind) === undefined ? (kind as FlatKind) : 'text';
+}
 
 export function isVector(kind: ColumnKind): kind is VectorKind {
   return kind === 'vector' || kind === 'vector16' || kind === 'vector8' || kind === 'bytes';
@@ -32,8 +55,23 @@ export function kindsOf(rows: readonly (object | undefined)[]): ReadonlyMap<stri
 function kindOf(value: unknown): ColumnKind {
   if (typeof value === 'boolean') return 'boolean';
   if (isMoment(value)) return 'moment';
+  if (Array.isArray(value)) return listOf(value);
   if (typeof value !== 'number') return 'text';
   return Number.isSafeInteger(value) ? 'integer' : 'number';
+}
+
+/** Lists of texts, numbers or truth values; others are texts. */
+function listOf(items: readonly unknown[]): ColumnKind {
+  let list: ListKind = 'list';
+  for (const item of items) {
+    if (item === null) continue;
+    const kind = typeof item === 'object' ? undefined : kindOf(item);
+    if (kind !== 'boolean' && kind !== 'integer' && kind !== 'number' && typeof item !== 'string') return 'text';
+    const together = both(list, LISTS[kind as keyof typeof LISTS]);
+    if (together === 'text') return 'text';
+    list = together as ListKind;
+  }
+  return list;
 }
 
 /** An invalid date is none. */
@@ -42,8 +80,18 @@ export function isMoment(value: unknown): value is Date {
 }
 
 function both(a: ColumnKind, b: ColumnKind): ColumnKind {
-  const numbers: readonly ColumnKind[] = ['integer', 'number'];
-  return numbers.includes(a) && numbers.includes(b) ? 'number' : 'text';
+  if (a === b) return a;
+  const [one, other] = [itemKindOf(a), itemKindOf(b)];
+  if (one !== undefined && other !== undefined) {
+    if (a === 'list') return b;
+    if (b === 'list') return a;
+    return isNumeric(one) && isNumeric(other) ? 'numbers' : 'text';
+  }
+  return isNumeric(a) && isNumeric(b) ? 'number' : 'text';
+}
+
+function isNumeric(kind: ColumnKind): boolean {
+  return kind === 'integer' || kind === 'number';
 }
 
 /** How a file of separated values is written. */

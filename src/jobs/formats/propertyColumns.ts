@@ -9,7 +9,8 @@ import type { ColumnKind } from './Table.js';
 /**
  * What a cell of a property holds; integers that JavaScript's numbers cannot tell from their neighbours are bigints.
  */
-export type PropertyCell = string | number | bigint | boolean;
+export type PropertyCell = ScalarCell | readonly (ScalarCell | null)[];
+type ScalarCell = string | number | bigint | boolean;
 
 /** What of a result stands in the columns of a schema's properties. */
 interface Told {
@@ -25,6 +26,10 @@ export const COLUMN_OF: Readonly<Record<PropertyType, ColumnKind>> = {
   number: 'number',
   boolean: 'boolean',
   json: 'text',
+  'string[]': 'texts',
+  'integer[]': 'integers',
+  'number[]': 'numbers',
+  'boolean[]': 'booleans',
 };
 
 /**
@@ -35,11 +40,20 @@ export const COLUMN_OF: Readonly<Record<PropertyType, ColumnKind>> = {
 export class PropertyCells {
   readonly #known = new WeakMap<AnyResult, Told>();
 
-  /** @param emptyIsNone whether an empty text cannot be told from no value in the table, so that it says nothing */
+  readonly #properties: readonly DeclaredProperty[];
+
+  /**
+   * @param isText whether the table has no types: an empty text cannot be told from no value, so that it says nothing,
+   * and lists are JSON
+   */
   constructor(
-    private readonly properties: readonly DeclaredProperty[],
-    private readonly emptyIsNone: boolean,
-  ) {}
+    properties: readonly DeclaredProperty[],
+    private readonly isText: boolean,
+  ) {
+    this.#properties = isText
+      ? properties.map(({ name, type }) => ({ name, type: type.endsWith('[]') ? 'json' : type }))
+      : properties;
+  }
 
   of(result: AnyResult): Told {
     let told = this.#known.get(result);
@@ -57,14 +71,14 @@ export class PropertyCells {
     const cells = new Map<string, PropertyCell>();
     let columns = 0;
     let all = true;
-    for (const { name, type } of this.properties) {
+    for (const { name, type } of this.#properties) {
       if (!Object.hasOwn(value, name)) continue;
       columns += 1;
       const given = value[name];
       if (given === null || given === undefined) continue;
       const { cell, exact } = CELLS[type](given, sourceOf(given, sources?.get(name)));
       if (cell !== undefined) cells.set(name, cell);
-      if (!exact || (this.emptyIsNone && cell === '')) all = false;
+      if (!exact || (this.isText && cell === '')) all = false;
     }
     const failed = answers !== undefined && Object.values(answers).some(({ error }) => error);
     return { cells, all: all && !failed && columns === Object.keys(value).length };
@@ -105,13 +119,16 @@ function sourceOf(value: unknown, source: string | undefined): string | undefine
   }
 }
 
-interface Made {
-  readonly cell?: PropertyCell | undefined;
+interface Made<Cell extends PropertyCell = PropertyCell> {
+  readonly cell?: Cell | undefined;
   /** Whether it says all that the value does. */
   readonly exact: boolean;
 }
 
-const CELLS: Readonly<Record<PropertyType, (value: unknown, source: string | undefined) => Made>> = {
+type Maker<Cell extends PropertyCell = PropertyCell> = (value: unknown, source: string | undefined) => Made<Cell>;
+type Scalar = 'string' | 'integer' | 'number' | 'boolean';
+
+const SCALARS: Readonly<Record<Scalar, Maker<ScalarCell>>> = {
   string: (value) => only(typeof value === 'string', value),
   boolean: (value) => only(typeof value === 'boolean', value),
   integer: (value, source) => {
@@ -125,14 +142,36 @@ const CELLS: Readonly<Record<PropertyType, (value: unknown, source: string | und
     const whole = wholeOf(source);
     return { cell: value, exact: whole === undefined ? sameDecimal(source, String(value)) : whole === BigInt(value) };
   },
+};
+
+const CELLS: Readonly<Record<PropertyType, Maker>> = {
+  ...SCALARS,
   json: (value, source) => {
     const json = source ?? jsonCell(value);
     return { cell: json, exact: json !== undefined };
   },
+  'string[]': listOf('string'),
+  'integer[]': listOf('integer'),
+  'number[]': listOf('number'),
+  'boolean[]': listOf('boolean'),
 };
 
-function only(fits: boolean, value: unknown): Made {
-  return fits ? { cell: value as PropertyCell, exact: true } : { exact: false };
+/** A list is there as a whole, or not at all. */
+function listOf(type: Scalar): Maker {
+  return (value, source) => {
+    if (!Array.isArray(value)) return { exact: false };
+    // Of lists whose numbers need their spelling: there is no comma but between items.
+    const sources = type === 'string' ? undefined : source?.slice(1, -1).split(',');
+    const made = value.map((item: unknown, at) =>
+      item === null ? { cell: null, exact: true } : SCALARS[type](item, sources?.[at]?.trim()),
+    );
+    if (made.some(({ cell }) => cell === undefined)) return { exact: false };
+    return { cell: made.map(({ cell = null }) => cell), exact: made.every(({ exact }) => exact) };
+  };
+}
+
+function only(fits: boolean, value: unknown): Made<ScalarCell> {
+  return fits ? { cell: value as ScalarCell, exact: true } : { exact: false };
 }
 
 function wholeOf(source: string | undefined): bigint | undefined {

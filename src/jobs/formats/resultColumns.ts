@@ -119,13 +119,13 @@ export function resultColumnNames(properties: readonly DeclaredProperty[] | unde
 
 /**
  * The columns of results, beside those that are carried.
- * @param emptyIsNone whether an empty text is the same as no value in the table, as in CSV
+ * @param isText whether the table has no types, as CSV: an empty text is the same as no value, and lists are JSON
  * @throws UsageError for a name that stands twice
  */
 export function resultColumns(
   carried: readonly string[],
   { resultColumns: names, parts, task: done = 'generate', properties, name: output }: WriteOptions,
-  emptyIsNone = false,
+  isText = false,
 ): readonly ChosenColumn[] {
   const own = new Set(properties?.map(({ name }) => name));
   const renamed = (name: string): string => (Object.hasOwn(names, name) ? names[name] : undefined) ?? name;
@@ -142,7 +142,7 @@ export function resultColumns(
       column.value(result);
     const known = { ...column, value, name: nameOf(column.name), was: column.name, ofSchema: false };
     if (properties === undefined || (column.name !== 'text' && column.name !== WHOLE)) return [known];
-    return column.name === WHOLE ? [] : propertyColumns(properties, known, renamed, emptyIsNone);
+    return column.name === WHOLE ? [] : propertyColumns(properties, known, renamed, isText);
   });
   const counts = new Map<string, number>();
   for (const name of [...carried, ...chosen.map((column) => column.name)])
@@ -190,9 +190,9 @@ function propertyColumns(
   properties: readonly DeclaredProperty[],
   text: ChosenColumn,
   renamed: (name: string) => string,
-  emptyIsNone: boolean,
+  isText: boolean,
 ): readonly ChosenColumn[] {
-  const cells = new PropertyCells(properties, emptyIsNone);
+  const cells = new PropertyCells(properties, isText);
   return [
     ...properties.map(({ name, type }): ChosenColumn => ({
       name: renamed(name),

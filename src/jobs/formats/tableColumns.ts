@@ -1,7 +1,7 @@
 import { namesOf } from './carriedRecord.js';
 import { cell } from './columnText.js';
 import { isObject } from '../../arguments/isObject.js';
-import { isMoment, isVector, kindsOf, type ColumnKind } from './Table.js';
+import { isMoment, isVector, itemKindOf, kindsOf, type ColumnKind } from './Table.js';
 import { resultColumns } from './resultColumns.js';
 import type { FinishedRow, WriteOptions } from './RowFormat.js';
 import { checkColumns } from './tableRow.js';
@@ -49,6 +49,8 @@ export function answerColumns(carried: readonly string[], options: WriteOptions)
   }));
 }
 
+type Stored = string | number | bigint | boolean;
+
 /**
  * A value as its column holds it; null for none. Integers and moments are bigints. @throws Error for a value of another
  * kind
@@ -56,7 +58,7 @@ export function answerColumns(carried: readonly string[], options: WriteOptions)
 export function storedValue(
   value: unknown,
   kind: ColumnKind,
-): string | number | bigint | boolean | readonly number[] | ReadonlyMap<string, number> | null {
+): Stored | readonly (Stored | null)[] | ReadonlyMap<string, number> | null {
   if (value === undefined || value === null) return null;
   if (kind === 'text') return cell(value) ?? null;
   if (kind === 'boolean' && typeof value === 'boolean') return value;
@@ -67,5 +69,16 @@ export function storedValue(
   if (kind === 'moment' && isMoment(value)) return BigInt(value.getTime());
   if (kind === 'map' && isObject(value)) return new Map(Object.entries(value as Readonly<Record<string, number>>));
   if (isVector(kind) && Array.isArray(value)) return value as readonly number[];
-  throw new Error(`found ${cell(value) ?? ''}, expected values as in the rows before`);
+  const items = itemKindOf(kind);
+  if (items !== undefined && Array.isArray(value))
+    return value.map((item) => {
+      // A number is no text here: which it was could not be told.
+      if (items === 'text' && item !== null && typeof item !== 'string') throw unlike(value);
+      return storedValue(item, items) as Stored | null;
+    });
+  throw unlike(value);
+}
+
+function unlike(value: unknown): Error {
+  return new Error(`found ${cell(value) ?? ''}, expected values as in the rows before`);
 }

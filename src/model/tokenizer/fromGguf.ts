@@ -5,7 +5,7 @@ import { CachedModel, wordByWord } from './TokenModel.js';
 import { createDecoder } from './decoders.js';
 import { foundInFile } from '../../arguments/found.js';
 import { checkAddedTokens } from './addedTokenList.js';
-import { withAlphabet } from './fromTokenizerJson.js';
+import { mergedTokens, withAlphabet } from './fromTokenizerJson.js';
 import { GGUF_PRE_TOKENIZERS } from './ggufPreTokenizers.js';
 import { fromUnigram } from './ggufUnigram.js';
 import {
@@ -34,7 +34,8 @@ export function fromGguf(source: Extract<TokenizerSource, { kind: 'gguf' }>): To
   if (model === 'llama') return fromSentencePiece(vocabulary);
   if (model === 'bert') return fromWordPiece(vocabulary);
   if (model === 't5') return fromUnigram(vocabulary);
-  return fields.refuse('tokenizer.ggml.model', foundInFile(model), 'gpt2, llama, bert or t5');
+  if (model === 'gemma4') return fromBlanksAndMerges(vocabulary);
+  return fields.refuse('tokenizer.ggml.model', foundInFile(model), 'gpt2, llama, bert, t5 or gemma4');
 }
 
 function fromByteLevel(vocabulary: GgufVocabulary): TokenizerParts {
@@ -63,6 +64,40 @@ function fromByteLevel(vocabulary: GgufVocabulary): TokenizerParts {
     model: withAlphabet(model, preTokenizer),
     decoder: createDecoder(guard, { type: 'ByteLevel' }),
     ...common(vocabulary, known.addBegin),
+  };
+}
+
+const BLANKS = { type: 'Replace', pattern: { String: ' ' }, content: '▁' };
+const TO_BLANKS = { type: 'Replace', pattern: { String: '▁' }, content: ' ' };
+
+/** Gemma 4's: SentencePiece's blanks and bytes, and merges. */
+function fromBlanksAndMerges(vocabulary: GgufVocabulary): TokenizerParts {
+  const { guard, fields, get, ids, tokens, types } = vocabulary;
+  const merges = readMerges(fields, 'tokenizer.ggml.merges', get('merges'), ids, 0);
+  const cached = new CachedModel(
+    new BpeModel({
+      vocabulary: new Map([...ids].filter(([, id]) => !isControl(types?.[id]))),
+      merges,
+      unknownToken: optionalId(vocabulary, 'unknown_token_id'),
+      fuseUnknown: true,
+      byteFallback: true,
+      wholePieceFirst: false,
+      continuingPrefix: '',
+      endOfWordSuffix: '',
+    }),
+  );
+  return {
+    guard,
+    tokens,
+    addedTokens: addedTokens(vocabulary, (token) => token, true),
+    normalizer: createNormalizer(guard, BLANKS),
+    preTokenizer: createPreTokenizer(guard, null),
+    model: (ids.has('▁') ? wordByWord(cached, mergedTokens(merges, tokens)) : undefined) ?? cached,
+    decoder: createDecoder(guard, {
+      type: 'Sequence',
+      decoders: [TO_BLANKS, { type: 'ByteFallback' }, { type: 'Fuse' }],
+    }),
+    ...common(vocabulary, true),
   };
 }
 
@@ -137,10 +172,8 @@ function fromSentencePiece(vocabulary: GgufVocabulary): TokenizerParts {
   const cached = new CachedModel(
     new SentencePieceModel({ pieces, scores, unused, vocabulary: ids, unknownToken: unknown, guard }),
   );
-  const blanks = { type: 'Replace', pattern: { String: ' ' }, content: '▁' };
-  const toBlank = { type: 'Replace', pattern: { String: '▁' }, content: ' ' };
   const stages = [
-    toBlank,
+    TO_BLANKS,
     { type: 'ByteFallback' },
     { type: 'Fuse' },
     ...(addSpace ? [{ type: 'Strip', content: ' ', start: 1, stop: 0 }] : []),
@@ -154,7 +187,7 @@ function fromSentencePiece(vocabulary: GgufVocabulary): TokenizerParts {
     addedTokens: addedTokens(vocabulary, (token) => token.replaceAll('▁', ' '), !addSpace),
     normalizer: createNormalizer(guard, {
       type: 'Sequence',
-      normalizers: [...(addSpace ? [{ type: 'Prepend', prepend: '▁' }] : []), blanks],
+      normalizers: [...(addSpace ? [{ type: 'Prepend', prepend: '▁' }] : []), BLANKS],
     }),
     preTokenizer: createPreTokenizer(guard, null),
     model: (pieces.has('▁') ? wordByWord(cached, pieces.keys()) : undefined) ?? cached,

@@ -107,7 +107,8 @@ function readBpe(fields: Fields, config: JsonObject, preTokenizer: PreTokenizer)
   return { vocabulary, tokens, model: words ?? cached };
 }
 
-function* mergedTokens(merges: Int32Array, tokens: readonly (string | undefined)[]): Generator<string> {
+/** What merges make. */
+export function* mergedTokens(merges: Int32Array, tokens: readonly (string | undefined)[]): Generator<string> {
   for (let at = 2; at < merges.length; at += 3) yield tokens[merges[at] ?? 0] ?? '';
 }
 

@@ -32,6 +32,7 @@ describe('RunRecorder', () => {
       model: 'm',
       policy: { schedule: 'diagonal' },
       loadSeconds: 2,
+      beginToken: 1,
       memory: () => ({ cpu: { capacityBytes: 9, usedBytes: 4, peakBytes: 5 } }),
     });
     recorder.completed(done({}, 1, 5));
@@ -47,6 +48,8 @@ describe('RunRecorder', () => {
     recorder.equal({ finishReason: 'length' });
     recorder.equal({ finishReason: 'stop' });
     recorder.reused({ finishReason: 'length' });
+    for (const tokens of [[1], [], [2, 2], [1, 2, 1], [1, 1]]) recorder.prompt(tokens);
+    recorder.prompt([1, 1, 5], 7);
     const stats = recorder.stats();
     expect(stats.queues).toEqual({
       'cpu-compute': { busySeconds: 4, tasks: 1, bytes: 0 },
@@ -58,7 +61,7 @@ describe('RunRecorder', () => {
     expect(stats).toMatchObject({
       model: 'm',
       policy: { schedule: 'diagonal' },
-      rows: { done: 5, failed: 1, cut: 3 },
+      rows: { done: 5, failed: 1, cut: 3, truncated: 1, begunTwice: 2 },
       tokens: { prompt: 3, generated: 1 },
       memory: { cpu: { capacityBytes: 9, peakBytes: 5 } },
     });

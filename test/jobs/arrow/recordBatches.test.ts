@@ -54,7 +54,7 @@ test('batches have the columns of rows and of results, with their types', async 
     'Utf8',
     'Bool',
     'Float64',
-    'Utf8',
+    'List<Int64>',
   ]);
   expect(table.toArray().map((row: { toJSON(): object } | null) => row?.toJSON())).toMatchObject([
     {
@@ -63,7 +63,6 @@ test('batches have the columns of rows and of results, with their types', async 
       s: 'one',
       yes: true,
       part: 0.5,
-      list: '[1]',
       id: 'a',
       text: 'X',
       finish_reason: 'stop',
@@ -73,6 +72,8 @@ test('batches have the columns of rows and of results, with their types', async 
     { n: 2n, s: null, yes: false, part: 2, id: 'b', text: 'Y' },
     { n: null, id: 'c', text: null, error_code: 'invalid-row', error_message: 'no' },
   ]);
+  expect(Array.from(table.getChild('list')?.get(0) as Iterable<bigint>)).toEqual([1n]);
+  expect(table.getChild('list')?.get(1)).toBeNull();
 });
 
 test('a stream of them is read again, by ours too', async () => {
@@ -108,10 +109,16 @@ test('embeddings are lists of float32, and answers to a schema have a column eac
   expect(Array.from(embedded.getChild('embedding')?.get(0) as Iterable<number>)).toEqual([0.5, Math.fround(0.1)]);
   const responseFormat = {
     type: 'json_schema',
-    schema: { type: 'object', properties: { age: { type: 'integer' } } },
+    schema: {
+      type: 'object',
+      properties: { age: { type: 'integer' }, tags: { type: 'array', items: { type: 'string' } } },
+    },
   } as const;
-  const held = await tableOf(from([{ ...common, id: 1, text: '{"age":9}', value: { age: 9 } }]), { responseFormat });
+  const value = { age: 9, tags: ['a', 'b'] };
+  const held = await tableOf(from([{ ...common, id: 1, text: JSON.stringify(value), value }]), { responseFormat });
   expect(held.getChild('age')?.toJSON()).toEqual([9n]);
+  expect(String(held.getChild('tags')?.type)).toBe('List<Utf8>');
+  expect(Array.from(held.getChild('tags')?.get(0) as Iterable<string>)).toEqual(['a', 'b']);
 });
 
 test('no result is a batch of the columns alone; a reader that stops stops the source', async () => {

@@ -129,6 +129,28 @@ describe('other rows into Parquet', () => {
     });
   });
 
+  test('lists of texts, numbers and truth values are lists, whole numbers by side of others numbers; the rest is JSON', async () => {
+    const lines = [
+      { t: ['a', null, ''], i: [1, 9007199254740991], n: [1, 2], b: [true, null], e: [], m: [1, 'a'], o: [{}], s: [1] },
+      { t: [], i: null, n: [0.5, null], b: [], e: [null], m: [2], o: [], s: 'x' },
+      { t: ['b'], i: [-3], n: [], e: [] },
+    ];
+    const text = lines.map((line) => `${JSON.stringify({ prompt: 'a', ...line })}\n`).join('');
+    const { path: output } = await job('lists.jsonl', text, 'lists.parquet', { carryFields: true });
+    expect((await columnsOf(output)).map((row) => without(row, 'id', ...RESULTS))).toEqual([
+      { ...lines[0], m: '[1,"a"]', o: '[{}]', s: '[1]' },
+      { ...lines[1], m: '[2]', o: '[]' },
+      { ...lines[2], b: null, m: null, o: null, s: null },
+    ]);
+    expect(await typesOf(output)).toMatchObject({
+      t: [{ type: 'BYTE_ARRAY', repetition: 1 }],
+      i: [{ type: 'INT64', repetition: 1 }],
+      n: [{ type: 'DOUBLE', repetition: 1 }],
+      b: [{ type: 'BOOLEAN', repetition: 1 }],
+      m: [{ type: 'BYTE_ARRAY', repetition: 0 }],
+    });
+  });
+
   test('zeros keep their sign, however often they come', async () => {
     const zeros = Array.from({ length: 40 }, (_, at) => (at % 3 === 0 ? -0 : 0));
     const table = parquetWriteBuffer({
@@ -203,6 +225,7 @@ describe('other rows into Parquet', () => {
         const same = (value: unknown, was: unknown): boolean =>
           value === was ||
           (value ?? null) === (was ?? null) ||
+          (Array.isArray(value) && JSON.stringify(value) === JSON.stringify(was)) ||
           value === (typeof was === 'string' ? was : JSON.stringify(was)) ||
           value === Number(was);
         expect(back).toHaveLength(rows.length);

@@ -248,6 +248,32 @@ describe('what the columns have no place for stands in `text`, and nothing is lo
     ]);
   });
 
+  test('lists of one type are lists where tables have some, and JSON in CSV; items of another type leave the text', async () => {
+    const generate = held(
+      {
+        tags: { type: 'array', items: { type: 'string' } },
+        counts: { type: ['array', 'null'], items: { $ref: '#/$defs/count' } },
+        pairs: { type: 'array', items: { type: 'array', items: { type: 'number' } } },
+      },
+      { $defs: { count: { type: ['integer', 'null'] } } },
+    );
+    const answers = [
+      '{"tags":["a","b"],"counts":[1,null,9007199254740993],"pairs":[[1,0.5]]}',
+      '{"tags":[],"counts":null,"pairs":[]}',
+      '{"tags":["a",7]}',
+    ];
+    expect(await parquetRows((await table('out.parquet', answers, { generate })).path)).toMatchObject([
+      { tags: ['a', 'b'], counts: [1, null, '9007199254740993'], pairs: '[[1,0.5]]', text: null },
+      { tags: [], counts: null, pairs: '[]', text: null },
+      { tags: null, counts: null, text: '{"tags":["a",7]}' },
+    ]);
+    expect(
+      csvRows((await table('out.csv', answers, { generate })).text)
+        .slice(1)
+        .map((row) => row.split(',stop')[0]),
+    ).toEqual(['"[""a"",""b""]","[1,null,9007199254740993]","[[1,0.5]]",', '[],,[],', '"[""a"",7]",,,']);
+  });
+
   test('names that objects have by themselves are names like any other', async () => {
     const schema = JSON.parse(
       '{"type":"object","properties":{"constructor":{"type":"string"},"__proto__":{"type":"integer"},"toString":{"type":"boolean"}}}',

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Tokenizer } from '../../../src/model/Tokenizer.js';
-import { fixture, open, strings, type Reference } from './fixtures.js';
+import { createTokenizer } from '../../../src/model/createTokenizer.js';
+import { fixture, ggufSource, open, strings, type Reference } from './fixtures.js';
 
 /** The first string for which the ids differ, for a readable failure. */
 function firstDifference(encode: (text: string) => number[], expected: readonly number[][]): unknown {
@@ -103,6 +104,35 @@ describe.each(['smollm', 'llama3', 'qwen2', 'tekken', 'o200k', 'falcon'])(
     });
   },
 );
+
+test("GGUF's metadata of Gemma 4: blanks, bytes and merges, as tokenizer.json has them", () => {
+  const { tokenizer: source, reference: expected } = fixture('gemma');
+  const { vocab, merges } = source.model as { vocab: Record<string, number>; merges: readonly (readonly string[])[] };
+  const added = new Map(source.added_tokens.map((token) => [token['id'], token]));
+  const tokens = Object.entries(vocab).sort(([, a], [, b]) => a - b);
+  const typeOf = (text: string, id: number): number => {
+    const token = added.get(id);
+    if (token !== undefined) return token['special'] === true ? 3 : 4;
+    return /^<0x[0-9A-F]{2}>$/.test(text) ? 6 : 1;
+  };
+  const tokenizer = createTokenizer(
+    ggufSource({
+      'tokenizer.ggml.model': 'gemma4',
+      'tokenizer.ggml.tokens': tokens.map(([text]) => text),
+      'tokenizer.ggml.token_type': tokens.map(([text, id]) => typeOf(text, id)),
+      'tokenizer.ggml.merges': merges.map((pair) => pair.join(' ')),
+      'tokenizer.ggml.bos_token_id': 1,
+      'tokenizer.ggml.eos_token_id': 2,
+      'tokenizer.ggml.unknown_token_id': 0,
+      'tokenizer.ggml.add_bos_token': true,
+    }),
+    100_000,
+  );
+  expect(tokens.map(([, id]) => id)).toEqual(tokens.map((_, at) => at));
+  expect(firstDifference((text) => tokenizer.encode(text, { specialTokens: false }), expected.bare)).toBeUndefined();
+  expectDecodes(tokenizer, expected.texts);
+  expect(tokenizer.encode('')).toEqual([1]);
+});
 
 describe.each(['llama2', 'gemma', 'xlm-roberta'])('SentencePiece GGUF metadata in the manner of %s', (name) => {
   const { reference: expected, tokenizer: source } = fixture(name);

@@ -1,7 +1,7 @@
 import type { SchemaElement, SchemaTree } from 'hyparquet';
 import { JobFileError } from '../../../errors/JobFileError.js';
 import { cell } from '../columnText.js';
-import { type ColumnKind, isVector } from '../Table.js';
+import { type FlatKind, flatKind, isVector, itemKindOf } from '../Table.js';
 import type { FinishedRow, WriteOptions } from '../RowFormat.js';
 import { answerColumns, carriedColumns, carriedNames, storedValue, type TableColumn } from '../tableColumns.js';
 import { cellsOf } from './cells.js';
@@ -32,7 +32,7 @@ export interface OutputLeaf {
 
 const ROOT = 'schema';
 /** Of vectors and maps: the parts of them. */
-const STORED: Readonly<Record<ColumnKind, Omit<SchemaElement, 'name'>>> = {
+const STORED: Readonly<Record<FlatKind, Omit<SchemaElement, 'name'>>> = {
   text: { type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } },
   integer: { type: 'INT64' },
   number: { type: 'DOUBLE' },
@@ -201,11 +201,11 @@ function isOrdered({ element }: Leaf): boolean {
 
 function leavesOf(column: TableColumn): readonly OutputLeaf[] {
   if (column.kind === 'map') return mapLeaves(column);
-  return [isVector(column.kind) ? vectorLeaf(column) : flatLeaf(column)];
+  return [isVector(column.kind) || itemKindOf(column.kind) ? listLeaf(column) : flatLeaf(column)];
 }
 
 function flatLeaf({ name, kind, value }: TableColumn): OutputLeaf {
-  const element: SchemaElement = { name, ...STORED[kind], repetition_type: 'OPTIONAL' };
+  const element: SchemaElement = { name, ...STORED[flatKind(kind)], repetition_type: 'OPTIONAL' };
   return {
     name,
     stored: kind === 'moment' ? { name, type: 'INT64', repetition_type: 'OPTIONAL' } : element,
@@ -224,15 +224,19 @@ function flatLeaf({ name, kind, value }: TableColumn): OutputLeaf {
 }
 
 /** A list, as the format's own rules say: optional, of a group that repeats, of an element. */
-function vectorLeaf({ name, kind, value }: TableColumn): OutputLeaf {
+function listLeaf({ name, kind, value }: TableColumn): OutputLeaf {
   const list = groupOf(name, 'LIST');
-  const element: SchemaElement = { name: 'element', ...STORED[kind], repetition_type: 'OPTIONAL' };
+  const element: SchemaElement = {
+    name: 'element',
+    ...STORED[itemKindOf(kind) ?? flatKind(kind)],
+    repetition_type: 'OPTIONAL',
+  };
   return {
     name,
     stored: element,
     path: [{ name: ROOT }, list, { name: 'list', num_children: 1, repetition_type: 'REPEATED' }, element],
     ordered: false,
-    values: (rows) => repeated(rows, (row) => storedValue(value(row), kind) as readonly number[] | null, 3),
+    values: (rows) => repeated(rows, (row) => storedValue(value(row), kind) as readonly unknown[] | null, 3),
   };
 }
 
@@ -241,7 +245,7 @@ function mapLeaves({ name, kind, value }: TableColumn): readonly OutputLeaf[] {
   const map = groupOf(name, 'MAP');
   const pairs: SchemaElement = { name: 'key_value', num_children: 2, repetition_type: 'REPEATED' };
   const key: SchemaElement = { name: 'key', ...STORED.text, repetition_type: 'REQUIRED' };
-  const number: SchemaElement = { name: 'value', ...STORED[kind], repetition_type: 'OPTIONAL' };
+  const number: SchemaElement = { name: 'value', ...STORED.map, repetition_type: 'OPTIONAL' };
   const leaf = (stored: SchemaElement, of: 'keys' | 'values', definition: number): OutputLeaf => ({
     name: `${name}.${stored.name}`,
     stored,
@@ -264,7 +268,7 @@ function groupOf(name: string, type: 'LIST' | 'MAP'): SchemaElement {
   return { name, num_children: 1, repetition_type: 'OPTIONAL', converted_type: type, logical_type: { type } };
 }
 
-/** Values of a group that repeats. @param definition of a value that is there */
+/** Values of a group that repeats. @param definition of a value that is there; of one that is null it is one less */
 function repeated(
   rows: readonly FinishedRow[],
   partsOf: (row: FinishedRow) => readonly unknown[] | null,
@@ -281,7 +285,9 @@ function repeated(
   for (const row of rows) {
     const parts = partsOf(row);
     if (parts === null || parts.length === 0) add(null, parts === null ? 0 : 1, 0);
-    else for (const [at, part] of parts.entries()) add(part, definition, at === 0 ? 0 : 1);
+    else
+      for (const [at, part] of parts.entries())
+        add(part, part === null ? definition - 1 : definition, at === 0 ? 0 : 1);
   }
   return { values, definitionLevels, repetitionLevels, maxDefinitionLevel: definition };
 }
