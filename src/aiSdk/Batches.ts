@@ -67,7 +67,9 @@ export class Batches implements Experimental_BatchV4<{ readonly text: string }> 
     if (webhookUrl !== undefined) warnings.push({ warning: { type: 'unsupported', feature: 'webhookUrl' } });
     const [modelId, lines] = linesOf(requests, (requestId, warning) => warnings.push({ requestId, warning }));
     const engines = this.engines();
-    const maxNewTokens = await engines.with(modelId, { signal, prompt: requests }, async (engine) => mostTokens(engine));
+    const maxNewTokens = await engines.with(modelId, { signal, prompt: requests }, async (engine) =>
+      mostTokens(engine),
+    );
     const { batches, runner } = await this.#opened();
     const asked = { endpoint: CHAT, input_file_id: '', completion_window: '365d', metadata: null };
     const told = { reasoning: 'separate', schemaInPrompt: true, maxNewTokens } as const;
@@ -157,7 +159,12 @@ async function openBatches(folder: string, { models }: Engines): Promise<OpenBat
     const limits = limitsOf({});
     const files = await FileStore.open(join(folder, 'files'), limits);
     const batches = await BatchStore.open(join(folder, 'batches'), () => undefined);
-    const runner = new BatchRunner(batches, files, { models, limits, metrics: () => ({ rowAnswered: () => undefined }) }, () => undefined);
+    const runner = new BatchRunner(
+      batches,
+      files,
+      { models, limits, metrics: () => ({ rowAnswered: () => undefined }) },
+      () => undefined,
+    );
     runner.wake();
     const close = async (): Promise<void> => {
       await runner.stop();
@@ -184,16 +191,25 @@ function linesOf(
     const where = `requests[${at}]`;
     const { id, type } = request;
     if (type !== 'text')
-      throw new UnsupportedError(`a batch of ${String(type)}`, wrongArgument('requests', `${where}.type: found ${found(type)}, expected text`));
+      throw new UnsupportedError(
+        `a batch of ${type}`,
+        wrongArgument('requests', `${where}.type: found ${found(type)}, expected text`),
+      );
     if (typeof id !== 'string' || id === '' || ids.has(id))
       throw wrongArgument('requests', `${where}.id: found ${found(id)}, expected a text that no other request has`);
     ids.add(id);
     if (typeof request.modelId !== 'string' || request.modelId === '' || request.modelId !== modelId)
-      throw wrongArgument('requests', `${where}.modelId: found ${found(request.modelId)}, expected one model for all requests of a batch`);
+      throw wrongArgument(
+        'requests',
+        `${where}.modelId: found ${found(request.modelId)}, expected one model for all requests of a batch`,
+      );
     const { body, call, warnings } = chatRequest(request.options);
     const [own] = Object.keys(call);
     if (own !== undefined)
-      throw wrongArgument('providerOptions', `${where}.providerOptions.${PROVIDER}: found ${found(own)}, which is a call's, expected none in a batch`);
+      throw wrongArgument(
+        'providerOptions',
+        `${where}.providerOptions.${PROVIDER}: found ${found(own)}, which is a call's, expected none in a batch`,
+      );
     for (const warning of warnings) warn(id, warning);
     return `${JSON.stringify({ custom_id: id, method: 'POST', url: CHAT, body: { model: modelId, ...body } })}\n`;
   });
@@ -205,7 +221,8 @@ function keptOf({ batches }: OpenBatches, id: string): KeptBatch {
   try {
     return batches.get(id);
   } catch (error) {
-    if (error instanceof ApiError) throw wrongArgument('batchId', `batchId: found ${found(id)}, ${error.message}`, error);
+    if (error instanceof ApiError)
+      throw wrongArgument('batchId', `batchId: found ${found(id)}, ${error.message}`, error);
     throw error;
   }
 }

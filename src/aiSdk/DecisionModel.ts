@@ -49,7 +49,10 @@ export class DecisionModel implements Experimental_DecisionModelV4 {
     const asked = Object.entries(questions).map(([id, question]) => [id, this.#asked(id, question)] as const);
     return this.engines().with(this.modelId, { signal, prompt: state }, async (engine) => {
       if (!engine.classify)
-        throw new UnsupportedFunctionalityError({ functionality: 'decision', message: `${this.modelId}: tells nothing apart` });
+        throw new UnsupportedFunctionalityError({
+          functionality: 'decision',
+          message: `${this.modelId}: tells nothing apart`,
+        });
       const rows = asked.map(([id, question]) => ({ id, ...rowOf(about, question, engine) }));
       const answers: (readonly [string, Answer])[] = [];
       let inputTokens = 0;

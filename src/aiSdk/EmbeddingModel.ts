@@ -32,7 +32,10 @@ export class EmbeddingModel implements EmbeddingModelV4 {
     this.#check(values);
     return this.engines().with(this.modelId, { signal, prompt: values }, async (engine) => {
       if (!engine.embed)
-        throw new UnsupportedFunctionalityError({ functionality: 'embedding', message: `${this.modelId}: embeds nothing` });
+        throw new UnsupportedFunctionalityError({
+          functionality: 'embedding',
+          message: `${this.modelId}: embeds nothing`,
+        });
       const embeddings: number[][] = [];
       let tokens = 0;
       const rows = values.map((prompt, at) => ({ id: at, prompt }));
@@ -46,7 +49,8 @@ export class EmbeddingModel implements EmbeddingModelV4 {
   }
 
   #check(values: unknown): void {
-    if (!Array.isArray(values)) throw wrongArgument('values', `values: found ${found(values)}, expected an array of texts`);
+    if (!Array.isArray(values))
+      throw wrongArgument('values', `values: found ${found(values)}, expected an array of texts`);
     if (values.length > MOST_VALUES)
       throw new TooManyEmbeddingValuesForCallError({
         provider: PROVIDER,

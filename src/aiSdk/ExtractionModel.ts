@@ -41,7 +41,12 @@ export class ExtractionModel implements Experimental_ExtractionModelV4 {
         templateArgs: { enable_thinking: false },
       };
       let result: RowResult | undefined;
-      for await (const each of engine.generate([row], { ...told, schemaInPrompt: true, confidence: true, ...(signal && { signal }) }))
+      for await (const each of engine.generate([row], {
+        ...told,
+        schemaInPrompt: true,
+        confidence: true,
+        ...(signal && { signal }),
+      }))
         result = each;
       if (result?.error) throw rowErrorOf(result.error, state);
       const { value, usage, fieldConfidence = {} } = result ?? {};
@@ -57,7 +62,13 @@ export class ExtractionModel implements Experimental_ExtractionModelV4 {
         warnings:
           reasoning === undefined || reasoning === 'none' || reasoning === 'provider-default'
             ? []
-            : [{ type: 'unsupported', feature: 'reasoning', details: 'What is held to a schema has no reasoning in it.' }],
+            : [
+                {
+                  type: 'unsupported',
+                  feature: 'reasoning',
+                  details: 'What is held to a schema has no reasoning in it.',
+                },
+              ],
         response: { timestamp: new Date(), modelId: this.modelId },
       };
     });
@@ -70,7 +81,7 @@ export class ExtractionModel implements Experimental_ExtractionModelV4 {
       if (!(FIELD_TYPES as readonly unknown[]).includes(membersOf(field)['type']))
         throw new Experimental_ExtractionUnsupportedFieldTypeError({
           fieldId: id,
-          fieldType: String(membersOf(field)['type']) as Field['type'],
+          fieldType: String(membersOf(field)['type']),
           provider: PROVIDER,
           modelId: this.modelId,
         });

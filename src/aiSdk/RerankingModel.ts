@@ -31,7 +31,10 @@ export class RerankingModel implements RerankingModelV4 {
     const documents = textsOf(options.documents);
     return this.engines().with(this.modelId, { signal, prompt: query }, async (engine) => {
       if (!engine.rerank)
-        throw new UnsupportedFunctionalityError({ functionality: 'reranking', message: `${this.modelId}: ranks nothing` });
+        throw new UnsupportedFunctionalityError({
+          functionality: 'reranking',
+          message: `${this.modelId}: ranks nothing`,
+        });
       const results: RerankResult[] = [];
       for await (const result of engine.rerank(documentRows(query, documents), told)) {
         if (result.error) throw rowErrorOf(result.error, query);
@@ -53,7 +56,10 @@ export class RerankingModel implements RerankingModelV4 {
 function textsOf(documents: RerankingModelV4CallOptions['documents']): readonly string[] {
   const { type, values } = membersOf(documents);
   if (!Array.isArray(values) || (type !== 'text' && type !== 'object'))
-    throw wrongArgument('documents', `documents: found ${found(documents)}, expected { type: 'text' or 'object', values }`);
+    throw wrongArgument(
+      'documents',
+      `documents: found ${found(documents)}, expected { type: 'text' or 'object', values }`,
+    );
   return values.map((value: unknown, at) => {
     if (type === 'object') return JSON.stringify(value) ?? 'null';
     if (typeof value === 'string') return value;

@@ -60,7 +60,9 @@ export function contentOf({ text, reasoning, toolCalls = [] }: RowResult): Langu
 export function metadataOf({ logprobs, truncated }: RowResult): { providerMetadata?: SharedV4ProviderMetadata } {
   if (logprobs === undefined && truncated === undefined) return {};
   const told = {
-    ...(logprobs && { logprobs: logprobs.map(({ top, ...each }) => ({ ...each, top: top.map((other) => ({ ...other })) })) }),
+    ...(logprobs && {
+      logprobs: logprobs.map(({ top, ...each }) => ({ ...each, top: top.map((other) => ({ ...other })) })),
+    }),
     ...(truncated !== undefined && { truncated }),
   };
   return { providerMetadata: { [PROVIDER]: told } };

@@ -41,8 +41,17 @@ const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'];
  * found out where rows are
  */
 export function chatRequest(options: ChatOptions): ChatRequest {
-  const { minP, repetitionPenalty, minNewTokens, logitBias, stopTokenIds, badWords, parallelToolCalls, templateArgs, ...call } =
-    ownOptions('language', options);
+  const {
+    minP,
+    repetitionPenalty,
+    minNewTokens,
+    logitBias,
+    stopTokenIds,
+    badWords,
+    parallelToolCalls,
+    templateArgs,
+    ...call
+  } = ownOptions('language', options);
   const warnings: SharedV4Warning[] = [];
   const tools = toolsOf(options.tools, warnings);
   const args = { ...reasoningArgs(options.reasoning, warnings), ...templateArgs };
@@ -57,7 +66,11 @@ export function chatRequest(options: ChatOptions): ChatRequest {
     frequency_penalty: options.frequencyPenalty,
     seed: options.seed,
     response_format: formatOf(options.responseFormat),
-    ...(tools.length > 0 && { tools, tool_choice: choiceOf(options.toolChoice), parallel_tool_calls: parallelToolCalls }),
+    ...(tools.length > 0 && {
+      tools,
+      tool_choice: choiceOf(options.toolChoice),
+      parallel_tool_calls: parallelToolCalls,
+    }),
     min_p: minP,
     repetition_penalty: repetitionPenalty,
     min_tokens: minNewTokens,
@@ -82,7 +95,11 @@ function toolsOf(given: LanguageModelV4CallOptions['tools'], warnings: SharedV4W
     if (type !== 'function')
       throw wrongArgument('tools', `tools[${at}].type: found ${found(type)}, expected function or provider`);
     if (inputExamples !== undefined)
-      warnings.push({ type: 'unsupported', feature: 'inputExamples', details: `of the tool ${name}: chat templates have no place for them` });
+      warnings.push({
+        type: 'unsupported',
+        feature: 'inputExamples',
+        details: `of the tool ${name}: chat templates have no place for them`,
+      });
     return [{ type, function: { name, ...(description !== undefined && { description }), parameters } }];
   });
 }
@@ -122,7 +139,10 @@ function reasoningArgs(
 ): Readonly<Record<string, unknown>> {
   if (effort === undefined || effort === 'provider-default') return {};
   if (!EFFORTS.includes(effort))
-    throw wrongArgument('reasoning', `reasoning: found ${found(effort)}, expected one of provider-default, ${EFFORTS.join(', ')}`);
+    throw wrongArgument(
+      'reasoning',
+      `reasoning: found ${found(effort)}, expected one of provider-default, ${EFFORTS.join(', ')}`,
+    );
   if (effort === 'none') return { enable_thinking: false };
   const known = NEAREST_EFFORT[effort] ?? effort;
   if (known !== effort)

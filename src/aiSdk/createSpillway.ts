@@ -54,7 +54,7 @@ export interface SpillwayProvider extends ProviderV4, AsyncDisposable {
   extractionModel(modelId: string): Experimental_ExtractionModelV4;
   /** Batches: jobs on disk, which go on after the process has ended. The AI SDK may change what such are. */
   experimental_batch(): Experimental_BatchV4<{ readonly text: string }>;
-  /** Ends all calls, stops batches, to go on later, and frees all models. Calls after that open them anew. Idempotent. */
+  /** Ends all calls, stops batches, which go on later, and frees all models; later calls open them anew. Idempotent. */
   close(): Promise<void>;
 }
 

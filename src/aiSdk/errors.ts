@@ -4,7 +4,7 @@ import { ResponseFormatError, RowError, type RowErrorCode } from '../errors/RowE
 import { UsageError } from '../errors/UsageError.js';
 import type { RowFailure } from '../Row.js';
 
-/** The name under which the AI SDK knows what is ours: in `providerOptions`, `providerMetadata` and model's `provider`. */
+/** What the AI SDK calls us: models' `provider`, and the key of ours in `providerOptions` and `providerMetadata`. */
 export const PROVIDER = 'spillway';
 
 /** Errors of a row that are its prompt's. */

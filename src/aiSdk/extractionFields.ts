@@ -44,7 +44,10 @@ function valueSchema(field: Field): object {
       return { type: field.integer === true ? 'integer' : 'number', minimum: 0 };
     case 'list': {
       const { items, integer } = field;
-      return { type: 'array', items: valueSchema(items === 'number' ? { type: items, integer: integer === true } : { type: items }) };
+      return {
+        type: 'array',
+        items: valueSchema(items === 'number' ? { type: items, integer: integer === true } : { type: items }),
+      };
     }
     default:
       return { type: 'string', pattern: PATTERNS[field.type] };
@@ -78,7 +81,12 @@ export function fieldAnswer(
     return { type: 'list', value: values as string[] | number[], items, ...sure };
   }
   const value = valueOf(field, given);
-  return { type: field.type, value: value ?? null, ...sure, ...sourced(value, state) } as Experimental_ExtractionModelV4Answer;
+  return {
+    type: field.type,
+    value: value ?? null,
+    ...sure,
+    ...sourced(value, state),
+  } as Experimental_ExtractionModelV4Answer;
 }
 
 function itemOf({ items, ...bounds }: Extract<Field, { type: 'list' }>, given: unknown): string | number | undefined {

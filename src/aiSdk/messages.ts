@@ -81,7 +81,9 @@ function outputOf(output: Part, where: string): string {
   switch (type) {
     case 'text':
     case 'error-text':
-      return typeof value === 'string' ? value : invalid(output, `${where}.value: found ${found(value)}, expected a text`);
+      return typeof value === 'string'
+        ? value
+        : invalid(output, `${where}.value: found ${found(value)}, expected a text`);
     case 'json':
     case 'error-json':
       return jsonOf(value, `${where}.value`);
@@ -117,7 +119,8 @@ function textIn({ text }: Part, where: string): string {
 
 /** @throws always */
 function refusePart({ type, mediaType, kind }: Part, where: string): never {
-  const media = typeof mediaType === 'string' ? ` of ${found(mediaType)}` : typeof kind === 'string' ? ` of ${found(kind)}` : '';
+  const media =
+    typeof mediaType === 'string' ? ` of ${found(mediaType)}` : typeof kind === 'string' ? ` of ${found(kind)}` : '';
   if (typeof type === 'string') throw unsupportedContent(where, `a part ${found(type)}${media}`);
   return invalid(type, `${where}.type: found ${found(type)}, expected a part's type`);
 }

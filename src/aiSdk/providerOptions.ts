@@ -17,7 +17,7 @@ export interface SpillwayLanguageOptions {
   readonly parallelToolCalls?: boolean;
   /** Variables of the chat template, such as `{ enable_thinking: false }`. */
   readonly templateArgs?: Readonly<Record<string, unknown>>;
-  /** Of the call, not of a batch: log-probabilities, with so many alternatives, as `providerMetadata.spillway.logprobs`. */
+  /** Of the call, not of a batch: `providerMetadata.spillway.logprobs`, with so many alternatives each. */
   readonly logprobs?: number;
   /** Of the call: it comes before those of lower priority. */
   readonly priority?: number;
@@ -85,7 +85,7 @@ export function ownOptions<Kind extends keyof Options>(
   const name = `providerOptions.${PROVIDER}`;
   try {
     checkMembers(name, own, CHECKS[kind], `${name}.`);
-    return own as Options[Kind];
+    return own;
   } catch (error) {
     if (error instanceof UsageError) throw wrongArgument(name, error.message, error);
     throw error;

@@ -5,7 +5,10 @@ import { unsupportedContent } from './errors.js';
 
 type State = Experimental_DecisionModelV4State;
 
-/** What questions and fields are about, as one text. @throws InvalidPromptError; UnsupportedFunctionalityError for files */
+/**
+ * What questions and fields are about, as one text.
+ * @throws InvalidPromptError; UnsupportedFunctionalityError for files
+ */
 export function stateText(state: State): string {
   if (!Array.isArray(state)) throw wrong(state, `state: found ${found(state)}, expected an array of parts`);
   return state.map((part: State[number], at) => partText(part, `state[${at}]`)).join('\n\n');

@@ -43,6 +43,8 @@ import type { ScannedJournal } from './output/Journal.js';
 import { rowsOfShard, settledShard } from './shards/Shard.js';
 import { openSpecialWritable } from '../files/specialFiles.js';
 import { type RowSink, StreamWriter } from '../files/StreamWriter.js';
+import { ATTRIBUTES, SPAN_NAMES } from '../telemetry/names.js';
+import { inSpan } from '../telemetry/spans.js';
 import { jobWriteOptions } from './jobWriteOptions.js';
 import { type DatabasePlace, isDatabaseOutput } from './database/DatabaseOutput.js';
 import { type FileJobOptions, placedJob } from './database/placedJob.js';
@@ -222,6 +224,20 @@ export class Job implements AsyncDisposable {
    */
   async run(engine: RowGenerator): Promise<JobSummary> {
     checkRowGenerator(engine);
+    return inSpan(
+      () => SPAN_NAMES.job,
+      () => ({ [ATTRIBUTES.task]: this.task.name }),
+      () => this.#run(engine),
+      ({ rows, done, failed, kept }) => ({
+        [ATTRIBUTES.rows]: rows,
+        [ATTRIBUTES.rowsDone]: done,
+        [ATTRIBUTES.rowsFailed]: failed,
+        [ATTRIBUTES.rowsKept]: kept,
+      }),
+    );
+  }
+
+  async #run(engine: RowGenerator): Promise<JobSummary> {
     if (this.#started) throw new UsageError('a job runs once; open another one to go on');
     this.#started = true;
     const record = this.file && withEngine(this.file.record, engine.resultIdentity);

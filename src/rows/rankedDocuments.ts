@@ -19,7 +19,7 @@ export interface RankedDocument extends Pick<DocumentScore, 'score'> {
   readonly index: number;
 }
 
-/** The documents of the results of such rows, the best first, and of equal ones the first. @param most so many at most */
+/** The documents of the results of such rows, the best first, of equal ones the first. @param most how many at most */
 export function rankedDocuments(results: readonly RerankResult[], most = Infinity): readonly RankedDocument[] {
   return results
     .flatMap(({ index: row, scores = [] }) =>

@@ -5,7 +5,14 @@ import { membersOf } from '../arguments/isObject.js';
 import { number, object, text, whole } from '../arguments/memberChecks.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { RowGenerator } from '../jobs/JobOptions.js';
-import type { ClassifyOptions, ClassifyResult, EmbedOptions, EmbedResult, RerankOptions, RerankResult } from '../Results.js';
+import type {
+  ClassifyOptions,
+  ClassifyResult,
+  EmbedOptions,
+  EmbedResult,
+  RerankOptions,
+  RerankResult,
+} from '../Results.js';
 import type { GenerateOptions, RowDelta, RowInput, RowResult } from '../Row.js';
 import type { RunStats } from '../RunStats.js';
 

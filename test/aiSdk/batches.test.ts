@@ -56,12 +56,25 @@ test('a batch answers as calls do, each request under its id', async () => {
     batches: join(folder, 'answers'),
     open: (path, signal) => Engine.open({ model: path, signal }),
   });
-  const bad = { ...requestsOf(1, model.path)[0], id: 'bad', maxOutputTokens: 4000 } as ReturnType<typeof requestsOf>[0];
-  const batch = await startBatch({ provider, requests: [...requestsOf(5, model.path), bad], webhookUrl: 'https://example.test' });
-  expect(batch).toMatchObject({ status: 'pending', provider: 'spillway', warnings: [{ warning: { feature: 'webhookUrl' } }] });
+  const bad = { ...requestsOf(1, model.path)[0], id: 'bad', prompt: 'x'.repeat(5000) } as ReturnType<
+    typeof requestsOf
+  >[0];
+  const batch = await startBatch({
+    provider,
+    requests: [...requestsOf(5, model.path), bad],
+    webhookUrl: 'https://example.test',
+  });
+  expect(batch).toMatchObject({
+    status: 'pending',
+    provider: 'spillway',
+    warnings: [{ warning: { feature: 'webhookUrl' } }],
+  });
   await over(provider, batch);
   const status = await getBatchStatus({ provider, batch });
-  expect(status).toMatchObject({ status: 'completed', requestCounts: { total: 6, completed: 5, failed: 1, pending: 0 } });
+  expect(status).toMatchObject({
+    status: 'completed',
+    requestCounts: { total: 6, completed: 5, failed: 1, pending: 0 },
+  });
   const items = await itemsOf(provider, batch);
   expect(items.get('bad')).toMatchObject({ status: 'failed', error: { code: 'too-long', statusCode: 400 } });
   for (const { id, prompt } of requestsOf(5, model.path)) {
@@ -114,20 +127,38 @@ test('batches are listed page by page, the latest first', async () => {
 });
 
 test('what is no batch is refused with an error of the AI SDK', async () => {
-  await using provider = createSpillway({ batches: join(folder, 'refused'), open: async () => new StubEngine({ tokenMilliseconds: 20 }) });
+  await using provider = createSpillway({
+    batches: join(folder, 'refused'),
+    open: async () => new StubEngine({ tokenMilliseconds: 20 }),
+  });
   const api = provider.experimental_batch();
   const [one] = requestsOf(1, 'stub');
-  const request = { id: 'a', type: 'text', modelId: 'stub', options: { prompt: [{ role: 'user', content: [] }] } } as never as Parameters<
-    typeof api.doStartBatch
-  >[0]['requests'][0];
+  const request = {
+    id: 'a',
+    type: 'text',
+    modelId: 'stub',
+    options: { prompt: [{ role: 'user', content: [] }] },
+  } as never as Parameters<typeof api.doStartBatch>[0]['requests'][0];
   const refused: readonly [() => PromiseLike<unknown>, (error: unknown) => boolean][] = [
     [() => api.doGetBatchStatus({ batchId: '../../x' }), InvalidArgumentError.isInstance],
     [() => api.doStartBatch({ requests: [] }), InvalidArgumentError.isInstance],
     [() => api.doStartBatch({ requests: [request, request] }), InvalidArgumentError.isInstance],
-    [() => api.doStartBatch({ requests: [request, { ...request, id: 'b', modelId: 'other' }] }), InvalidArgumentError.isInstance],
-    [() => api.doStartBatch({ requests: [{ ...request, type: 'image' } as never] }), UnsupportedFunctionalityError.isInstance],
-    [() => api.doStartBatch({ requests: [{ ...request, options: { prompt: [{ role: 'x' }] } } as never] }), InvalidPromptError.isInstance],
-    [() => startBatch({ provider, requests: [{ ...one, providerOptions: { spillway: { priority: 3 } } } as never] }), InvalidArgumentError.isInstance],
+    [
+      () => api.doStartBatch({ requests: [request, { ...request, id: 'b', modelId: 'other' }] }),
+      InvalidArgumentError.isInstance,
+    ],
+    [
+      () => api.doStartBatch({ requests: [{ ...request, type: 'image' } as never] }),
+      UnsupportedFunctionalityError.isInstance,
+    ],
+    [
+      () => api.doStartBatch({ requests: [{ ...request, options: { prompt: [{ role: 'x' }] } } as never] }),
+      InvalidPromptError.isInstance,
+    ],
+    [
+      () => startBatch({ provider, requests: [{ ...one, providerOptions: { spillway: { priority: 3 } } } as never] }),
+      InvalidArgumentError.isInstance,
+    ],
     [() => listBatches({ provider, limit: 0 }), InvalidArgumentError.isInstance],
     [() => listBatches({ provider, cursor: 'none' }), InvalidArgumentError.isInstance],
   ];
@@ -140,7 +171,9 @@ test('what is no batch is refused with an error of the AI SDK', async () => {
     expect(is(error)).toBe(true);
   }
   const batch = await startBatch({ provider, requests: requestsOf(3, 'stub') });
-  await expect(Promise.resolve(api.doGetBatchResults({ batchId: batch.id }))).rejects.toThrow(/expected one that has ended/);
+  await expect(Promise.resolve(api.doGetBatchResults({ batchId: batch.id }))).rejects.toThrow(
+    /expected one that has ended/,
+  );
   // One process has the folder.
   await using other = createSpillway({ batches: join(folder, 'refused'), open: async () => new StubEngine() });
   await expect(listBatches({ provider: other, maxRetries: 0 })).rejects.toThrow(/refused/);

@@ -1,3 +1,4 @@
+/* eslint-disable @typescript-eslint/no-deprecated -- `generateObject` and `streamObject` are what users have still */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import {
   generateObject,
@@ -59,7 +60,7 @@ async function partsOf(options: LanguageModelV4CallOptions, path = model.path): 
 }
 
 test('an answer is the one that the engine gives, with what it took', async () => {
-  const { text, usage, finishReason, response } = await generateText({
+  const { text, usage, finishReason, finalStep } = await generateText({
     model: provider(model.path),
     instructions: 'Be brief.',
     prompt: 'Hello',
@@ -84,7 +85,7 @@ test('an answer is the one that the engine gives, with what it took', async () =
     });
     expect(finishReason).toBe(own.finishReason);
   }
-  expect(response.modelId).toBe(model.path);
+  expect(finalStep.response.modelId).toBe(model.path);
 });
 
 test('a stream has the same text in pieces, and ends as the answer does', async () => {
@@ -119,7 +120,7 @@ test('stop sequences and biases do what they do', async () => {
   });
   expect(cut.text).toBe(text.slice(0, text.indexOf(stop)));
   expect(cut.finishReason).toBe('stop');
-  expect((cut.providerMetadata?.['spillway']?.['logprobs'] as unknown[]).length).toBe(cut.usage.outputTokens);
+  expect((cut.finalStep.providerMetadata?.['spillway']?.['logprobs'] as unknown[]).length).toBe(cut.usage.outputTokens);
 });
 
 testGrammars('objects are what their schema says', async () => {
@@ -175,7 +176,7 @@ testGrammars('tools are called with inputs of their schema, step by step', async
   const stream = streamText(asked);
   const calls: unknown[] = [];
   const growing = new Map<string, string>();
-  for await (const part of stream.fullStream) {
+  for await (const part of stream.stream) {
     if (part.type === 'tool-input-delta') growing.set(part.id, (growing.get(part.id) ?? '') + part.delta);
     if (part.type === 'tool-call') {
       calls.push(part.input);
@@ -211,11 +212,11 @@ test('reasoning comes apart from the text', async () => {
     usage: { promptTokens: 9, completionTokens: 3 },
   };
   await using stub = createSpillway({ open: async () => engine });
-  const { text, reasoningText, usage } = await generateText({ model: stub('stub'), prompt: 'Hm', reasoning: 'low' });
-  expect([text, reasoningText]).toEqual(['Yes', 'Let me see.']);
+  const { text, finalStep, usage } = await generateText({ model: stub('stub'), prompt: 'Hm', reasoning: 'low' });
+  expect([text, finalStep.reasoningText]).toEqual(['Yes', 'Let me see.']);
   expect(usage.inputTokenDetails.cacheReadTokens).toBe(3);
-  const { fullStream } = streamText({ model: stub('stub'), prompt: 'Hm' });
-  for await (const part of fullStream)
+  const { stream } = streamText({ model: stub('stub'), prompt: 'Hm' });
+  for await (const part of stream)
     if (part.type === 'reasoning-delta' || part.type === 'text-delta')
       thinking.set(part.type, (thinking.get(part.type) ?? '') + part.text);
   expect(Object.fromEntries(thinking)).toEqual({ 'reasoning-delta': 'Let me see.', 'text-delta': 'Yes' });
@@ -224,9 +225,13 @@ test('reasoning comes apart from the text', async () => {
 test('what is aborted ends as fetch does, and its row with it', async () => {
   const own = new AbortController();
   const asked = { model: provider(model.path), prompt: 'Go on', maxOutputTokens: 1500 };
-  const stream = streamText({ ...asked, abortSignal: own.signal, providerOptions: { spillway: { logitBias: { 2: -100, 0: -100 } } } });
+  const stream = streamText({
+    ...asked,
+    abortSignal: own.signal,
+    providerOptions: { spillway: { logitBias: { 2: -100, 0: -100 } } },
+  });
   const types: string[] = [];
-  for await (const { type } of stream.fullStream) {
+  for await (const { type } of stream.stream) {
     types.push(type);
     if (type === 'text-delta') own.abort();
   }
@@ -245,22 +250,66 @@ const part = (type: string, more: object = {}): LanguageModelV4CallOptions =>
   ({ prompt: [{ role: 'user', content: [{ type, ...more }] }] }) as unknown as LanguageModelV4CallOptions;
 
 test.each<[string, LanguageModelV4CallOptions, (error: unknown) => boolean, RegExp]>([
-  ['a picture', part('file', { mediaType: 'image/png', data: { type: 'data', data: 'aGk=' } }), UnsupportedFunctionalityError.isInstance, /prompt\[0\]\.content\[0\]: found a part "file" of "image\/png".*unsupported-content/],
+  [
+    'a picture',
+    part('file', { mediaType: 'image/png', data: { type: 'data', data: 'aGk=' } }),
+    UnsupportedFunctionalityError.isInstance,
+    /prompt\[0\]\.content\[0\]: found a part "file" of "image\/png".*unsupported-content/,
+  ],
   ['a custom part', part('custom', { kind: 'x.y' }), UnsupportedFunctionalityError.isInstance, /unsupported-content/],
   ['a part without text', part('text'), InvalidPromptError.isInstance, /content\[0\]\.text: found undefined/],
-  ['no prompt', { prompt: 'hi' } as unknown as LanguageModelV4CallOptions, InvalidPromptError.isInstance, /expected an array of messages/],
+  [
+    'no prompt',
+    { prompt: 'hi' } as unknown as LanguageModelV4CallOptions,
+    InvalidPromptError.isInstance,
+    /expected an array of messages/,
+  ],
   ['no messages', { prompt: [] }, InvalidPromptError.isInstance, /messages/],
-  ['another role', { prompt: [{ role: 'robot', content: [] }] } as unknown as LanguageModelV4CallOptions, InvalidPromptError.isInstance, /role: found "robot"/],
-  ['too long', { prompt: [{ role: 'user', content: [{ type: 'text', text: 'x'.repeat(5000) }] }] }, InvalidPromptError.isInstance, /2048/],
+  [
+    'another role',
+    { prompt: [{ role: 'robot', content: [] }] } as unknown as LanguageModelV4CallOptions,
+    InvalidPromptError.isInstance,
+    /role: found "robot"/,
+  ],
+  [
+    'too long',
+    { prompt: [{ role: 'user', content: [{ type: 'text', text: 'x'.repeat(5000) }] }] },
+    InvalidPromptError.isInstance,
+    /2048/,
+  ],
   ['a temperature', { ...HELLO, temperature: -1 }, InvalidArgumentError.isInstance, /temperature: found -1/],
   ['no tokens', { ...HELLO, maxOutputTokens: 0 }, InvalidArgumentError.isInstance, /found 0/],
   ['a seed', { ...HELLO, seed: 0.5 }, InvalidArgumentError.isInstance, /seed: found 0.5/],
   ['a penalty', { ...HELLO, presencePenalty: 3 }, InvalidArgumentError.isInstance, /found 3/],
-  ['another option', { ...HELLO, providerOptions: { spillway: { minp: 1 } } }, InvalidArgumentError.isInstance, /did you mean minP/],
+  [
+    'another option',
+    { ...HELLO, providerOptions: { spillway: { minp: 1 } } },
+    InvalidArgumentError.isInstance,
+    /did you mean minP/,
+  ],
   ['an effort', { ...HELLO, reasoning: 'much' as 'low' }, InvalidArgumentError.isInstance, /found "much"/],
-  ['a tool without a name', { ...HELLO, tools: [{ type: 'function', name: '', inputSchema: {} }] }, InvalidArgumentError.isInstance, /name/],
-  ['a choice of no tool', { ...HELLO, tools: [{ type: 'function', name: 'a', inputSchema: {} }], toolChoice: { type: 'tool', toolName: 'b' } }, InvalidArgumentError.isInstance, /found "b"/],
-  ['a schema', { ...HELLO, responseFormat: { type: 'json', schema: { type: 'nothing' as 'object' } } }, UnsupportedFunctionalityError.isInstance, /nothing/],
+  [
+    'a tool without a name',
+    { ...HELLO, tools: [{ type: 'function', name: '', inputSchema: {} }] },
+    InvalidArgumentError.isInstance,
+    /name/,
+  ],
+  [
+    'a choice of no tool',
+    {
+      ...HELLO,
+      tools: [{ type: 'function', name: 'a', inputSchema: {} }],
+      toolChoice: { type: 'tool', toolName: 'b' },
+    },
+    InvalidArgumentError.isInstance,
+    /found "b"/,
+  ],
+  [
+    'a schema',
+    { ...HELLO, responseFormat: { type: 'json', schema: { type: 'nothing' as 'object' } } },
+    UnsupportedFunctionalityError.isInstance,
+    /nothing/,
+  ],
 ])('%s is refused with an error of the AI SDK', async (_, options, is, message) => {
   const asked = provider(model.path);
   for (const call of [() => asked.doGenerate(options), () => asked.doStream(options)]) {
@@ -275,7 +324,9 @@ test.each<[string, LanguageModelV4CallOptions, (error: unknown) => boolean, RegE
 });
 
 test('errors of rows are the causes of what is thrown', async () => {
-  const error: unknown = await Promise.resolve(provider(model.path).doGenerate(part('image'))).catch((thrown: unknown) => thrown);
+  const error: unknown = await Promise.resolve(provider(model.path).doGenerate(part('image'))).catch(
+    (thrown: unknown) => thrown,
+  );
   expect((error as Error).cause).toBeInstanceOf(RowError);
   expect((error as { cause: RowError }).cause.rowCode).toBe('unsupported-content');
 });
@@ -293,8 +344,8 @@ test('tools of providers and examples of inputs are left out with a warning', as
 test('results of tools are told in all their forms', async () => {
   const seen: unknown[] = [];
   const engine = {
-    generate: (rows: Iterable<unknown>) => {
-      seen.push(...rows);
+    generate: (rows: unknown) => {
+      seen.push(...(rows as Iterable<unknown>));
       throw new RowError('too-long', 'enough');
     },
   };
@@ -306,7 +357,13 @@ test('results of tools are told in all their forms', async () => {
     { type: 'error-json', value: ['d'] },
     { type: 'execution-denied', reason: 'no' },
     { type: 'execution-denied' },
-    { type: 'content', value: [{ type: 'text', text: 'e' }, { type: 'text', text: 'f' }] },
+    {
+      type: 'content',
+      value: [
+        { type: 'text', text: 'e' },
+        { type: 'text', text: 'f' },
+      ],
+    },
   ] as const;
   const prompt: LanguageModelV4CallOptions['prompt'] = [
     { role: 'system', content: 's' },
@@ -320,14 +377,27 @@ test('results of tools are told in all their forms', async () => {
     },
     {
       role: 'tool',
-      content: forms.map((output, at) => ({ type: 'tool-result' as const, toolCallId: `${at}`, toolName: 'f', output: structuredClone(output) as never })),
+      content: forms.map((output, at) => ({
+        type: 'tool-result' as const,
+        toolCallId: `${at}`,
+        toolName: 'f',
+        output: structuredClone(output) as never,
+      })),
     },
   ];
   await expect(stub('stub').doGenerate({ prompt })).rejects.toBeInstanceOf(InvalidPromptError);
   const [{ messages }] = seen as [{ messages: readonly Record<string, unknown>[] }];
   expect(messages[1]).toMatchObject({ role: 'assistant', content: 't', reasoning_content: 'r' });
   expect(messages[1]?.['tool_calls']).toHaveLength(forms.length);
-  expect(messages.slice(2).map(({ content }) => content)).toEqual(['a', '{"b":1}', 'c', '["d"]', 'no', 'Execution of the tool was denied.', 'ef']);
+  expect(messages.slice(2).map(({ content }) => content)).toEqual([
+    'a',
+    '{"b":1}',
+    'c',
+    '["d"]',
+    'no',
+    'Execution of the tool was denied.',
+    'ef',
+  ]);
   expect(messages[2]).toMatchObject({ role: 'tool', tool_call_id: '0', name: 'f' });
 });
 

@@ -1,11 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import {
-  embed,
-  embedMany,
-  experimental_decide as decide,
-  experimental_extract as extract,
-  rerank,
-} from 'ai';
+import { embed, embedMany, experimental_decide as decide, experimental_extract as extract, rerank } from 'ai';
 import {
   AISDKError,
   Experimental_DecisionUnsupportedQuestionTypeError as UnsupportedQuestion,
@@ -47,7 +41,11 @@ const thrown = async (call: () => PromiseLike<unknown>): Promise<unknown> => {
 
 test('embeddings are those of the engine, in the order of their texts', async () => {
   const values = ['a cat', 'a dog', 'the sun and the moon'];
-  const { embeddings, usage } = await embedMany({ model: provider.embeddingModel(model.path), values, maxParallelCalls: 2 });
+  const { embeddings, usage } = await embedMany({
+    model: provider.embeddingModel(model.path),
+    values,
+    maxParallelCalls: 2,
+  });
   await using engine = await Engine.open({ model: model.path });
   const own: unknown[] = [];
   let tokens = 0;
@@ -85,14 +83,18 @@ test('documents are ranked by the cross-encoder, texts and objects', async () =>
   }
   const { ranking: two } = await rerank({ model: provider.reranking(RANKS), query, documents, topN: 2 });
   expect(two).toEqual(ranking.slice(0, 2));
-  const objects = await provider.rerankingModel(RANKS).doRerank({ query, documents: { type: 'object', values: [{ a: 1 }, { b: 'cat' }] } });
+  const objects = await provider
+    .rerankingModel(RANKS)
+    .doRerank({ query, documents: { type: 'object', values: [{ a: 1 }, { b: 'cat' }] } });
   expect(objects.ranking).toHaveLength(2);
   expect(objects.warnings).toMatchObject([{ type: 'compatibility' }]);
 });
 
 test('more documents than a row may have are ranked together', async () => {
   const documents = Array.from({ length: 1030 }, (_, at) => (at === 1027 ? 'the cat sat' : 'x'));
-  const { ranking } = await provider.rerankingModel(RANKS).doRerank({ query: 'cat', documents: { type: 'text', values: documents } });
+  const { ranking } = await provider
+    .rerankingModel(RANKS)
+    .doRerank({ query: 'cat', documents: { type: 'text', values: documents } });
   expect(new Set(ranking.map(({ index }) => index)).size).toBe(1030);
   const at = ranking.findIndex(({ index }) => index === 1027);
   expect([0, 1029]).toContain(at);
@@ -103,7 +105,11 @@ test('decisions have a probability for each answer, as classify tells', async ()
     model: provider.decisionModel(model.path),
     state: 'The parcel has not come.',
     questions: {
-      topic: { type: 'choice', instructions: 'What is it about?', criteria: { delivery: 'parcels', '__proto__x': null, '7': null } },
+      topic: {
+        type: 'choice',
+        instructions: 'What is it about?',
+        criteria: { delivery: 'parcels', __proto__x: null, '7': null },
+      },
       anger: { type: 'score', criteria: ['calm', { level: 'cross' }, null] },
       urgent: { type: 'boolean', instructions: 'Is it urgent?', criteria: { true: 'today', false: null } },
       one: { type: 'score', criteria: ['only'] },
@@ -137,7 +143,10 @@ testGrammars('values of fields are such values, or null', async () => {
   const { name: _, age, ...rest } = fields;
   const { answers, usage } = await extract({
     model: provider.extractionModel(model.path),
-    state: [{ type: 'text', text: 'Anna, 34, came on 2026-01-02.' }, { type: 'json', value: { a: 1 } }],
+    state: [
+      { type: 'text', text: 'Anna, 34, came on 2026-01-02.' },
+      { type: 'json', value: { a: 1 } },
+    ],
     fields: { at: rest.at, born: rest.born },
     referenceDate: '2026-11-29',
     maxOutputTokens: 128,
@@ -148,39 +157,137 @@ testGrammars('values of fields are such values, or null', async () => {
 });
 
 test.each([
-  [{ type: 'text' }, 'Anna', { type: 'text', value: 'Anna', confidence: 0.5, source: { type: 'text', part: 1, start: 2, end: 6 } }],
+  [
+    { type: 'text' },
+    'Anna',
+    { type: 'text', value: 'Anna', confidence: 0.5, source: { type: 'text', part: 1, start: 2, end: 6 } },
+  ],
   [{ type: 'number', decimals: 2 }, 1.239, { type: 'number', value: 1.24, confidence: 0.5 }],
   [{ type: 'number' }, Infinity, { type: 'number', value: null, confidence: 0.5 }],
   [{ type: 'date' }, '2026-02-30', { type: 'date', value: null, confidence: 0.5 }],
   [{ type: 'datetime' }, '2026-02-28T10:00Z', { type: 'datetime', value: '2026-02-28T10:00Z', confidence: 0.5 }],
-  [{ type: 'list', items: 'number', decimals: 0 }, [1.4, 2], { type: 'list', value: [1, 2], items: [{}, {}], confidence: 0.5 }],
+  [
+    { type: 'list', items: 'number', decimals: 0 },
+    [1.4, 2],
+    { type: 'list', value: [1, 2], items: [{}, {}], confidence: 0.5 },
+  ],
   [{ type: 'list', items: 'date' }, ['2026-13-01'], { type: 'list', value: null, confidence: 0.5 }],
   [{ type: 'list', items: 'text' }, null, { type: 'list', value: null, confidence: 0.5 }],
   [{ type: 'text' }, null, { type: 'text', value: null, confidence: 0.5 }],
 ] as const)('a field %j of %j', (field, given, expected) => {
-  const state = [{ type: 'json', value: 1 }, { type: 'text', text: '- Anna' }] as const;
+  const state = [
+    { type: 'json', value: 1 },
+    { type: 'text', text: '- Anna' },
+  ] as const;
   expect(fieldAnswer(field, given, 0.5, state)).toEqual(expected);
 });
 
 const PICTURE = [{ type: 'file', mediaType: 'image/png', data: { type: 'data', data: 'aGk=' } }] as const;
 
 test.each<[string, () => PromiseLike<unknown>, (error: unknown) => boolean, RegExp]>([
-  ['an embedding of no text', () => provider.embeddingModel(model.path).doEmbed({ values: [3 as never] }), InvalidArgumentError.isInstance, /values\[0\]: found 3/],
-  ['dimensions that are not there', () => provider.embeddingModel(model.path).doEmbed({ values: ['a'], dimensions: 9999 }), InvalidArgumentError.isInstance, /9999/],
-  ['an unknown option', () => provider.embeddingModel(model.path).doEmbed({ values: ['a'], providerOptions: { spillway: { poolin: 'mean' } } }), InvalidArgumentError.isInstance, /did you mean pooling/],
-  ['an embedding of nothing', () => provider.embeddingModel(model.path).doEmbed({ values: [''] }), InvalidPromptError.isInstance, /./],
-  ['a ranking of no texts', () => provider.rerankingModel(RANKS).doRerank({ query: 'a', documents: { type: 'text', values: [{}] as never } }), InvalidArgumentError.isInstance, /documents.values\[0\]/],
-  ['a ranking without a query', () => provider.rerankingModel(RANKS).doRerank({ documents: { type: 'text', values: ['a'] } } as never), InvalidArgumentError.isInstance, /query/],
-  ['a ranking of none', () => provider.rerankingModel(RANKS).doRerank({ query: 'a', topN: 0, documents: { type: 'text', values: ['a'] } }), InvalidArgumentError.isInstance, /topN: found 0/],
-  ['a ranking by a decoder', () => provider.rerankingModel(model.path).doRerank({ query: 'a', documents: { type: 'text', values: ['a'] } }), AISDKError.isInstance, /rerank|rank/],
-  ['a text by an encoder', () => provider(RANKS).doGenerate({ prompt: [{ role: 'user', content: [{ type: 'text', text: 'a' }] }] }), AISDKError.isInstance, /encoder|generate/],
-  ['a decision about a picture', () => provider.decisionModel(model.path).doDecide({ state: PICTURE, questions: { a: { type: 'boolean', instructions: 'b' } } }), UnsupportedFunctionalityError.isInstance, /unsupported-content/],
-  ['a decision where something is', () => provider.decisionModel(model.path).doDecide({ state: [], questions: { a: { type: 'box' } } }), UnsupportedQuestion.isInstance, /box/],
-  ['no decision', () => provider.decisionModel(model.path).doDecide({ state: [], questions: {} }), InvalidArgumentError.isInstance, /questions/],
-  ['a decision without a name', () => provider.decisionModel(model.path).doDecide({ state: [], questions: { a: { type: 'choice', criteria: { '': null } } } }), InvalidArgumentError.isInstance, /labels/],
-  ['no fields', () => provider.extractionModel(model.path).doExtract({ state: [], fields: {} }), InvalidArgumentError.isInstance, /fields/],
-  ['another field', () => provider.extractionModel(model.path).doExtract({ state: [], fields: { a: { type: 'colour' as 'text' } } }), UnsupportedField.isInstance, /colour/],
-  ['a field of a picture', () => provider.extractionModel(model.path).doExtract({ state: PICTURE, fields: { a: { type: 'text' } } }), UnsupportedFunctionalityError.isInstance, /unsupported-content/],
+  [
+    'an embedding of no text',
+    () => provider.embeddingModel(model.path).doEmbed({ values: [3 as never] }),
+    InvalidArgumentError.isInstance,
+    /values\[0\]: found 3/,
+  ],
+  [
+    'dimensions that are not there',
+    () => provider.embeddingModel(model.path).doEmbed({ values: ['a'], dimensions: 9999 }),
+    InvalidArgumentError.isInstance,
+    /9999/,
+  ],
+  [
+    'an unknown option',
+    () =>
+      provider.embeddingModel(model.path).doEmbed({ values: ['a'], providerOptions: { spillway: { poolin: 'mean' } } }),
+    InvalidArgumentError.isInstance,
+    /did you mean pooling/,
+  ],
+  [
+    'an embedding of nothing',
+    () => provider.embeddingModel(model.path).doEmbed({ values: [''] }),
+    InvalidPromptError.isInstance,
+    /./,
+  ],
+  [
+    'a ranking of no texts',
+    () => provider.rerankingModel(RANKS).doRerank({ query: 'a', documents: { type: 'text', values: [{}] as never } }),
+    InvalidArgumentError.isInstance,
+    /documents.values\[0\]/,
+  ],
+  [
+    'a ranking without a query',
+    () => provider.rerankingModel(RANKS).doRerank({ documents: { type: 'text', values: ['a'] } } as never),
+    InvalidArgumentError.isInstance,
+    /query/,
+  ],
+  [
+    'a ranking of none',
+    () => provider.rerankingModel(RANKS).doRerank({ query: 'a', topN: 0, documents: { type: 'text', values: ['a'] } }),
+    InvalidArgumentError.isInstance,
+    /topN: found 0/,
+  ],
+  [
+    'a ranking by a decoder',
+    () => provider.rerankingModel(model.path).doRerank({ query: 'a', documents: { type: 'text', values: ['a'] } }),
+    AISDKError.isInstance,
+    /rerank|rank/,
+  ],
+  [
+    'a text by an encoder',
+    () => provider(RANKS).doGenerate({ prompt: [{ role: 'user', content: [{ type: 'text', text: 'a' }] }] }),
+    AISDKError.isInstance,
+    /encoder|generate/,
+  ],
+  [
+    'a decision about a picture',
+    () =>
+      provider
+        .decisionModel(model.path)
+        .doDecide({ state: PICTURE, questions: { a: { type: 'boolean', instructions: 'b' } } }),
+    UnsupportedFunctionalityError.isInstance,
+    /unsupported-content/,
+  ],
+  [
+    'a decision where something is',
+    () => provider.decisionModel(model.path).doDecide({ state: [], questions: { a: { type: 'box' } } }),
+    UnsupportedQuestion.isInstance,
+    /box/,
+  ],
+  [
+    'no decision',
+    () => provider.decisionModel(model.path).doDecide({ state: [], questions: {} }),
+    InvalidArgumentError.isInstance,
+    /questions/,
+  ],
+  [
+    'a decision without a name',
+    () =>
+      provider
+        .decisionModel(model.path)
+        .doDecide({ state: [], questions: { a: { type: 'choice', criteria: { '': null } } } }),
+    InvalidArgumentError.isInstance,
+    /labels/,
+  ],
+  [
+    'no fields',
+    () => provider.extractionModel(model.path).doExtract({ state: [], fields: {} }),
+    InvalidArgumentError.isInstance,
+    /fields/,
+  ],
+  [
+    'another field',
+    () => provider.extractionModel(model.path).doExtract({ state: [], fields: { a: { type: 'colour' as 'text' } } }),
+    UnsupportedField.isInstance,
+    /colour/,
+  ],
+  [
+    'a field of a picture',
+    () => provider.extractionModel(model.path).doExtract({ state: PICTURE, fields: { a: { type: 'text' } } }),
+    UnsupportedFunctionalityError.isInstance,
+    /unsupported-content/,
+  ],
 ])('%s is refused with an error of the AI SDK', async (_, call, is, message) => {
   const error = await thrown(call);
   expect(error).toBeInstanceOf(Error);

@@ -3,6 +3,8 @@ import type { AddressInfo, Socket } from 'node:net';
 import { ByteLedger } from '../../collections/ByteLedger.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { describeFileError } from '../../files/fileErrors.js';
+import { ATTRIBUTES } from '../../telemetry/names.js';
+import { type Span, startSpan } from '../../telemetry/spans.js';
 import type { ServeLimits } from '../ServeOptions.js';
 import { ApiError, apiErrorOf, sendJson } from './ApiError.js';
 import { hasBody } from './bodies.js';
@@ -107,14 +109,27 @@ export class HttpServer {
     clearTimeout(timer);
   }
 
-  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method = '', url = '', headers } = request;
+    const span = startSpan(
+      () => method,
+      () => ({ [ATTRIBUTES.method]: method, [ATTRIBUTES.path]: url.split('?', 1)[0], [ATTRIBUTES.scheme]: 'http' }),
+      headers,
+    );
+    return span ? span.run(() => this.#answerIn(span, request, response)) : this.#answerIn(span, request, response);
+  }
+
+  async #answerIn(span: Span | undefined, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const begun = performance.now();
     let name = 'none';
+    let failure: unknown;
     // Whoever goes away in the middle of what is sent or asked is no failure of ours.
     request.on('error', () => undefined);
     response.on('error', () => undefined);
     response.once('close', () => {
       this.watch.answered(name, response.statusCode, (performance.now() - begun) / 1000);
+      span?.set({ [ATTRIBUTES.status]: response.statusCode });
+      span?.end(failure);
     });
     let exchange: Exchange | undefined;
     try {
@@ -128,6 +143,8 @@ export class HttpServer {
       }
       const { route, params, query } = this.#routeOf(request);
       name = route.name;
+      span?.rename(`${request.method} ${name}`);
+      span?.set({ [ATTRIBUTES.route]: name });
       if (route.open !== true) this.gate.checkKey(request);
       if (this.#stopping) throw stopping();
       if (route.method !== 'POST' && hasBody(request))
@@ -139,6 +156,7 @@ export class HttpServer {
       const reason = exchange?.reasonOf(error) ?? error;
       if (reason instanceof ClientGone || response.destroyed) return;
       const told = apiErrorOf(reason);
+      if (told.status >= 500) failure = reason;
       if (told.status >= 500 && told.status !== 503) this.watch.failed(name, reason);
       await refuse(request, response, told);
     } finally {
