@@ -33,7 +33,6 @@ export type ChatOptions = Pick<
 
 /** Efforts that chat templates do not know, and the nearest that they do. */
 const NEAREST_EFFORT: Readonly<Record<string, string>> = { minimal: 'low', xhigh: 'high', max: 'high' };
-const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'];
 
 /**
  * The request that a call's options are.
@@ -54,7 +53,13 @@ export function chatRequest(options: ChatOptions): ChatRequest {
   } = ownOptions('language', options);
   const warnings: SharedV4Warning[] = [];
   const tools = toolsOf(options.tools, warnings);
-  const args = { ...reasoningArgs(options.reasoning, warnings), ...templateArgs };
+  const { reasoning } = options;
+  if (reasoning !== undefined && Object.hasOwn(NEAREST_EFFORT, reasoning))
+    warnings.push({
+      type: 'compatibility',
+      feature: 'reasoning',
+      details: `${reasoning} is ${NEAREST_EFFORT[reasoning]} to chat templates`,
+    });
   const body = {
     messages: messagesOf(options.prompt),
     max_tokens: options.maxOutputTokens,
@@ -77,7 +82,8 @@ export function chatRequest(options: ChatOptions): ChatRequest {
     logit_bias: logitBias,
     stop_token_ids: stopTokenIds,
     bad_words: badWords,
-    chat_template_kwargs: Object.keys(args).length > 0 ? args : undefined,
+    reasoning_effort: reasoning === 'provider-default' ? undefined : reasoning,
+    chat_template_kwargs: templateArgs,
   };
   return { body: Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined)), call, warnings };
 }
@@ -130,22 +136,4 @@ function formatOf(format: LanguageModelV4CallOptions['responseFormat']): unknown
     type: 'json_schema',
     json_schema: { name: name ?? 'answer', schema, ...(description !== undefined && { description }), strict: true },
   };
-}
-
-/** An effort in the words of chat templates, of which most know at most whether to reason at all. */
-function reasoningArgs(
-  effort: LanguageModelV4CallOptions['reasoning'],
-  warnings: SharedV4Warning[],
-): Readonly<Record<string, unknown>> {
-  if (effort === undefined || effort === 'provider-default') return {};
-  if (!EFFORTS.includes(effort))
-    throw wrongArgument(
-      'reasoning',
-      `reasoning: found ${found(effort)}, expected one of provider-default, ${EFFORTS.join(', ')}`,
-    );
-  if (effort === 'none') return { enable_thinking: false };
-  const known = NEAREST_EFFORT[effort] ?? effort;
-  if (known !== effort)
-    warnings.push({ type: 'compatibility', feature: 'reasoning', details: `${effort} is ${known} to chat templates` });
-  return { enable_thinking: true, reasoning_effort: known };
 }

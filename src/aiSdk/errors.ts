@@ -61,7 +61,11 @@ export function callErrorOf(error: unknown, prompt: unknown, signal?: AbortSigna
 }
 
 /** Settings that the AI SDK calls otherwise. */
-const NAMES: Readonly<Record<string, string>> = { maxNewTokens: 'maxOutputTokens', stop: 'stopSequences' };
+const NAMES: Readonly<Record<string, string>> = {
+  maxNewTokens: 'maxOutputTokens',
+  stop: 'stopSequences',
+  'body.reasoning_effort': 'reasoning',
+};
 
 /** Messages name what is wrong first. */
 function argumentOf(message: string): string {

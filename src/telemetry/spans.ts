@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
 import type * as OpenTelemetry from '@opentelemetry/api';
+import { errorOf } from '../errors/errorOf.js';
 import { SpillwayError } from '../errors/SpillwayError.js';
 import { ATTRIBUTES, TRACER } from './names.js';
 
@@ -61,10 +62,10 @@ export function startSpan(name: () => string, values: () => Values, headers?: He
     run: (work) => context.with(own, work),
     end: (failure) => {
       if (failure !== undefined) {
-        const message = failure instanceof Error ? failure.message : String(failure);
-        span.setAttribute(ATTRIBUTES.errorType, kindOf(failure));
-        span.setStatus({ code: SpanStatusCode.ERROR, message });
-        if (failure instanceof Error) span.recordException(failure);
+        const error = errorOf(failure);
+        span.setAttribute(ATTRIBUTES.errorType, error instanceof SpillwayError ? error.code : error.name);
+        span.setStatus({ code: SpanStatusCode.ERROR, message: error.message });
+        span.recordException(error);
       }
       span.end();
     },
@@ -93,9 +94,4 @@ export async function inSpan<Result>(
 
 function present(values: Values): OpenTelemetry.Attributes {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
-}
-
-function kindOf(failure: unknown): string {
-  if (failure instanceof SpillwayError) return failure.code;
-  return failure instanceof Error ? failure.name : typeof failure;
 }

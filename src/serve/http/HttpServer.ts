@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { ByteLedger } from '../../collections/ByteLedger.js';
@@ -36,6 +37,7 @@ const MOST_HEADERS = 100;
 const LINGER_MILLISECONDS = 500;
 const LINGER_BYTES = 2 ** 20;
 
+const REQUEST_ID_BYTES = 12;
 const COMMON_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
 
 /** Routes over HTTP/1.1, on Node's own server: whoever is let in by the gate is answered, all others are refused. */
@@ -134,6 +136,8 @@ export class HttpServer {
     let exchange: Exchange | undefined;
     try {
       for (const [header, value] of Object.entries(COMMON_HEADERS)) response.setHeader(header, value);
+      // Clients tell of it in their errors.
+      response.setHeader('x-request-id', `req_${randomBytes(REQUEST_ID_BYTES).toString('hex')}`);
       this.gate.checkSource(request);
       const { origin } = request.headers;
       if (origin !== undefined && this.gate.isForeign(origin)) allowReading(response, origin);
