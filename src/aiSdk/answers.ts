@@ -6,6 +6,7 @@ import type {
   SharedV4ProviderMetadata,
 } from '@ai-sdk/provider';
 import type { FinishReason, RowResult } from '../Row.js';
+import { isCutByLimit } from '../rows/cutOff.js';
 import { PROVIDER } from './errors.js';
 
 const UNIFIED: Readonly<Record<FinishReason, LanguageModelV4FinishReason['unified']>> = {
@@ -25,7 +26,7 @@ export function isAnswer({ error }: Pick<RowResult, 'error'>): boolean {
 
 /** How an answer has ended; one that was cut off before it was what its format asks for, by its length. */
 export function finishOf({ finishReason, error }: RowResult): LanguageModelV4FinishReason {
-  if (error) return { unified: error.message.includes('its limit of') ? 'length' : 'error', raw: error.code };
+  if (error) return { unified: isCutByLimit(error) ? 'length' : 'error', raw: error.code };
   return { unified: UNIFIED[finishReason], raw: finishReason };
 }
 
