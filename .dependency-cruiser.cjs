@@ -153,7 +153,7 @@ module.exports = {
       to: {
         path: '^src/',
         pathNot:
-          '^src/(jobs|files|errors|arguments|rows|schema|model|collections)/|^src/(Row|Results|RunStats|EngineOptions|units)\\.ts$',
+          '^src/(jobs|files|errors|arguments|rows|schema|model|collections|telemetry)/|^src/(Row|Results|RunStats|EngineOptions|units)\\.ts$',
       },
     },
     {
@@ -183,15 +183,30 @@ module.exports = {
       to: {
         path: '^src/',
         pathNot:
-          '^src/(serve|jobs|metrics|files|errors|arguments|collections|rows)/|^src/model/files/limits\\.ts$|^src/(Row|Results|RunStats|KeptAnswer|units)\\.ts$',
+          '^src/(serve|jobs|metrics|telemetry|files|errors|arguments|collections|rows)/|^src/model/files/limits\\.ts$|^src/(Row|Results|RunStats|KeptAnswer|units)\\.ts$',
       },
     },
     {
       name: 'nothing-below-knows-the-server',
       severity: 'error',
       comment: 'The library works without a server.',
-      from: { path: '^src/', pathNot: '^src/(serve|api|cli)/' },
+      from: { path: '^src/', pathNot: '^src/(serve|aiSdk|api|cli)/' },
       to: { path: '^src/serve/' },
+    },
+    {
+      name: 'ai-sdk-stands-above',
+      severity: 'error',
+      comment:
+        'A provider of the AI SDK turns calls into rows and batches, as the server does; it opens engines, and looks into none.',
+      from: { path: '^src/aiSdk/' },
+      to: { path: '^src/(engine|operators|bindings|model|profile|plan|cli|api)/' },
+    },
+    {
+      name: 'nothing-below-knows-the-ai-sdk',
+      severity: 'error',
+      comment: 'The library works without the AI SDK.',
+      from: { path: '^src/', pathNot: '^src/(aiSdk|api)/' },
+      to: { path: '^src/aiSdk/|^node_modules/(@ai-sdk|ai)/' },
     },
     {
       name: 'metrics-are-a-leaf',
@@ -199,6 +214,13 @@ module.exports = {
       comment: 'How figures are told of has nothing to do with what they are of.',
       from: { path: '^src/metrics/' },
       to: { path: '^src/', pathNot: '^src/metrics/' },
+    },
+    {
+      name: 'telemetry-is-a-leaf',
+      severity: 'error',
+      comment: 'What is traced is told of by those whose it is.',
+      from: { path: '^src/telemetry/' },
+      to: { path: '^src/', pathNot: '^src/(telemetry|errors)/|^src/RunStats\\.ts$' },
     },
     {
       name: 'cli-uses-the-public-interface',

@@ -1,3 +1,4 @@
+import { basename } from 'node:path';
 import { isObservable, lastValueFrom, type Observable } from 'rxjs';
 import type { EnginePlan } from './engine/open/EnginePlan.js';
 import { layOutEngine } from './engine/open/layOutEngine.js';
@@ -47,6 +48,7 @@ import type {
   ScoreResult,
 } from './Results.js';
 import type { RowInput, RowResult } from './Row.js';
+import { callSpan } from './telemetry/callSpan.js';
 import type { Question } from './rows/questions.js';
 
 /** Rows in whatever form they come. All but a plain Observable are pulled, so nothing piles up. */
@@ -171,10 +173,20 @@ export class Engine implements GenerationSource, AsyncDisposable {
   generate(rows: RowSource, options: RunOptions = {}): GeneratedResults<RowResult> {
     this.runs.check(rows, options);
     if (options.questions !== undefined) return this.asked(rows, options);
-    return runResults(options, ({ onStats, onProgress, deltas }) => () => {
-      const onDelta = deltas();
-      return this.runs.generation(pulledRows(rows), { ...options, onStats, onProgress, ...(onDelta && { onDelta }) });
-    });
+    return runResults(
+      options,
+      ({ onStats, onProgress, deltas }) =>
+        () => {
+          const onDelta = deltas();
+          return this.runs.generation(pulledRows(rows), {
+            ...options,
+            onStats,
+            onProgress,
+            ...(onDelta && { onDelta }),
+          });
+        },
+      () => callSpan('generate', basename(this.source.path), options),
+    );
   }
 
   /**
@@ -315,10 +327,14 @@ export class Engine implements GenerationSource, AsyncDisposable {
     options: Answers[Kind]['options'],
   ): RunResults<Answers[Kind]['result']> {
     checkRows(rows);
-    return runResults(options, ({ onStats, onProgress }) => {
-      const run = this.runs.answers.prepared(kind, options, { onStats, onProgress });
-      return () => run(pulledRows(rows));
-    });
+    return runResults(
+      options,
+      ({ onStats, onProgress }) => {
+        const run = this.runs.answers.prepared(kind, options, { onStats, onProgress });
+        return () => run(pulledRows(rows));
+      },
+      () => callSpan(kind, basename(this.source.path), options),
+    );
   }
 }
 

@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import * as aiSdk from '../src/api/ai-sdk.js';
 import * as jobs from '../src/api/jobs.js';
 import * as models from '../src/api/models.js';
 import * as operators from '../src/api/operators.js';
@@ -10,7 +11,7 @@ import * as spillway from '../src/index.js';
 
 // The public face. A name that appears here is a promise; one that disappears is a break. Their types are in
 // docs/api-report.
-const ENTRIES = { spillway, operators, schedules, plan, jobs, models, serve: serving, testing };
+const ENTRIES = { spillway, operators, schedules, plan, jobs, models, serve: serving, 'ai-sdk': aiSdk, testing };
 
 test.each<[keyof typeof ENTRIES, string]>([
   [
@@ -45,6 +46,7 @@ test.each<[keyof typeof ENTRIES, string]>([
     `cachedModels createTokenizer identifyModel isModelName knownModels modelFiles readModel removeCachedModel removeRepackedStore repackedStores resolveModel suggestedModels`,
   ],
   ['serve', `SERVE_LIMITS serve`],
+  ['ai-sdk', `createSpillway spillway`],
   [
     'testing',
     `SimulatedDevice VirtualTime recordsOfTrace requiredMoves rowsOfTrace simulatedLink taskMarbles validatePath`,

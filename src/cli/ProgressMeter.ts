@@ -1,4 +1,5 @@
 import { Presets, SingleBar } from 'cli-progress';
+import { Log, log } from './Log.js';
 import { visible } from './table.js';
 
 export type ProgressMode = 'auto' | 'on' | 'off';
@@ -6,8 +7,8 @@ export type ProgressMode = 'auto' | 'on' | 'off';
 /** Of a bar, in letters; what room its words leave it is between them. */
 const BAR = { least: 10, most: 40 };
 
-/** Without a terminal, a line is written this often. */
-const LINE_SECONDS = 5;
+/** Without a terminal, a line is written this often, if progress was asked for; and if it was not. */
+const LINE_SECONDS = { on: 5, auto: 30 };
 
 /** How far a piece of long work is. */
 export interface ProgressState {
@@ -19,9 +20,9 @@ export interface ProgressState {
 }
 
 /**
- * Shows how far long work is: a bar on a terminal; without one, a line every few seconds if asked for, and else nothing
- * at all. One piece of work after another: each `show` with another label begins a new bar. It never takes more than
- * one line.
+ * Shows how far long work is: a bar on a terminal; without one, or beside lines of a log, a line every few seconds if
+ * asked for, and else every thirty, of what takes so long. One piece of work after another: each `show` with another
+ * label begins a new bar. It never takes more than one line.
  */
 export class ProgressMeter {
   /** There is one terminal, and one bar on it at a time. */
@@ -34,27 +35,31 @@ export class ProgressMeter {
 
   #label: string | undefined;
   #bar: SingleBar | undefined;
-  #lastLine = -Infinity;
+  #lastLine: number | undefined;
+  readonly #log: Log;
 
   constructor(
     private readonly mode: ProgressMode,
     private readonly stream: NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number },
     /** Seconds; for tests. */
     private readonly now: () => number = () => performance.now() / 1000,
-  ) {}
+  ) {
+    this.#log = stream === process.stderr ? log : new Log(stream);
+  }
 
   show(name: string, given: ProgressState): void {
-    if (this.mode === 'off' || (this.mode === 'auto' && this.stream.isTTY !== true)) return;
+    if (this.mode === 'off') return;
     // Names of models and files among them.
     const label = visible(name);
     const state = { ...given, words: visible(given.words) };
     if (label !== this.#label) this.#begin(label, state);
     if (this.#bar !== undefined) {
       this.#bar.update(state.done, { words: state.words });
-    } else if (this.now() - this.#lastLine >= LINE_SECONDS) {
+    } else if (this.now() - (this.#lastLine ??= this.now()) >= LINE_SECONDS[this.mode]) {
       this.#lastLine = this.now();
       const count = state.total === undefined ? String(state.done) : `${state.done}/${state.total}`;
-      this.stream.write(`${label}: ${count}, ${state.words}\n`);
+      const { done, total } = given;
+      this.#log.say(`${label}: ${count}, ${state.words}`, 'info', { progress: { of: name, done, total } });
     }
   }
 
@@ -69,8 +74,8 @@ export class ProgressMeter {
   #begin(label: string, state: ProgressState): void {
     this.stop();
     this.#label = label;
-    this.#lastLine = -Infinity;
-    if (this.stream.isTTY !== true) return;
+    if (this.mode === 'on') this.#lastLine = -Infinity;
+    if (this.stream.isTTY !== true || this.#log.format !== undefined) return;
     ProgressMeter.clear();
     ProgressMeter.#shown = this;
     this.#bar = new SingleBar(

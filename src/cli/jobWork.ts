@@ -2,6 +2,7 @@ import { Option, type Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
 import { EXIT } from './exitCodes.js';
 import { addWorkerEngineFlags, workerEngineOptions, type WorkerEngineFlags } from './flags/engineFlags.js';
+import { addLogFlag, addProgressFlag } from './flags/logFlags.js';
 import { path } from './flags/parsers.js';
 import { addQueueFlags, queueOf, type QueueFlags } from './flags/queueFlags.js';
 import {
@@ -48,11 +49,8 @@ export function addJobWork(job: Command, context: CommandContext): void {
     ).argParser(path),
   );
   addWorkerEngineFlags(command);
-  command.addOption(
-    new Option('--progress <when>', 'on stderr; auto: if it is a terminal')
-      .choices(['auto', 'on', 'off'])
-      .default('auto'),
-  );
+  addProgressFlag(command);
+  addLogFlag(command);
   command.addHelpText('after', EXAMPLES);
   command.action(async (flags: WorkFlags) => {
     await using source = await queueOf(flags, context.signal);

@@ -4,6 +4,7 @@ import type { CommandContext } from './CommandContext.js';
 import { EXIT, outcomeOf } from './exitCodes.js';
 import { Interrupt } from './Interrupt.js';
 import { StreamWriter } from './library.js';
+import { log, type LogLevel } from './Log.js';
 import { ProgressMeter } from './ProgressMeter.js';
 import { createProgram, flagsOf } from './program.js';
 import { standardOutput } from './standardStreams.js';
@@ -11,9 +12,9 @@ import { visible } from './table.js';
 
 const LAST_WAIT_MILLISECONDS = 100;
 
-const say = (text: string): void => {
+const say = (text: string, level: LogLevel = 'info'): void => {
   ProgressMeter.clear();
-  process.stderr.write(`${visible(text)}\n`);
+  log.say(text, level);
 };
 
 // The bar hides the cursor, and an end at once would leave it hidden.
@@ -34,7 +35,7 @@ const context: CommandContext = {
 function failHard(error: unknown): void {
   const { exitCode, message } = outcomeOf(error, interrupt.exitCode);
   ProgressMeter.clear();
-  if (message !== undefined) say(message);
+  if (message !== undefined) say(message, 'error');
   process.exit(exitCode);
 }
 process.on('uncaughtException', failHard);
@@ -66,7 +67,7 @@ try {
   exitCode = await runProgram();
 } catch (error) {
   const outcome = outcomeOf(error, interrupt.exitCode, flagsOf(program));
-  if (outcome.message !== undefined) say(outcome.message);
+  if (outcome.message !== undefined) say(outcome.message, 'error');
   exitCode = outcome.exitCode;
 }
 interrupt.dispose();

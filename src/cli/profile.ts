@@ -1,6 +1,7 @@
 import { Option, type Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
 import { addSwitch } from './flags/commandFlags.js';
+import { addProgressFlag } from './flags/logFlags.js';
 import { path, size, wholeNumber } from './flags/parsers.js';
 import { BLOCK_LIMITS, refreshProfile, writeFileAtomic, type HardwareProfile, type ProfileOptions } from './library.js';
 import { describeProfile } from './profileReport.js';
@@ -56,11 +57,7 @@ export function addProfile(program: Command, context: CommandContext): void {
   );
   addSwitch(command, '--quick', 'a fifth of the time, and less certain');
   addSwitch(command, '--json', 'print the hardware file, not a table');
-  command.addOption(
-    new Option('--progress <when>', 'on stderr; auto: if it is a terminal')
-      .choices(['auto', 'on', 'off'])
-      .default('auto'),
-  );
+  addProgressFlag(command);
   command.action((flags: ProfileFlags) => profile(flags, context));
 }
 

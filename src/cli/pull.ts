@@ -1,4 +1,4 @@
-import { Option, type Command } from 'commander';
+import type { Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
 import {
   didYouMean,
@@ -14,6 +14,7 @@ import { ProgressMeter, type ProgressMode } from './ProgressMeter.js';
 import { checkStandardOutput } from './standardStreams.js';
 import { formatTable } from './table.js';
 import { addSwitch } from './flags/commandFlags.js';
+import { addProgressFlag } from './flags/logFlags.js';
 
 interface PullFlags {
   readonly list: boolean;
@@ -26,11 +27,7 @@ export function addPull(program: Command, context: CommandContext): void {
     .description('Fetches a model into its cache, or what changed of it, checks its hashes and prints its path.');
   command.argument('[name]', 'an id of --list, or hf:owner/repo[@revision][:file-or-quant]');
   addSwitch(command, '--list', 'list models worth having');
-  command.addOption(
-    new Option('--progress <when>', 'on stderr; auto: if it is a terminal')
-      .choices(['auto', 'on', 'off'])
-      .default('auto'),
-  );
+  addProgressFlag(command);
   command.addHelpText(
     'after',
     `

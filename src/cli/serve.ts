@@ -11,6 +11,7 @@ import {
   type PlanFlags,
   planOptions,
 } from './flags/engineFlags.js';
+import { addLogFlag } from './flags/logFlags.js';
 import { addServedPromptFlags, promptOptions, type PromptFlags } from './flags/promptFlags.js';
 import { addSamplingFlags, samplingOptions, type SamplingFlags } from './flags/samplingFlags.js';
 import {
@@ -43,6 +44,7 @@ export function addServe(program: Command, context: CommandContext): void {
       "Serves models over HTTP as OpenAI's API has it: chats, completions, embeddings, files and batches, and reranking, until it is stopped. Prints where it listens as a line of JSON. Batches that are not through then go on with the next server of the same --data.",
     );
   addServeFlags(command);
+  addLogFlag(command);
   addSamplingFlags(command, true);
   addServedPromptFlags(command);
   addMachineFlags(command);

@@ -44,6 +44,7 @@ import type { ScannedJournal } from './output/Journal.js';
 import { rowsOfShard, settledShard } from './shards/Shard.js';
 import { openSpecialWritable } from '../files/specialFiles.js';
 import { type RowSink, StreamWriter } from '../files/StreamWriter.js';
+import { tracedJob } from './tracedJob.js';
 import { jobWriteOptions } from './jobWriteOptions.js';
 import { type DatabasePlace, isDatabaseOutput } from './database/DatabaseOutput.js';
 import { type FileJobOptions, placedJob } from './database/placedJob.js';
@@ -102,8 +103,7 @@ export class Job implements AsyncDisposable {
    * a share, not known before the end.
    */
   get totalRows(): number | undefined {
-    const { rows } = this.input;
-    const { shard } = this.options;
+    const [{ rows }, { shard }] = [this.input, this.options];
     if (this.subset) return this.subset.rowsOf(rows);
     return rows === undefined || shard === undefined ? rows : rowsOfShard(rows, settledShard(shard));
   }
@@ -222,6 +222,10 @@ export class Job implements AsyncDisposable {
    */
   async run(engine: RowGenerator, watch?: RowWatch): Promise<JobSummary> {
     checkRowGenerator(engine);
+    return tracedJob(this.task.name, () => this.#run(engine));
+  }
+
+  async #run(engine: RowGenerator): Promise<JobSummary> {
     if (this.#started) throw new UsageError('a job runs once; open another one to go on');
     this.#started = true;
     const record = this.file && withEngine(this.file.record, engine.resultIdentity);
@@ -328,11 +332,10 @@ export class Job implements AsyncDisposable {
         });
     } else if (!stopped) await this.input.checkUnchanged();
     this.#whole = !stopped && this.subset === undefined;
-    const refused = this.#feed?.refused ?? 0;
     return {
       rows: source.ownRows,
       done,
-      failed: failed + refused,
+      failed: failed + (this.#feed?.refused ?? 0),
       kept: this.keptRows,
       keptFailed,
       ...(stopped && { stopped }),

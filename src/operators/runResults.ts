@@ -19,6 +19,8 @@ import type { Progress, RunStats } from '../RunStats.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { GenerateOptions, RowDelta } from '../Row.js';
 import { Fifo } from '../collections/Channel.js';
+import { figuresOf } from '../telemetry/callSpan.js';
+import type { Span } from '../telemetry/spans.js';
 import { EventQueue } from './EventQueue.js';
 import { inputOrder } from './inputOrder.js';
 import { channelOf } from './iterated.js';
@@ -36,11 +38,13 @@ export interface RunCallbacks extends Required<Pick<Callbacks, 'onStats' | 'onPr
  *
  * @param options those of the caller, with callbacks of its own; first looked at when `prepare` has checked them
  * @param prepare checks what it is about, and returns what makes the run, which is told whom to call back
+ * @param traced begins the run's span
  * @throws what `prepare` throws
  */
 export function runResults<Result>(
   options: Callbacks,
   prepare: (callbacks: RunCallbacks) => () => Generation<Result>,
+  traced: () => Span | undefined = () => undefined,
 ): GeneratedResults<Result> {
   const progress$ = new Subject<Progress>();
   const deltas$ = new Subject<RowDelta>();
@@ -70,14 +74,18 @@ export function runResults<Result>(
   /** The places of the results that wait to be taken, which are taken in the order in which they came. */
   const waiting = new Fifo<number>();
   let failure: { readonly error: unknown } | undefined;
+  let span: Span | undefined;
   const over = async (): Promise<void> => {
     try {
       await generation?.settled();
       if (failure) throw failure.error;
       if (!final) throw new InterruptedError('the results were given up before the run began');
       resolve(final);
+      span?.set(figuresOf(final));
+      span?.end();
     } catch (error) {
       reject(error);
+      span?.end(error);
     }
     progress$.complete();
     deltas$.complete();
@@ -87,6 +95,7 @@ export function runResults<Result>(
       throw new UsageError(
         'results: found some that are iterated over already, expected one iteration: of them or of events()',
       );
+    span = traced();
     generation = compose();
     return resultsOf(generation, (sequence) => {
       waiting.push(sequence);

@@ -5,7 +5,14 @@ import { membersOf } from '../arguments/isObject.js';
 import { number, object, text, whole } from '../arguments/memberChecks.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { RowGenerator } from '../jobs/JobOptions.js';
-import type { EmbedOptions, EmbedResult, RerankOptions, RerankResult } from '../Results.js';
+import type {
+  ClassifyOptions,
+  ClassifyResult,
+  EmbedOptions,
+  EmbedResult,
+  RerankOptions,
+  RerankResult,
+} from '../Results.js';
 import type { GenerateOptions, RowDelta, RowInput, RowResult } from '../Row.js';
 import type { RunStats } from '../RunStats.js';
 
@@ -39,13 +46,19 @@ export interface ServedEngine extends RowGenerator {
     rows: AsyncIterable<RowInput> | Iterable<RowInput>,
     options?: RerankOptions & CallOptions,
   ): AsyncIterable<RerankResult>;
-  /** What log-probabilities call tokens. */
+  /** No route of the server's needs it. */
+  classify?(
+    rows: AsyncIterable<RowInput> | Iterable<RowInput>,
+    options?: ClassifyOptions & CallOptions,
+  ): AsyncIterable<ClassifyResult>;
+  /** What log-probabilities call tokens, and whether there is a chat template. */
   readonly tokenizer?: {
+    readonly hasChatTemplate?: boolean;
     text(token: number): string;
     readonly answerBytes?: ((token: number, first: boolean) => Uint8Array) | undefined;
   };
   /** What the model's files are: a batch that goes on is answered by the same. */
-  readonly source?: { readonly files: readonly string[] };
+  readonly source?: { readonly files: readonly string[]; readonly decoder?: { readonly contextTokens: number } };
   /** Frees everything. */
   close?(): Promise<void>;
 }

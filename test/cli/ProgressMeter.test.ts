@@ -20,15 +20,23 @@ function meter(
 }
 
 describe('ProgressMeter', () => {
-  test.each([
-    ['off', true],
-    ['off', false],
-    ['auto', false],
-  ] as const)('%s, terminal %s: nothing at all', (mode, isTTY) => {
-    const { meter: shown, written } = meter(mode, isTTY);
+  test.each([true, false])('off, terminal %s: nothing at all', (isTTY) => {
+    const { meter: shown, written, advance } = meter('off', isTTY);
     shown.show('rows', { done: 1, total: 2, words: 'x' });
+    advance(100);
+    shown.show('rows', { done: 2, total: 2, words: 'x' });
     shown.stop();
     expect(written()).toBe('');
+  });
+
+  test('auto, no terminal: a line every thirty seconds, the first of what has taken so long', () => {
+    const { meter: shown, written, advance } = meter('auto', false);
+    for (let second = 0; second < 95; second += 1) {
+      shown.show(second < 10 ? 'loading' : 'rows', { done: second, total: 200, words: '5 tokens/s' });
+      advance(1);
+    }
+    shown.stop();
+    expect(written()).toBe('rows: 30/200, 5 tokens/s\nrows: 60/200, 5 tokens/s\nrows: 90/200, 5 tokens/s\n');
   });
 
   test('on, no terminal: a line every five seconds, and one at once for a new piece of work', () => {

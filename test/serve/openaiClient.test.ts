@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import OpenAI, { toFile } from 'openai';
+import { zodFunction, zodResponseFormat } from 'openai/helpers/zod';
+import { z } from 'zod';
 import { Engine } from '../../src/Engine.js';
 import { serve, type SpillwayServer } from '../../src/serve/serve.js';
 import { TEMPLATES } from '../engine/tools/templates.js';
@@ -119,6 +121,92 @@ test('an answer is held to a schema, and calls tools, whole and streamed', async
   ]);
 });
 
+test('an answer of a format that its limit cuts off has length as its reason, as any that is too long', async () => {
+  const schema = {
+    type: 'object',
+    properties: { a: { type: 'string' } },
+    required: ['a'],
+    additionalProperties: false,
+  };
+  const asked = {
+    model: MODEL,
+    messages,
+    max_completion_tokens: 8,
+    response_format: { type: 'json_schema' as const, json_schema: { name: 'a', schema, strict: true } },
+  };
+  const whole = await client.chat.completions.create(asked);
+  expect(whole.choices[0]?.finish_reason).toBe('length');
+  expect(whole.choices[0]?.message.content).toMatch(/^\{"a": ?"/);
+  expect(whole.usage?.completion_tokens).toBe(8);
+  let text = '';
+  let reason: string | null | undefined;
+  for await (const { choices } of await client.chat.completions.create({ ...asked, stream: true })) {
+    text += choices[0]?.delta.content ?? '';
+    reason = choices[0]?.finish_reason ?? reason;
+  }
+  expect([text, reason]).toEqual([whole.choices[0]?.message.content, 'length']);
+  await expect(client.chat.completions.parse(asked)).rejects.toThrow(/length/);
+});
+
+test('parse makes an object of an answer, and of the inputs of tools', async () => {
+  const Shape = z.object({
+    kind: z.enum(['x', 'y']),
+    list: z.array(z.enum(['p', 'q'])).max(2),
+    more: z.int().min(0).max(9).nullable(),
+  });
+  const { choices } = await client.chat.completions.parse({
+    model: MODEL,
+    messages,
+    max_completion_tokens: 400,
+    response_format: zodResponseFormat(Shape, 'shape'),
+  });
+  expect(Shape.parse(choices[0]?.message.parsed)).toEqual(choices[0]?.message.parsed);
+  const parsed = await client.chat.completions.parse({
+    model: MODEL,
+    messages: [{ role: 'developer', content: 'Call.' }, ...messages],
+    max_completion_tokens: 400,
+    tools: [zodFunction({ name: 'shape', parameters: Shape })],
+    tool_choice: { type: 'function', function: { name: 'shape' } },
+  });
+  const input = parsed.choices[0]?.message.tool_calls?.[0]?.function.parsed_arguments;
+  expect(Shape.parse(input)).toEqual(input);
+});
+
+test('runTools calls functions and goes on with what they give', async () => {
+  const cities: string[] = [];
+  const runner = client.chat.completions.runTools(
+    {
+      model: MODEL,
+      messages,
+      max_completion_tokens: 200,
+      parallel_tool_calls: false,
+      tool_choice: { type: 'function', function: { name: 'weather' } },
+      tools: [
+        {
+          type: 'function',
+          function: {
+            name: 'weather',
+            parameters: {
+              type: 'object',
+              properties: { city: { enum: ['Bern', 'Oslo'] } },
+              required: ['city'],
+              additionalProperties: false,
+            },
+            parse: (text: string) => JSON.parse(text) as { city: string },
+            function: ({ city }: { city: string }) => {
+              cities.push(city);
+              return 'sun';
+            },
+          },
+        },
+      ],
+    },
+    { maxChatCompletions: 2 },
+  );
+  await runner.done().catch(() => undefined);
+  expect(['Bern', 'Oslo']).toContain(cities[0]);
+});
+
 test('errors are those that the package knows', async () => {
   await expect(client.chat.completions.create({ model: 'other', messages })).rejects.toBeInstanceOf(
     OpenAI.NotFoundError,
@@ -126,6 +214,13 @@ test('errors are those that the package knows', async () => {
   await expect(client.chat.completions.create({ model: MODEL, messages, temperature: 99 })).rejects.toBeInstanceOf(
     OpenAI.BadRequestError,
   );
+  const picture = [{ type: 'image_url' as const, image_url: { url: 'data:image/png;base64,aGk=' } }];
+  const seeing = client.chat.completions.create({ model: MODEL, messages: [{ role: 'user', content: picture }] });
+  await expect(seeing).rejects.toMatchObject({ status: 400, code: 'unsupported-content' });
+  await expect(client.files.retrieve('file-none')).rejects.toMatchObject({
+    status: 404,
+    requestID: expect.stringMatching(/^req_[0-9a-f]{24}$/),
+  });
   const stranger = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'another-key-of-some', maxRetries: 0 });
   await expect(stranger.models.list()).rejects.toBeInstanceOf(OpenAI.AuthenticationError);
 });

@@ -10,6 +10,7 @@ import {
   type EngineFlags,
   type PlanFlags,
 } from './engineFlags.js';
+import { addLogFlag, addProgressFlag } from './logFlags.js';
 import { decimal, path, size, wholeNumber } from './parsers.js';
 import { addPeerFlags, addresses, type PeerFlags } from './peerFlags.js';
 import type { PromptFlags } from './promptFlags.js';
@@ -116,11 +117,8 @@ export function addRowJobFlags(command: Command): void {
   command.addOption(
     new Option('--trace <file>', 'write every task as a Chrome trace, for Perfetto (default: none)').argParser(path),
   );
-  command.addOption(
-    new Option('--progress <when>', 'on stderr; auto: if it is a terminal')
-      .choices(['auto', 'on', 'off'])
-      .default('auto'),
-  );
+  addProgressFlag(command);
+  addLogFlag(command);
 }
 
 /** Where answers are texts that can be compared. */

@@ -11,6 +11,7 @@ import { CallStream } from '../tools/CallStream.js';
 import type { DeviceRow } from '../grid/Device.js';
 import type { RunRow } from '../execution/RunRow.js';
 import type { HeadOutput, SampledToken } from '../grid/Task.js';
+import { byLimit, cutOff } from '../../rows/cutOff.js';
 import { failedResult } from '../../rows/failedResult.js';
 import type { RowId } from '../grid/Square.js';
 import { certaintyOf, fieldCertainties } from './certainty.js';
@@ -294,7 +295,7 @@ export class ActiveRow implements RunRow<OrderedResult> {
     // Of calls it is found out when they are read.
     return place === undefined || reason === 'stop' || this.format?.calls
       ? this.result(reason)
-      : this.cutOff(`its limit of ${this.prepared.maxNewTokens} tokens`);
+      : this.cutOff(byLimit(this.prepared.maxNewTokens));
   }
 
   /**
@@ -325,10 +326,7 @@ export class ActiveRow implements RunRow<OrderedResult> {
 
   /** An answer that has not become a whole one. */
   private cutOff(by: string): RowResult {
-    return this.failed(
-      'schema',
-      `the answer was cut off by ${by} before it came to its end, as its responseFormat has it`,
-    );
+    return { ...this.result('error'), error: cutOff(by) };
   }
 
   /** The row as an error, with what there is of its answer. */

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Reasoning, RowResult } from '../../Row.js';
+import { byLimit } from '../../rows/cutOff.js';
 import { Steps } from '../../regex/Steps.js';
 import { SCHEMA_LIMITS } from '../../schema/limits.js';
 import { parsedAnswer } from './AnswerReader.js';
@@ -37,7 +38,7 @@ export function withCalls(result: RowResult, called: CalledTools, read: (text: s
         code: 'schema',
         message:
           result.finishReason === 'length' && (problem !== undefined || calls.length === 0)
-            ? `the answer was cut off by its limit of ${result.tokens.length} tokens before its calls of tools came to their end: ${wrong}`
+            ? `the answer was cut off by ${byLimit(result.tokens.length)} before its calls of tools came to their end: ${wrong}`
             : `the answer does not call tools as it should: ${wrong}`,
       },
     };
@@ -49,7 +50,7 @@ export function withCalls(result: RowResult, called: CalledTools, read: (text: s
   if (calls.length === 0) {
     if (!called.held) return answer;
     if (result.finishReason === 'length')
-      return unsatisfied(result, `it was cut off by its limit of ${result.tokens.length} tokens`);
+      return unsatisfied(result, `it was cut off by ${byLimit(result.tokens.length)}`);
     const value = read(content);
     return 'value' in value ? { ...answer, value: value.value } : unsatisfied(result, value.problem);
   }

@@ -1,6 +1,6 @@
 import { found } from '../../arguments/found.js';
 import { didYouMean } from '../../arguments/nearest.js';
-import { isObject } from '../../arguments/isObject.js';
+import { isObject, membersOf } from '../../arguments/isObject.js';
 import { RowError } from '../../errors/RowError.js';
 import type { RowInput } from '../../Row.js';
 import { isAbsent } from '../../rows/rowFields.js';
@@ -42,7 +42,16 @@ const PARAMETERS: Readonly<Record<string, string>> = {
   tools: 'tools',
   tool_choice: 'toolChoice',
   parallel_tool_calls: 'parallelToolCalls',
-  chat_template_kwargs: 'templateArgs',
+};
+/** How much is reasoned, in OpenAI's words; and what chat templates call it, of which most know at most whether to. */
+const EFFORTS: Readonly<Record<string, Body>> = {
+  none: { enable_thinking: false },
+  minimal: { enable_thinking: true, reasoning_effort: 'low' },
+  low: { enable_thinking: true, reasoning_effort: 'low' },
+  medium: { enable_thinking: true, reasoning_effort: 'medium' },
+  high: { enable_thinking: true, reasoning_effort: 'high' },
+  xhigh: { enable_thinking: true, reasoning_effort: 'high' },
+  max: { enable_thinking: true, reasoning_effort: 'high' },
 };
 /**
  * What would change an answer and cannot be done, unless it says that it is off: nobody is to take an answer for what
@@ -75,6 +84,8 @@ const NEUTRAL: ReadonlySet<string> = new Set([
   'stream_options',
   'function_call',
   'prediction',
+  'reasoning_effort',
+  'chat_template_kwargs',
   ...Object.keys(PARAMETERS),
 ]);
 
@@ -210,17 +221,28 @@ function isOff(name: string, value: unknown): boolean {
   return typeof value === 'object' && Object.keys(value).length === 0;
 }
 
-/** Texts that stand in parts are put together. */
+/**
+ * Texts that stand in parts are put together; other parts are refused where rows are, by name. What OpenAI's newer
+ * models call a developer's message is the system's to chat templates.
+ */
 function messagesOf({ messages }: Body): unknown {
   if (!Array.isArray(messages)) return messages;
-  return messages.map((message: unknown, at) => {
-    if (!isObject(message) || !Array.isArray(message['content'])) return message;
-    const parts = message['content'].map((part: unknown) => {
-      if (isObject(part) && part['type'] === 'text' && typeof part['text'] === 'string') return part['text'];
-      throw new RowError('invalid-row', `messages[${at}].content: found a part that is no text, expected text`);
-    });
-    return { ...message, content: parts.join('') };
+  return messages.map((message: unknown) => {
+    if (!isObject(message)) return message;
+    const { role, content } = message;
+    const texts = Array.isArray(content) ? content.map(textOfPart) : [undefined];
+    return {
+      ...message,
+      ...(role === 'developer' && { role: 'system' }),
+      ...(texts.every((text) => text !== undefined) && { content: texts.join('') }),
+    };
   });
+}
+
+function textOfPart(part: unknown): string | undefined {
+  const { type, text, refusal } = membersOf(part);
+  const own = type === 'refusal' ? refusal : type === 'text' ? text : undefined;
+  return typeof own === 'string' ? own : undefined;
 }
 
 /** A text, a list of one text, or tokens. */
@@ -238,14 +260,29 @@ function promptOf(name: string, prompt: unknown): Body {
   return { tokens: prompt };
 }
 
+/** @throws RowError */
 function parametersOf(body: Body): Body {
-  const given = Object.entries(PARAMETERS).map(([theirs, ours]) => [ours, body[theirs]] as const);
+  const given = [
+    ...Object.entries(PARAMETERS).map(([theirs, ours]) => [ours, body[theirs]] as const),
+    ['templateArgs', templateArgsOf(body)] as const,
+  ];
   // One answer is what there is anyway.
   return Object.fromEntries(
     given.filter(
       ([ours, value]) => !isAbsent(value) && !(ours === 'samples' && value === 1) && !isEmptyList(ours, value),
     ),
   );
+}
+
+/** Variables of the chat template; what is said of them there counts more. @throws RowError */
+function templateArgsOf({ reasoning_effort: effort, chat_template_kwargs: given }: Body): unknown {
+  if (isAbsent(effort)) return given;
+  if (typeof effort !== 'string' || !Object.hasOwn(EFFORTS, effort))
+    throw new RowError(
+      'invalid-parameter',
+      `body.reasoning_effort: found ${found(effort)}, expected one of ${Object.keys(EFFORTS).join(', ')}`,
+    );
+  return isAbsent(given) || isObject(given) ? { ...EFFORTS[effort], ...given } : given;
 }
 
 function isEmptyList(name: string, value: unknown): boolean {

@@ -3,7 +3,10 @@ import { InterruptedError } from '../../errors/InterruptedError.js';
 import { SpillwayError } from '../../errors/SpillwayError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { FileStore } from '../files/FileStore.js';
-import { PRIORITIES, type Served } from '../Served.js';
+import type { Models } from '../models/Models.js';
+import { PRIORITIES } from '../Served.js';
+import type { ServeLimits } from '../ServeOptions.js';
+import type { ServerMetrics } from '../ServerMetrics.js';
 import { answerBatch, type BatchJob } from './answerBatch.js';
 import { type BatchEnding, isOver, type KeptBatch, now } from './Batch.js';
 import type { BatchStore } from './BatchStore.js';
@@ -14,6 +17,13 @@ import { validateBatch } from './validateBatch.js';
 const EXPIRY_MILLISECONDS = 1000;
 /** After failures of the machine's, which may pass; then the batch waits for the next start. */
 const RETRY_SECONDS = [1, 5, 30];
+
+/** What batches need of whoever answers them. */
+export interface BatchParts {
+  readonly models: Models;
+  readonly limits: Pick<ServeLimits, 'openBatches' | 'batchRows'>;
+  readonly metrics: () => Pick<ServerMetrics, 'rowAnswered'>;
+}
 
 /** Answers batches, the oldest first, some at once: from the disk to the disk, so that whatever happens they go on. */
 export class BatchRunner {
@@ -26,7 +36,7 @@ export class BatchRunner {
   constructor(
     private readonly batches: BatchStore,
     private readonly files: FileStore,
-    private readonly served: Served,
+    private readonly served: BatchParts,
     private readonly say: (message: string) => void,
   ) {
     this.#expiry = setInterval(() => {

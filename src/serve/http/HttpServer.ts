@@ -1,8 +1,11 @@
+import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { ByteLedger } from '../../collections/ByteLedger.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { describeFileError } from '../../files/fileErrors.js';
+import { ATTRIBUTES } from '../../telemetry/names.js';
+import { type Span, startSpan } from '../../telemetry/spans.js';
 import type { ServeLimits } from '../ServeOptions.js';
 import { ApiError, apiErrorOf, sendJson } from './ApiError.js';
 import { hasBody } from './bodies.js';
@@ -34,6 +37,7 @@ const MOST_HEADERS = 100;
 const LINGER_MILLISECONDS = 500;
 const LINGER_BYTES = 2 ** 20;
 
+const REQUEST_ID_BYTES = 12;
 const COMMON_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
 
 /** Routes over HTTP/1.1, on Node's own server: whoever is let in by the gate is answered, all others are refused. */
@@ -107,18 +111,33 @@ export class HttpServer {
     clearTimeout(timer);
   }
 
-  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method = '', url = '', headers } = request;
+    const span = startSpan(
+      () => method,
+      () => ({ [ATTRIBUTES.method]: method, [ATTRIBUTES.path]: url.split('?', 1)[0], [ATTRIBUTES.scheme]: 'http' }),
+      headers,
+    );
+    return span ? span.run(() => this.#answerIn(span, request, response)) : this.#answerIn(span, request, response);
+  }
+
+  async #answerIn(span: Span | undefined, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const begun = performance.now();
     let name = 'none';
+    let failure: unknown;
     // Whoever goes away in the middle of what is sent or asked is no failure of ours.
     request.on('error', () => undefined);
     response.on('error', () => undefined);
     response.once('close', () => {
       this.watch.answered(name, response.statusCode, (performance.now() - begun) / 1000);
+      span?.set({ [ATTRIBUTES.status]: response.statusCode });
+      span?.end(failure);
     });
     let exchange: Exchange | undefined;
     try {
       for (const [header, value] of Object.entries(COMMON_HEADERS)) response.setHeader(header, value);
+      // Clients tell of it in their errors.
+      response.setHeader('x-request-id', `req_${randomBytes(REQUEST_ID_BYTES).toString('hex')}`);
       this.gate.checkSource(request);
       const { origin } = request.headers;
       if (origin !== undefined && this.gate.isForeign(origin)) allowReading(response, origin);
@@ -128,6 +147,8 @@ export class HttpServer {
       }
       const { route, params, query } = this.#routeOf(request);
       name = route.name;
+      span?.rename(`${request.method} ${name}`);
+      span?.set({ [ATTRIBUTES.route]: name });
       if (route.open !== true) this.gate.checkKey(request);
       if (this.#stopping) throw stopping();
       if (route.method !== 'POST' && hasBody(request))
@@ -139,6 +160,7 @@ export class HttpServer {
       const reason = exchange?.reasonOf(error) ?? error;
       if (reason instanceof ClientGone || response.destroyed) return;
       const told = apiErrorOf(reason);
+      if (told.status >= 500) failure = reason;
       if (told.status >= 500 && told.status !== 503) this.watch.failed(name, reason);
       await refuse(request, response, told);
     } finally {

@@ -40,7 +40,7 @@ interface Waiting {
  * end first. Requests come before batches, for whose models only those make room that nobody uses.
  */
 export class Models {
-  readonly #places: readonly Place[];
+  readonly #places: Place[];
   readonly #waiting: Waiting[] = [];
   readonly #ending = new AbortController();
   #uses = 0;
@@ -49,19 +49,13 @@ export class Models {
   /** Whether there is more to look at than there was when somebody began to. */
   #changed = false;
 
+  /** @param other makes a model of a name that none of these has; without it there are no others */
   constructor(
     models: readonly ServedModel[],
     private readonly most = Infinity,
+    private readonly other?: (name: string) => ServedModel,
   ) {
-    this.#places = models.map((model) => ({
-      model,
-      engine: undefined,
-      users: 0,
-      leaving: false,
-      yielding: new AbortController(),
-      used: 0,
-      refused: -1,
-    }));
+    this.#places = models.map(placeOf);
   }
 
   get names(): readonly string[] {
@@ -76,7 +70,11 @@ export class Models {
   /** The model that is called so; where there is one alone, also that of who names none. */
   find(name: string | undefined): ServedModel | undefined {
     if (name === undefined) return this.#places.length === 1 ? this.#places[0]?.model : undefined;
-    return this.#places.find(({ model }) => model.name === name || model.aliases?.includes(name) === true)?.model;
+    const known = this.#places.find(({ model }) => model.name === name || model.aliases?.includes(name) === true);
+    if (known || !this.other) return known?.model;
+    const made = placeOf(this.other(name));
+    this.#places.push(made);
+    return made.model;
   }
 
   /**
@@ -215,6 +213,18 @@ export class Models {
     place.yielding = new AbortController();
     if (this.#ending.signal.aborted) place.yielding.abort();
   }
+}
+
+function placeOf(model: ServedModel): Place {
+  return {
+    model,
+    engine: undefined,
+    users: 0,
+    leaving: false,
+    yielding: new AbortController(),
+    used: 0,
+    refused: -1,
+  };
 }
 
 /** Errors after which an engine answers nothing any more, or cannot be told to. */

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { CHAT, COMPLETIONS } from '../../jobs/formats/openaiRequest.js';
 import type { RowResult } from '../../Row.js';
+import { isCutByLimit } from '../../rows/cutOff.js';
 import { ApiError, apiErrorOf, sendJson } from '../http/ApiError.js';
 import { ClientGone, EventStream } from '../http/EventStream.js';
 import type { Exchange } from '../http/Exchange.js';
@@ -114,11 +115,13 @@ class CountedResults {
     for await (const event of this.all.events()) {
       if (!begun) this.first();
       begun = true;
-      if (event.type === 'result') {
-        this.results.push(event.result);
+      if (event.type === 'delta') yield event;
+      else {
         this.served.metrics().rowAnswered('request', event.result);
+        const result = asLength(event.result);
+        this.results.push(result);
+        yield { type: 'result', result };
       }
-      yield event;
     }
   }
 
@@ -128,4 +131,10 @@ class CountedResults {
     this.served.metrics().tokens.add(sharing.promptTokensSaved, { kind: 'cached' });
     return sharing.promptTokensSaved;
   }
+}
+
+/** To OpenAI's clients an answer that its limit has cut off is one whose end is missing, whatever it was held to. */
+function asLength({ error, ...answer }: RowResult): RowResult {
+  if (!error) return answer;
+  return isCutByLimit(error) ? { ...answer, finishReason: 'length' } : { ...answer, error };
 }

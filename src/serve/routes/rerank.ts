@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { found } from '../../arguments/found.js';
 import { isObject } from '../../arguments/isObject.js';
-import type { DocumentScore } from '../../KeptAnswer.js';
-import { MOST_COMPLETIONS } from '../../rows/completions.js';
+import type { RerankResult } from '../../Results.js';
+import { documentRows, rankedDocuments } from '../../rows/rankedDocuments.js';
 import { isAbsent } from '../../rows/rowFields.js';
 import { ApiError, sendJson } from '../http/ApiError.js';
 import type { Exchange } from '../http/Exchange.js';
@@ -33,32 +33,23 @@ async function answerRerank(served: Served, exchange: Exchange): Promise<void> {
   const documents = documentsOf(body, served.limits.inputs);
   const most = topOf(body, documents.length);
   const withTexts = body['return_documents'] !== false;
-  // A row has so many at most.
-  const rows = Array.from({ length: Math.ceil(documents.length / MOST_COMPLETIONS) }, (_, at) => ({
-    id: String(at),
-    query,
-    documents: documents.slice(at * MOST_COMPLETIONS, (at + 1) * MOST_COMPLETIONS),
-  }));
   await served.with(model, exchange, async ({ engine }) => {
     if (!engine.rerank) throw new ApiError(400, `model: found ${model.name}, which ranks nothing`, { param: 'model' });
     const { truncate, escapeSpecialTokens } = served.defaults;
-    const results: (readonly [at: number, scores: readonly DocumentScore[], tokens: number])[] = [];
+    const results: RerankResult[] = [];
     const told = {
       ...(escapeSpecialTokens !== undefined && { escapeSpecialTokens }),
       ...(truncate !== undefined && { truncate }),
       signal: exchange.signal,
       priority: PRIORITIES.request,
     };
-    for await (const result of engine.rerank(rows, told)) {
+    for await (const result of engine.rerank(documentRows(query, documents), told)) {
       served.metrics().rowAnswered('request', result);
       if (result.error) throw rowProblem(result.error);
-      results.push([result.index, result.scores ?? [], result.usage.promptTokens]);
+      results.push(result);
     }
-    const ranked = results
-      .flatMap(([at, scores]) => scores.map(({ score }, within) => ({ index: at * MOST_COMPLETIONS + within, score })))
-      .sort((a, b) => b.score - a.score || a.index - b.index)
-      .slice(0, most);
-    const tokens = results.reduce((sum, [, , count]) => sum + count, 0);
+    const ranked = rankedDocuments(results, most);
+    const tokens = results.reduce((sum, { usage }) => sum + usage.promptTokens, 0);
     sendJson(exchange.response, 200, {
       id: `rerank-${randomBytes(16).toString('hex')}`,
       object: 'list',

@@ -194,7 +194,7 @@ test('parameters are those that they stand for; what is a request of another kin
     [chat('1', { messages: 'x' }), 'messages: found the string "x", expected an array'],
     [
       chat('2', { messages: [{ role: 'user', content: [{ type: 'image_url' }] }] }),
-      'messages[0].content: found a part that is no text',
+      'messages[0].content[0]: found a picture',
     ],
     [completion('3', { prompt: ['a', 'b'] }), 'prompt: found 2 texts, expected one'],
     [{ ...chat('4'), method: 'GET' }, 'method: found "GET", expected POST'],
@@ -208,7 +208,7 @@ test('parameters are those that they stand for; what is a request of another kin
       'body: found the field "guided_choice", which may change the answer',
     ],
     [chat('11', { max_token: 3 }), 'did you mean max_tokens'],
-    [chat('12', { reasoning_effort: 'high', min_tokens: 0 }), 'found the field "reasoning_effort"'],
+    [chat('12', { verbosity: 'high', min_tokens: 0 }), 'found the field "verbosity"'],
   ];
   writeLines(file, [
     chat('a', {
