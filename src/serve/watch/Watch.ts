@@ -99,14 +99,15 @@ export class Watch {
   /** Takes a look now. */
   sample(): void {
     const { source } = this;
-    const before = this.latest;
     const [rows, tokens, engines] = [source.rows(), source.tokens(), source.engines()];
     const seconds = (performance.now() - this.#begun) / 1000;
+    // The last look may come right after the one before.
+    const before = this.#samples.findLast((sample) => seconds - sample.seconds > SAMPLE_SECONDS / 2);
     const span = Math.max(1e-3, seconds - (before?.seconds ?? 0));
     const since = (now: number, then: number | undefined): number => Math.max(0, (now - (then ?? 0)) / span);
     const left = secondsLeft(rows, seconds);
     this.#samples.push({
-      at: Math.max(Date.now(), (before?.at ?? 0) + 1),
+      at: Math.max(Date.now(), (this.latest?.at ?? 0) + 1),
       seconds,
       rows,
       tokens,

@@ -68,7 +68,8 @@ function show() {
     at('progress').setAttribute('aria-valuenow', percent.toFixed(0));
     at('progress').firstElementChild.style.width = percent + '%';
   }
-  const rates = average(samples.slice(-5));
+  // Of the last seconds; in the end of all.
+  const rates = state === 'running' ? average(samples.slice(-5)) : { rows: (done + bad) / last.seconds, generated: last.tokens.generated / last.seconds, prompt: last.tokens.prompt / last.seconds };
   pairs('tiles', [
     ['Rows done', whole.format(all) + (total === undefined ? '' : ' of ' + whole.format(total))],
     ['Rows a second', figure(rates.rows)],

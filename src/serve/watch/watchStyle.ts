@@ -10,7 +10,7 @@ body{font:15px/1.45 system-ui,sans-serif;margin:0 auto;max-width:76rem;padding:1
 header{display:flex;flex-wrap:wrap;align-items:baseline;gap:.3rem .8rem;margin-bottom:.8rem}
 h1{font-size:1.35rem;line-height:1.25;margin:0;overflow-wrap:anywhere}
 h2{font-size:1rem;margin:0 0 .5rem}
-p{margin:0}
+p{margin:0;overflow-wrap:anywhere}
 .faint,.key{color:var(--faint)}
 .bad{color:var(--bad);overflow-wrap:anywhere}
 .state{font-weight:600;font-size:.85rem;padding:.1rem .6rem;border:1px solid currentColor;border-radius:1rem;color:var(--faint)}
@@ -20,8 +20,8 @@ p{margin:0}
 #reason{border-left:4px solid currentColor;padding:.4rem .8rem;background:var(--card);margin-bottom:.8rem;white-space:pre-wrap}
 .bar{height:.6rem;border-radius:.3rem;background:var(--track);overflow:hidden;margin-bottom:.8rem}
 .bar>span{display:block;height:100%;background:var(--one);border-radius:inherit}
-[data-is=finished] .bar>span{background:var(--good)}
-[data-is=failed] .bar>span{background:var(--bad)}
+[data-is=finished] #progress>span{background:var(--good)}
+[data-is=failed] #progress>span{background:var(--bad)}
 .tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(8.5rem,1fr));gap:.6rem;margin:0 0 1rem}
 .tiles>div{background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:.5rem .7rem;min-width:0}
 .tiles dt{color:var(--faint);font-size:.8rem}
@@ -57,8 +57,8 @@ svg{display:block;width:100%;height:9rem;overflow:visible}
 .failed summary code{color:var(--bad);margin-right:.6em}
 .failed pre{margin:0 0 .6rem;white-space:pre-wrap;overflow-wrap:anywhere;font:13px/1.45 ui-monospace,monospace}
 summary h2{display:inline;margin:0}
-.facts{display:grid;grid-template-columns:minmax(6rem,max-content) 1fr;gap:.2rem 1rem;margin:.6rem 0 0}
-.facts dt{color:var(--faint)}
+.facts{display:grid;grid-template-columns:fit-content(40%) 1fr;gap:.2rem 1rem;margin:.6rem 0 0}
+.facts dt{color:var(--faint);overflow-wrap:anywhere;min-width:0}
 .facts dd{margin:0;overflow-wrap:anywhere}
 #key{display:flex;flex-wrap:wrap;gap:.6rem;align-items:center}
 input{font:inherit;padding:.3rem .5rem;border:1px solid var(--line);border-radius:.4rem;background:var(--paper);color:inherit;max-width:100%}
