@@ -2,12 +2,13 @@ import { basename } from 'node:path';
 import { isObservable, lastValueFrom, type Observable } from 'rxjs';
 import type { EnginePlan } from './engine/open/EnginePlan.js';
 import { layOutEngine } from './engine/open/layOutEngine.js';
-import type { Opened } from './engine/open/Opened.js';
+import { memoryUse, type Opened } from './engine/open/Opened.js';
 import { sharedBytes } from './engine/open/hostMemory.js';
 import { openRuntime } from './engine/open/openRuntime.js';
 import { foreseenIdentity, identityOf, type ResultIdentity } from './engine/open/resultIdentity.js';
 import type { Numerics } from './engine/open/settings.js';
 import { validateOptions } from './engine/open/validateOptions.js';
+import { DeviceActivity } from './engine/execution/DeviceActivity.js';
 import type { FollowingRun } from './engine/execution/FollowingRun.js';
 import type { Peers } from './engine/peers/PeerConnection.js';
 import type { ConnectedPeers } from './engine/peers/sockets/connectPeers.js';
@@ -48,6 +49,7 @@ import type {
   ScoreResult,
 } from './Results.js';
 import type { RowInput, RowResult } from './Row.js';
+import type { EngineActivity } from './RunStats.js';
 import { callSpan } from './telemetry/callSpan.js';
 import type { Question } from './rows/questions.js';
 
@@ -64,6 +66,8 @@ export type RowSource = Iterable<RowInput> | AsyncIterable<RowInput> | ReadableS
  */
 export class Engine implements GenerationSource, AsyncDisposable {
   private readonly runs: EngineRuns;
+  /** From when somebody has asked for it. */
+  private watched: DeviceActivity | undefined;
 
   private constructor(
     /** What the model's files say. */
@@ -96,6 +100,13 @@ export class Engine implements GenerationSource, AsyncDisposable {
   /** By which plan it was opened. */
   get plan(): EnginePlan {
     return this.opened.plan.report;
+  }
+
+  /** What its queues and its memory have been doing, all calls together, since this was first asked. */
+  activity(): EngineActivity {
+    const { device, pool } = this.runs;
+    this.watched ??= new DeviceActivity(device.completed$, () => memoryUse(this.opened, pool));
+    return this.watched.read();
   }
 
   /** What was chosen where `auto` was allowed: it changes results a little. */

@@ -90,11 +90,38 @@ export interface RunStats {
 /** One event of Chrome's trace format. Times are microseconds. */
 export interface TraceEvent {
   readonly name: string;
-  /** X: complete event; C: counter; i: instant, a row that was admitted; M: metadata. */
-  readonly ph: 'X' | 'C' | 'i' | 'M';
+  /** X: a task; C: counter; i: instant, a row that was admitted; b, e: a row from then to its end; M: metadata. */
+  readonly ph: 'X' | 'C' | 'i' | 'b' | 'e' | 'M';
+  /** Of a row: its track, and which one it is. */
+  readonly cat?: string;
+  readonly id?: number;
   readonly ts: number;
   readonly dur?: number;
   readonly pid: number;
   readonly tid: number;
   readonly args: Readonly<Record<string, unknown>>;
+}
+
+/** Tasks of a queue that followed one another closely. Seconds on the clock of `performance.now()`. */
+export interface TaskStretch {
+  readonly queue: string;
+  /** What the first of them was, as `--trace` names it. */
+  readonly name: string;
+  readonly start: number;
+  readonly end: number;
+  readonly tasks: number;
+}
+
+/** What an engine has done since it was first asked, whoever called it: to be looked at now and then. */
+export interface EngineActivity {
+  /** When it was looked at, in seconds on the clock of `performance.now()`. */
+  readonly at: number;
+  /** Tokens that were computed of prompts, and that were sampled. */
+  readonly tokens: { readonly prompt: number; readonly generated: number };
+  readonly queues: RunStats['queues'];
+  readonly memory: Readonly<
+    Record<string, { readonly capacityBytes: number; readonly usedBytes: number; readonly peakBytes: number }>
+  >;
+  /** What its queues did in the last ten seconds. */
+  readonly stretches: readonly TaskStretch[];
 }

@@ -32,7 +32,7 @@ export { RUN_OPTIONS } from './engine/rows/runOptionValues.js';
 export type { NumberRange } from './arguments/NumberRange.js';
 export { diagnose, type Diagnosis } from './diagnose.js';
 export type { RowLookAhead } from './engine/rows/rowLookAhead.js';
-export type { Progress, RunStats, TraceEvent } from './RunStats.js';
+export type { EngineActivity, Progress, RunStats, TaskStretch, TraceEvent } from './RunStats.js';
 export { formatBytes, parseBytes, type Size } from './units.js';
 
 // Engines that share a model's layers

@@ -1,6 +1,8 @@
 // `spillway/serve`: models behind an HTTP API that is OpenAI's, with batches that survive.
 import '../requireNode.js';
 
+export { JobWatch, type JobWatchOptions, type WatchedEngine, type WatchedResult } from '../serve/watch/JobWatch.js';
+export type { Fact } from '../serve/watch/WatchSource.js';
 export { serve, type SpillwayServer } from '../serve/serve.js';
 export {
   type CallOptions,

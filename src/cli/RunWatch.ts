@@ -19,8 +19,12 @@ export class RunWatch {
   /**
    * @param rawText whether a row's `prompt`, or what a template makes of its fields, goes to the model as it is, unless
    * the row says otherwise
+   * @param onResult told of each result
    */
-  constructor(private readonly rawText: boolean) {}
+  constructor(
+    private readonly rawText: boolean,
+    private readonly onResult: (result: AnyResult) => void = () => undefined,
+  ) {}
 
   /** The engine, with all rows and results looked at on their way. */
   engine({ generate, classify, score, rerank, embed, ...engine }: Partial<RowGenerator>): RowGenerator {
@@ -54,6 +58,7 @@ export class RunWatch {
   async *results<Result extends AnyResult>(results: AsyncIterable<Result>): AsyncGenerator<Result, void, undefined> {
     for await (const result of results) {
       const { id, error, text, toolCalls } = result;
+      this.onResult(result);
       if (error === undefined) {
         this.#answers += 1;
         if (text?.trim() === '' && toolCalls === undefined) this.#empty += 1;

@@ -5,21 +5,27 @@ import { addWorkerEngineFlags, workerEngineOptions, type WorkerEngineFlags } fro
 import { addLogFlag, addProgressFlag } from './flags/logFlags.js';
 import { path } from './flags/parsers.js';
 import { addQueueFlags, queueOf, type QueueFlags } from './flags/queueFlags.js';
+import { addWatchFlag, type WatchFlags } from './flags/watchFlags.js';
 import {
   Engine,
   estimateRows,
   JOB_OPTIONS,
   type JobManifest,
+  type JobWatch,
   jobStatus,
   QueueError,
   runWork,
+  type RunWorkOptions,
   type ShardEvent,
   type Tokenizer,
+  type WorkSource,
 } from './library.js';
+import { watchedEnd, watchEngine, watchJob } from './jobWatch.js';
 import { pulledModel, showOpening, showPlanning } from './openModel.js';
+import { RunWatch } from './RunWatch.js';
 import { ProgressMeter, type ProgressMode } from './ProgressMeter.js';
 
-interface WorkFlags extends QueueFlags, WorkerEngineFlags {
+interface WorkFlags extends QueueFlags, WorkerEngineFlags, WatchFlags {
   readonly parts?: string;
   readonly input?: string;
   readonly progress: ProgressMode;
@@ -49,6 +55,7 @@ export function addJobWork(job: Command, context: CommandContext): void {
     ).argParser(path),
   );
   addWorkerEngineFlags(command);
+  addWatchFlag(command);
   addProgressFlag(command);
   addLogFlag(command);
   command.addHelpText('after', EXAMPLES);
@@ -56,29 +63,68 @@ export function addJobWork(job: Command, context: CommandContext): void {
     await using source = await queueOf(flags, context.signal);
     const manifest = await source.manifest();
     const meter = new ProgressMeter(flags.progress, process.stderr);
-    const engine = await openEngine(flags, manifest, context, meter);
-    try {
-      const { committed, results, failed } = await runWork({
-        source,
-        engine,
-        ...(flags.parts !== undefined && { parts: flags.parts }),
-        ...(flags.input !== undefined && { input: flags.input }),
-        signal: context.signal,
-        onShard: (event) => context.say(describeShard(event)),
-      });
-      meter.stop();
-      context.say(
-        `${committed} of ${manifest.shards.count} shards, ${results} results${failed === 0 ? '' : ` (${failed} with an error)`}`,
-      );
-      const { shards } = await jobStatus(source);
-      if (shards.failed > 0)
-        throw new QueueError(source.name, `${shards.failed} shards were given up: \`job status\` says which, and why`);
-      context.exitCode = failed === 0 ? EXIT.fine : EXIT.rowErrors;
-    } finally {
-      meter.stop();
-      await engine.close();
-    }
+    const { model = '' } = flags;
+    const watch = await watchJob(
+      flags.watch,
+      `spillway job work: ${flags.job ?? ''}`,
+      {
+        Model: model === '' ? undefined : model,
+        Queue: source.name,
+        Input: manifest.input.join(', '),
+        Output: manifest.output,
+      },
+      context,
+    );
+    await watchedEnd(work(source, manifest, { flags, context, meter, watch }), () => watch, context);
   });
+}
+
+interface Work {
+  readonly flags: WorkFlags;
+  readonly context: CommandContext;
+  readonly meter: ProgressMeter;
+  readonly watch: JobWatch | undefined;
+}
+
+async function work(source: WorkSource, manifest: JobManifest, { flags, context, meter, watch }: Work): Promise<void> {
+  let engine: Engine | undefined;
+  try {
+    engine = await openEngine(flags, manifest, context, meter);
+    meter.stop();
+    watchEngine(watch, engine.source.path, engine);
+    const { committed, results, failed } = await runWork({
+      source,
+      engine: watch ? watched(engine, watch) : engine,
+      ...(flags.parts !== undefined && { parts: flags.parts }),
+      ...(flags.input !== undefined && { input: flags.input }),
+      signal: context.signal,
+      onShard: (event) => context.say(describeShard(event)),
+    });
+    context.say(
+      `${committed} of ${manifest.shards.count} shards, ${results} results${failed === 0 ? '' : ` (${failed} with an error)`}`,
+    );
+    const { shards } = await jobStatus(source);
+    if (shards.failed > 0)
+      throw new QueueError(source.name, `${shards.failed} shards were given up: \`job status\` says which, and why`);
+    context.exitCode = failed === 0 ? EXIT.fine : EXIT.rowErrors;
+  } finally {
+    meter.stop();
+    await engine?.close();
+  }
+}
+
+/** The engine, whose results are shown. */
+function watched(engine: Engine, watch: JobWatch): RunWorkOptions['engine'] {
+  const { source, resultIdentity } = engine;
+  const all = new RunWatch(false, (result) => watch.answered(result)).engine({
+    resultIdentity,
+    generate: (rows, options) => engine.generate(rows, options),
+    classify: (rows, options) => engine.classify(rows, options),
+    score: (rows, options) => engine.score(rows, options),
+    rerank: (rows, options) => engine.rerank(rows, options),
+    embed: (rows, options) => engine.embed(rows, options),
+  });
+  return { ...all, source };
 }
 
 async function openEngine(

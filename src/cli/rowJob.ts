@@ -13,6 +13,7 @@ import { comesOnce, jobFormatsOf, queryOf, readOptions, tableOf, tableOptions } 
 import { describeDryRun } from './dryRunReport.js';
 import { describeColumns, describeRest, describeRun, rowProgress } from './generateReport.js';
 import { inputOf, rowsOfQuery, type OnColumns } from './jobInput.js';
+import { watchedEnd, watchEngine, watchJob } from './jobWatch.js';
 import { describeTruth } from './truthReport.js';
 import {
   checkJobFiles,
@@ -39,6 +40,7 @@ import {
   type JobFormats,
   type JobOptions,
   type JobTaskName,
+  type JobWatch,
   type JobSummary,
   type PromptOptions,
   type RowGenerator,
@@ -151,7 +153,10 @@ export async function runRowJob(
   let trace: TraceFile | undefined;
   let stats: RunStats | undefined;
   let truth: TruthReport | undefined;
+  let watch: JobWatch | undefined;
   const run = async (): Promise<void> => {
+    const { model: Model, input: Input, output: Output } = flags;
+    watch = await watchJob(flags.watch, `spillway ${asked.name}`, { Model, Input, Output }, context);
     const input = query ? await peekRows(query, prompts.promptTemplate) : inputOf(flags, formats, prompts, told, say);
     const common = { ...jobOptions(flags, formats, prompts, say), ...(table && { output: table }), input };
     await checkJobInput({ ...common, ...asked.task({ order: flags.order, ...prompts }) }, formats);
@@ -175,7 +180,10 @@ export async function runRowJob(
       ...(rowTimeout === undefined ? {} : { rowTimeout }),
       ...prompts,
       signal: context.signal,
-      onProgress: (progress) => meter.show('rows', rowProgress(progress, resultsOf(job, asked), job?.keptRows ?? 0)),
+      onProgress: (progress) => {
+        watch?.active(progress.rowsActive);
+        meter.show('rows', rowProgress(progress, resultsOf(job, asked), job?.keptRows ?? 0));
+      },
       onStats: (final) => {
         stats = final;
       },
@@ -228,16 +236,19 @@ export async function runRowJob(
       ...asked.task(options),
     });
     const results = resultsOf(job, asked);
+    watch?.expects(results, job.keptRows);
     engine = await openEngine(results === undefined ? undefined : Math.max(0, results - job.keptRows));
     if (flags.trace !== undefined) trace = new TraceFile(flags.trace, flags.resume);
     const start = performance.now();
     const running = engine;
+    watchEngine(watch, flags.model, running);
     peers = await ring?.connect(running);
     // What is labelled, scored or embedded is text as it stands, as are prompts of `/v1/completions`.
     const textsAreMessages = asked.name === 'generate' && formats.input.format.name !== 'openai-batch';
-    const watch = new RunWatch(textsAreMessages && flags.chat === undefined && flags.system === undefined);
+    const rawText = textsAreMessages && flags.chat === undefined && flags.system === undefined;
+    const runWatch = new RunWatch(rawText, (result) => watch?.answered(result));
     const summary = await job.run(
-      watch.engine({
+      runWatch.engine({
         resultIdentity: { ...running.resultIdentity, ...ring?.identity },
         ...asked.answer(running, {
           ...(peers && { peers }),
@@ -250,7 +261,7 @@ export async function runRowJob(
       }),
     );
     meter.stop();
-    for (const words of watch.words(running.tokenizer.hasChatTemplate, running.source.tokenizer.kind !== 'none'))
+    for (const words of runWatch.words(running.tokenizer.hasChatTemplate, running.source.tokenizer.kind !== 'none'))
       context.say(withFlags(words, flagNames));
     if (summary.truth) context.say(describeTruth(summary.truth));
     truth = summary.truth;
@@ -277,7 +288,7 @@ export async function runRowJob(
       !(flags.resume && didNothing(stats) && existsSync(flags.stats)) &&
       writeStats(flags.stats, truth ? { ...stats, truth } : stats),
   );
-  await done.catch((error: unknown) => {
+  await watchedEnd(done, () => watch, context).catch((error: unknown) => {
     // Also where a peer went away, a task failed, or the disk is full: all but what is refused, and whoever reads the
     // output has seen enough.
     const interrupted = error instanceof InterruptedError;

@@ -23,6 +23,7 @@ import {
   type ServeFlags,
 } from './flags/serveFlags.js';
 import { Engine, isModelName, readModel, serve, type EngineOptions, type ServedModel } from './library.js';
+import { planFacts } from './jobWatch.js';
 import { pulledModel, showOpening, showPlanning } from './openModel.js';
 import { ProgressMeter } from './ProgressMeter.js';
 import { checkStandardOutput } from './standardStreams.js';
@@ -81,7 +82,7 @@ async function runServer(flags: Flags, context: CommandContext): Promise<void> {
       signal,
     });
     meter.stop();
-    context.say(`files and batches are in ${data}`);
+    context.say(`files and batches are in ${data}; what it does is shown at ${server.url}/`);
     await context.print(`${JSON.stringify({ url: server.url })}\n`);
     await server.closed;
   } finally {
@@ -116,7 +117,7 @@ async function servedModels(
           ...showOpening(meter, context),
         });
         meter.stop();
-        return engine;
+        return Object.assign(engine, { planFacts: () => planFacts(engine.plan) });
       },
     });
   }

@@ -1,6 +1,9 @@
 /** Names and values of what a series is counted apart by. */
 export type Labels = Readonly<Record<string, string>>;
 
+/** One value, or several by what they are counted apart by. */
+export type ReadValues = () => number | readonly (readonly [labels: Labels, value: number])[];
+
 /** What a metric is, in Prometheus' text format. */
 interface Metric {
   readonly name: string;
@@ -16,17 +19,13 @@ const MOST_SERIES = 1000;
 export class Registry {
   readonly #metrics: Metric[] = [];
 
-  /** What only grows. */
-  counter(name: string, help: string): Series {
-    return this.#add(new Series(name, help, 'counter'));
+  /** What only grows. @param read asked whenever it is looked at, in the place of what was added */
+  counter(name: string, help: string, read?: ReadValues): Series {
+    return this.#add(new Series(name, help, 'counter', read));
   }
 
   /** What goes up and down. @param read asked whenever it is looked at, in the place of what was set */
-  gauge(
-    name: string,
-    help: string,
-    read?: () => number | readonly (readonly [labels: Labels, value: number])[],
-  ): Series {
+  gauge(name: string, help: string, read?: ReadValues): Series {
     return this.#add(new Series(name, help, 'gauge', read));
   }
 
@@ -60,7 +59,7 @@ export class Series implements Metric {
     readonly name: string,
     readonly help: string,
     readonly type: 'counter' | 'gauge',
-    private readonly read?: () => number | readonly (readonly [labels: Labels, value: number])[],
+    private readonly read?: ReadValues,
   ) {}
 
   add(amount = 1, labels: Labels = {}): void {

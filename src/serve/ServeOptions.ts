@@ -14,7 +14,8 @@ import type {
   RerankResult,
 } from '../Results.js';
 import type { GenerateOptions, RowDelta, RowInput, RowResult } from '../Row.js';
-import type { RunStats } from '../RunStats.js';
+import type { EngineActivity, RunStats } from '../RunStats.js';
+import type { Fact } from './watch/WatchSource.js';
 
 /** Something that has come of a row: more of its answer, or its result. */
 export type ServedEvent =
@@ -59,6 +60,10 @@ export interface ServedEngine extends RowGenerator {
   };
   /** What the model's files are: a batch that goes on is answered by the same. */
   readonly source?: { readonly files: readonly string[]; readonly decoder?: { readonly contextTokens: number } };
+  /** For the page and `/metrics`: what it has been doing. */
+  activity?(): EngineActivity;
+  /** For the page: by which plan it runs, in words. */
+  planFacts?(): readonly Fact[];
   /** Frees everything. */
   close?(): Promise<void>;
 }

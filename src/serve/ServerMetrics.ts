@@ -1,4 +1,7 @@
 import { Registry } from '../metrics/Registry.js';
+import type { EngineActivity } from '../RunStats.js';
+import { engineMetrics, processMetrics } from './watch/engineMetrics.js';
+import type { FailedRow } from './watch/WatchSource.js';
 
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
 
@@ -29,14 +32,22 @@ export class ServerMetrics {
   );
   readonly overloaded = this.registry.counter('spillway_overloaded_total', 'Requests that were refused with 429.');
 
+  /** The same in all. */
+  readonly answered = { rows: { done: 0, failed: 0 }, tokens: { prompt: 0, generated: 0 } };
+
   /** @param read what is there when somebody looks */
-  constructor(read: {
-    readonly openRequests: () => number;
-    readonly modelsOpen: () => readonly string[];
-    readonly models: readonly string[];
-    readonly batches: () => ReadonlyMap<string, number>;
-    readonly storedBytes: () => number;
-  }) {
+  constructor(
+    private readonly read: {
+      readonly openRequests: () => number;
+      readonly modelsOpen: () => readonly string[];
+      readonly models: readonly string[];
+      readonly batches: () => ReadonlyMap<string, number>;
+      readonly storedBytes: () => number;
+      readonly engines: () => ReadonlyMap<string, EngineActivity>;
+      /** Told of each row that has failed. */
+      readonly rowFailed: (row: FailedRow) => void;
+    },
+  ) {
     const { registry } = this;
     registry.gauge('spillway_open_requests', 'Requests that a model is answering.', read.openRequests);
     registry.gauge('spillway_model_in_memory', 'Whether a model is in memory.', () => {
@@ -47,27 +58,24 @@ export class ServerMetrics {
       [...read.batches()].map(([status, count]) => [{ status }, count] as const),
     );
     registry.gauge('spillway_stored_bytes', 'Bytes of files that are kept.', read.storedBytes);
-    registry.gauge('process_resident_memory_bytes', 'Resident memory of the process.', () => process.memoryUsage.rss());
-    registry.gauge('process_cpu_seconds_total', 'Processor time of the process.', () => {
-      const { user, system } = process.cpuUsage();
-      return (user + system) / 1e6;
-    });
-    registry.gauge('process_start_time_seconds', 'When the process began.', () => Date.now() / 1000 - process.uptime());
+    engineMetrics(registry, read.engines);
+    processMetrics(registry);
   }
 
-  /** A row of a request has been answered. */
-  rowAnswered(
-    source: 'request' | 'batch',
-    {
-      error,
-      usage,
-    }: {
-      readonly error?: unknown;
-      readonly usage: { readonly promptTokens: number; readonly completionTokens: number };
-    },
-  ): void {
+  /** A row has been answered. */
+  rowAnswered(source: 'request' | 'batch', { id, error, usage }: AnsweredRow): void {
+    this.answered.rows[error === undefined ? 'done' : 'failed'] += 1;
+    this.answered.tokens.prompt += usage.promptTokens;
+    this.answered.tokens.generated += usage.completionTokens;
     this.rows.add(1, { source, outcome: error === undefined ? 'done' : 'failed' });
     this.tokens.add(usage.promptTokens, { kind: 'prompt' });
     this.tokens.add(usage.completionTokens, { kind: 'generated' });
+    if (error) this.read.rowFailed({ id, error });
   }
+}
+
+interface AnsweredRow {
+  readonly id: string | number;
+  readonly error?: FailedRow['error'] | undefined;
+  readonly usage: { readonly promptTokens: number; readonly completionTokens: number };
 }

@@ -17,6 +17,8 @@ import { rerankRoute } from './routes/rerank.js';
 import { statusRoutes } from './routes/status.js';
 import { Served } from './Served.js';
 import { ServerMetrics } from './ServerMetrics.js';
+import { Watch } from './watch/Watch.js';
+import { watchRoutes } from './watch/watchRoutes.js';
 import { checkServeOptions, limitsOf, type ServeOptions } from './ServeOptions.js';
 
 /** A server that answers. */
@@ -76,6 +78,22 @@ export async function serve(options: ServeOptions): Promise<SpillwayServer> {
       models: models.names,
       batches: () => batches.counts(),
       storedBytes: () => files.bytes,
+      engines: () => models.activities(),
+      rowFailed: (row) => watch.rowFailed(row),
+    });
+    const watch: Watch = new Watch({
+      title: `spillway serve: ${models.names.join(', ')}`,
+      facts: () => [
+        ['Models', models.names.join(', ')],
+        ['In memory', models.open.join(', ') || 'none'],
+        ['Open requests', String(served.openRequests)],
+        ['Batches', [...batches.counts()].map(([status, count]) => `${count} ${status}`).join(', ') || 'none'],
+        ['Data', data],
+      ],
+      plan: () => models.plans(),
+      rows: () => ({ ...metrics.answered.rows, active: served.openRequests }),
+      tokens: () => metrics.answered.tokens,
+      engines: () => models.activities(),
     });
     const runner = new BatchRunner(batches, files, served, say);
     const server = new HttpServer(
@@ -85,6 +103,7 @@ export async function serve(options: ServeOptions): Promise<SpillwayServer> {
         rerankRoute(served),
         ...fileRoutes(files),
         ...batchRoutes({ batches, files, runner, told }),
+        ...watchRoutes(watch),
         ...statusRoutes(served, metrics.registry, Math.floor(Date.now() / 1000)),
       ],
       new Gate({ host, apiKey, allowedHosts: options.allowedHosts, allowedOrigins: options.allowedOrigins }),
@@ -102,10 +121,12 @@ export async function serve(options: ServeOptions): Promise<SpillwayServer> {
     const first = models.find(models.names[0]);
     if (first) (await models.lease(first, signal ?? new AbortController().signal)).release();
     const { address, family, port: at } = await server.listen(host, port);
+    watch.begin();
     runner.wake();
     let closing: Promise<void> | undefined;
     const close = (): Promise<void> =>
       (closing ??= (async () => {
+        watch.end('stopped');
         const answers = server.close(limits.drainSeconds);
         await runner.stop();
         await answers;

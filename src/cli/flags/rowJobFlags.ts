@@ -17,10 +17,11 @@ import type { PromptFlags } from './promptFlags.js';
 import { addShardFlags, type ShardFlags } from './shardFlags.js';
 import { addSubsetFlags, type SubsetFlags } from './subsetFlags.js';
 import { addTableFlags, type TableFlags } from './tableFlags.js';
+import { addWatchFlag, type WatchFlags } from './watchFlags.js';
 
 /** What all commands that go through a file of rows have in common. */
 export interface RowJobFlags
-  extends EngineFlags, PromptFlags, PlanFlags, ShardFlags, SubsetFlags, TableFlags, PeerFlags {
+  extends EngineFlags, PromptFlags, PlanFlags, ShardFlags, SubsetFlags, TableFlags, PeerFlags, WatchFlags {
   readonly peers?: readonly string[];
   readonly microBatches?: number;
   readonly carryFields: boolean;
@@ -117,6 +118,7 @@ export function addRowJobFlags(command: Command): void {
   command.addOption(
     new Option('--trace <file>', 'write every task as a Chrome trace, for Perfetto (default: none)').argParser(path),
   );
+  addWatchFlag(command);
   addProgressFlag(command);
   addLogFlag(command);
 }

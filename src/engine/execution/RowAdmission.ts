@@ -11,6 +11,7 @@ import type { Call } from './Call.js';
 import { GREEDY } from './greedy.js';
 import type { HeldRows } from './HeldRows.js';
 import { inTurn } from './inTurn.js';
+import { KeptPlaces } from './KeptPlaces.js';
 import type { LiveRow } from './LiveRow.js';
 import type { RunLifecycle } from './RunLifecycle.js';
 import type { SquareWindow } from './SquareWindow.js';
@@ -48,7 +49,8 @@ const NONE: Admitted = { admitted: [], paused: new Set() };
 /**
  * Lets rows in as there are places and memory, call by call (`inTurn`). Where no place is free, one of a call that is
  * entitled to it takes that of another call's row, which keeps its memory and goes on where it stopped when it has a
- * place again: a call of a higher priority takes as many as it has rows, one of equal priority its first one.
+ * place again: a call of a higher priority takes as many as it has rows, but for those that lower ones keep
+ * (`KeptPlaces`), one of equal priority its first one.
  */
 export class RowAdmission<Result> {
   readonly waiting: WaitingRows<Result>;
@@ -96,10 +98,11 @@ export class RowAdmission<Result> {
       if (rows.size > 0 || this.blockStart.waits(waiting, complete)) return NONE;
     }
     const admission = rows.pages.admission(Math.max(0, Math.min(free, remaining)));
+    const kept = new KeptPlaces(calls, Math.min(grid.slots * grid.rowsPerSlot, this.setup.mostRows?.() ?? Infinity));
     if (schedule.steady !== 'staggered') {
       // Where rows may have to come in together, what they begin with comes in before them: the others of a block would
       // not wait for them.
-      const prefixes = this.admitInTurn(free, free, (candidate) =>
+      const prefixes = this.admitInTurn(free, free, kept, (candidate) =>
         'since' in candidate ? (this.openPrefix(candidate, admission) ?? 'later') : 'later',
       );
       if (prefixes.length > 0) return { admitted: prefixes, paused: NONE.paused };
@@ -109,8 +112,8 @@ export class RowAdmission<Result> {
       'since' in candidate
         ? (this.openPrefix(candidate, admission) ?? this.openRow(candidate, admission))
         : this.resume(candidate, admission);
-    const admitted = this.admitInTurn(free, Infinity, open, (candidate) =>
-      mayTake ? this.inPlaceOf(candidate, paused, admission, () => open(candidate)) : undefined,
+    const admitted = this.admitInTurn(free, Infinity, kept, open, (candidate) =>
+      mayTake ? this.inPlaceOf(candidate, paused, kept, admission, () => open(candidate)) : undefined,
     );
     return { admitted, paused };
   }
@@ -123,6 +126,7 @@ export class RowAdmission<Result> {
   private admitInTurn(
     places: number,
     most: number,
+    kept: KeptPlaces,
     open: (candidate: Candidate<Result>) => AdmittedRow | 'later' | undefined,
     beyond: typeof open = () => undefined,
   ): AdmittedRow[] {
@@ -130,7 +134,8 @@ export class RowAdmission<Result> {
     let left = places;
     let seen = 0;
     let lacksMemory = false;
-    for (const candidate of inTurn(this.candidates())) {
+    // Where no place is left, none is owed: nobody gives one up to a call of a lower priority.
+    for (const candidate of inTurn(this.candidates(), () => (left > 0 ? kept.owed : NONE.paused))) {
       // Whoever is called in between may end the run: rows that come in after that are never released.
       if (seen++ >= most || this.parts.life.closed) break;
       // Rows that have their memory already give it back sooner where they go on.
@@ -179,10 +184,11 @@ export class RowAdmission<Result> {
   private inPlaceOf(
     { call }: Candidate<Result>,
     paused: Set<RowId>,
+    kept: KeptPlaces,
     admission: Admission,
     open: () => AdmittedRow | 'later' | undefined,
   ): AdmittedRow | 'later' | undefined {
-    const victim = this.lastToKeepFrom(call, paused);
+    const victim = this.lastToKeepFrom(call, paused, kept);
     if (!victim) return undefined;
     admission.pause(victim.pages);
     const opened = open();
@@ -197,13 +203,22 @@ export class RowAdmission<Result> {
   }
 
   /** The row whose place a call may take: of the call that has least claim to its own, the one that came in last. */
-  private lastToKeepFrom({ priority, running }: Call<Result>, paused: ReadonlySet<RowId>): LiveRow<Result> | undefined {
+  private lastToKeepFrom(
+    { priority, running }: Call<Result>,
+    paused: ReadonlySet<RowId>,
+    kept: KeptPlaces,
+  ): LiveRow<Result> | undefined {
+    const { spent } = kept;
     let victim: LiveRow<Result> | undefined;
     for (const live of this.parts.rows.all()) {
       if (!live.row || live.ended || live.pages.paused || paused.has(live.id)) continue;
       const { call, pages } = live;
       if (pages.lengths.positions - pages.next < 2) continue;
-      if (!(call.priority < priority || (call.priority === priority && running === 0 && call.running > 1))) continue;
+      if (!(
+        (call.priority < priority && !spent.has(call.priority)) ||
+        (call.priority === priority && running === 0 && call.running > 1)
+      ))
+        continue;
       const before = victim?.call;
       const less = before && (call.priority - before.priority || before.running - call.running);
       if (less === undefined || less <= 0) victim = live;

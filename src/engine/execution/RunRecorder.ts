@@ -222,15 +222,7 @@ export class RunRecorder {
 
   /** Tokens of a row became known together. */
   known(row: RowId, { behind, end }: KnownStretch): void {
-    const ts = this.lastEnd * 1e6;
-    this.tell<TraceEvent>(this.setup.onTrace, () => ({
-      name: 'known',
-      ph: 'i',
-      ts,
-      pid: 1,
-      tid: 0,
-      args: { row, behind, end },
-    }));
+    this.mark('i', 'known', { row, behind, end });
   }
 
   /** A token was added to a row. */
@@ -447,7 +439,6 @@ export class RunRecorder {
   }
 
   private traceRow({ row, promptTokens, newTokens, prefix = false, shared = [] }: JudgedRow): void {
-    const ts = this.lastEnd * 1e6;
     const args = {
       row,
       promptTokens,
@@ -455,7 +446,24 @@ export class RunRecorder {
       ...(prefix && { prefix }),
       ...(shared.length > 0 && { shared: shared.map((stretch) => [stretch.row, stretch.end]) }),
     };
-    this.tell<TraceEvent>(this.setup.onTrace, () => ({ name: 'admit', ph: 'i', ts, pid: 1, tid: 0, args }));
+    this.mark('i', 'admit', args);
+    this.mark('b', 'row', { row, promptTokens, newTokens }, { cat: 'row', id: row });
+  }
+
+  /** A row, or a beginning of rows to come, has been computed so far, and no further. */
+  left(row: RowId, positions: number): void {
+    this.mark('e', 'row', { row, positions }, { cat: 'row', id: row });
+  }
+
+  /** What is no task is at the end of the last one. */
+  private mark(
+    ph: 'i' | 'b' | 'e',
+    name: string,
+    args: TraceEvent['args'],
+    track: Pick<TraceEvent, 'cat' | 'id'> = {},
+  ): void {
+    const ts = this.lastEnd * 1e6;
+    this.tell<TraceEvent>(this.setup.onTrace, () => ({ name, ph, ts, pid: 1, tid: 0, args, ...track }));
   }
 
   /**

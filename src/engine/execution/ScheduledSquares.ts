@@ -316,6 +316,7 @@ export class ScheduledSquares<Result> implements SquareSource<Result, LiveRow<Re
   private forget(live: LiveRow<Result>): void {
     if (live.forgotten) return;
     live.forgotten = true;
+    this.setup.recorder.left(live.id, live.pages.next);
     this.window.path.release(live.id);
   }
 }

@@ -79,8 +79,8 @@ export class EngineRuns {
   readonly answers: AnswerRuns;
   private readonly listeners = new Set<PeerListener>();
   private readonly underWay = new Set<Pick<Run<unknown>, 'fail' | 'drained'>>();
-  private readonly device: NativeDevice;
-  private readonly pool: PagePool;
+  readonly device: NativeDevice;
+  readonly pool: PagePool;
   private readonly movement: Movement;
   private readonly forecast: RunForecast;
   private readonly resultIdentityKey: string;

@@ -2,7 +2,9 @@ import { InterruptedError } from '../../errors/InterruptedError.js';
 import { MemoryBudgetError } from '../../errors/MemoryBudgetError.js';
 import { ProcessLimitError } from '../../errors/ProcessLimitError.js';
 import { SpillwayError } from '../../errors/SpillwayError.js';
+import type { EngineActivity } from '../../RunStats.js';
 import type { ServedEngine, ServedModel } from '../ServeOptions.js';
+import type { Fact } from '../watch/WatchSource.js';
 
 /** A model that is in memory for as long as somebody holds it. */
 export interface ModelLease {
@@ -65,6 +67,26 @@ export class Models {
   /** Those in memory. */
   get open(): readonly string[] {
     return this.#places.flatMap(({ engine, model }) => (engine ? [model.name] : []));
+  }
+
+  /** What those in memory do, as far as they tell. */
+  activities(): ReadonlyMap<string, EngineActivity> {
+    return new Map(
+      this.#places.flatMap(({ engine, model: { name } }) => {
+        const activity = engine?.activity?.();
+        return activity ? [[name, activity] as const] : [];
+      }),
+    );
+  }
+
+  /** What there is to say of the plans of those in memory. */
+  plans(): readonly Fact[] {
+    return this.#places.flatMap(({ engine, model: { name } }) =>
+      (engine?.planFacts?.() ?? []).map(([what, value]): Fact => [
+        this.#places.length > 1 ? `${name}: ${what}` : what,
+        value,
+      ]),
+    );
   }
 
   /** The model that is called so; where there is one alone, also that of who names none. */

@@ -2,6 +2,7 @@ import type { Registry } from '../../metrics/Registry.js';
 import { sendJson } from '../http/ApiError.js';
 import type { Route } from '../http/HttpServer.js';
 import type { Served } from '../Served.js';
+import { metricsRoute } from '../watch/watchRoutes.js';
 
 /** `/health`, `/metrics` and `/v1/models`: what there is, for whoever looks. */
 export function statusRoutes(served: Served, registry: Registry, created: number): readonly Route[] {
@@ -14,19 +15,7 @@ export function statusRoutes(served: Served, registry: Registry, created: number
       open: true,
       answer: ({ response }) => sendJson(response, 200, { status: 'ok' }),
     },
-    {
-      method: 'GET',
-      path: /^\/metrics$/,
-      name: '/metrics',
-      answer: ({ response }) => {
-        const text = registry.text();
-        response.writeHead(200, {
-          'content-type': 'text/plain; version=0.0.4; charset=utf-8',
-          'content-length': Buffer.byteLength(text),
-        });
-        response.end(text);
-      },
-    },
+    metricsRoute(registry),
     {
       method: 'GET',
       path: /^\/v1\/models$/,

@@ -259,6 +259,83 @@ describe('calls that join one run', () => {
     all.nothingLeft();
   });
 
+  test('a bulk call comes forward beside calls of higher priorities that want all places, whatever these are', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.record({
+          slots: fc.integer({ min: 1, max: 3 }),
+          rowsPerSlot: fc.integer({ min: 2, max: 24 }),
+          priorities: fc.uniqueArray(fc.integer({ min: -3, max: 3 }), { minLength: 2, maxLength: 2 }),
+          newTokens: fc.integer({ min: 2, max: 12 }),
+          bulkTokens: fc.integer({ min: 2, max: 12 }),
+          first: fc.boolean(),
+        }),
+        async ({ slots, rowsPerSlot, priorities, newTokens, bulkTokens, first }) => {
+          const all = simulatedCalls({
+            grid: { layers: 2, slots, rowsPerSlot, tokensPerSquare: 256 },
+            pages: 20_000,
+            pageTokens: 4,
+            window: 3,
+          });
+          const places = slots * rowsPerSlot;
+          const [low = 0, high = 0] = priorities.sort((a, b) => a - b);
+          const rows = bulk(Math.max(1, Math.floor(places / 16)) * 4, bulkTokens);
+          const begin = (): SimulatedCall => all.begin({ call: 0, rows, priority: low });
+          const early = first ? begin() : undefined;
+          const counts: number[] = [0, 0];
+          all.onToken = (call) => {
+            counts[Math.min(call, 1)] = (counts[Math.min(call, 1)] ?? 0) + 1;
+          };
+          // Requests of one row, more than there are places; whoever has been answered asks again.
+          let goesOn = true;
+          let answered = 0;
+          const clients = Array.from({ length: 2 * places }, async (_, client) => {
+            while (goesOn) {
+              const each = all.begin({ call: 1 + client, rows: bulk(1, newTokens), priority: high });
+              await each.over;
+              answered++;
+              if (answered > 400 * places) goesOn = false;
+            }
+          });
+          await turns(20);
+          const late = early ?? begin();
+          await inTime(late.over);
+          goesOn = false;
+          await inTime(Promise.all(clients));
+          expect(answered).toBeLessThan(400 * places);
+          judge(0, rows, late);
+          expect(late.results).toHaveLength(rows.length);
+          // Requests have nearly all of it nevertheless.
+          if (first) expect(counts[1] ?? 0).toBeGreaterThan(counts[0] ?? 0);
+          await inTime(all.drained());
+          all.nothingLeft();
+        },
+      ),
+      { numRuns: tries(12, 100) },
+    );
+  }, 120_000);
+
+  test('a short call beside a bulk one that keeps its share has its first token within two passes', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 1, max: 3 }),
+        fc.integer({ min: 2, max: 20 }),
+        fc.constantFrom(0, 1),
+        async (slots, rowsPerSlot, priority) => {
+          const all = simulatedCalls({ ...plenty, grid: { layers: 2, slots, rowsPerSlot, tokensPerSquare: 256 } });
+          const rows = bulk(3 * slots * rowsPerSlot, 30);
+          const long = all.begin({ rows, priority: -1 });
+          await turns(200);
+          expect(long.results.length).toBeLessThan(rows.length);
+          expect(await firstToken(all, priority)).toBeLessThanOrEqual(2);
+          await inTime(long.over);
+          judge(0, rows, long);
+        },
+      ),
+      { numRuns: tries(10, 100) },
+    );
+  }, 60_000);
+
   test('64 calls of one row take as many passes as one call of 64 rows', async () => {
     const rows = bulk(64, 12);
     const one = simulatedCalls(plenty);

@@ -1,0 +1,99 @@
+import type { Observable } from 'rxjs';
+import type { EngineActivity, TaskStretch } from '../../RunStats.js';
+import type { Completion } from '../grid/Device.js';
+import { tokensByPhase, type Batch } from '../grid/Square.js';
+import { hopsOf, type QueueName, type TaskEvent } from '../grid/Task.js';
+import { BusyTime } from './BusyTime.js';
+import type { MemoryUse } from './RunRecorder.js';
+
+/** What is kept of the past, and how finely: of a queue at most one stretch begins in a grain of time. */
+const SECONDS = 10;
+const GRAIN_SECONDS = 0.005;
+/** For whoever never asks. */
+const MOST_STRETCHES = 16_384;
+
+interface QueueSums {
+  readonly busy: BusyTime;
+  tasks: number;
+  bytes: number;
+  last: { -readonly [Name in keyof TaskStretch]: TaskStretch[Name] } | undefined;
+}
+
+/**
+ * What a device has done, whoever's runs it worked for, for somebody who looks now and then. It takes little of each
+ * task and keeps little of the past.
+ */
+export class DeviceActivity {
+  private readonly queues = new Map<QueueName, QueueSums>();
+  private stretches: TaskStretch[] = [];
+  private readonly tokens = { prompt: 0, generated: 0 };
+  /** Batches that have been counted: all layers have the same. */
+  private readonly counted = new WeakSet<Batch>();
+
+  /** @param completed$ of the device */
+  constructor(
+    completed$: Observable<readonly Completion[]>,
+    private readonly memory: () => MemoryUse,
+  ) {
+    completed$.subscribe((burst) => {
+      for (const { event } of burst) this.completed(event);
+    });
+  }
+
+  read(): EngineActivity {
+    const at = performance.now() / 1000;
+    this.stretches = this.stretches.filter(({ end }) => end > at - SECONDS);
+    return {
+      at,
+      tokens: { ...this.tokens },
+      queues: Object.fromEntries(
+        Array.from(this.queues, ([queue, { busy, tasks, bytes }]) => [
+          queue,
+          { busySeconds: busy.seconds, tasks, bytes },
+        ]),
+      ),
+      memory: this.memory(),
+      stretches: this.stretches.map((stretch) => ({ ...stretch })),
+    };
+  }
+
+  private completed({ task, timing, error }: TaskEvent): void {
+    if (!timing || error) return;
+    for (const { queue, name, bytes } of hopsOf(task)) {
+      let sums = this.queues.get(queue);
+      if (!sums) this.queues.set(queue, (sums = { busy: new BusyTime(), tasks: 0, bytes: 0, last: undefined }));
+      sums.busy.add(timing.start, timing.end);
+      sums.tasks++;
+      sums.bytes += bytes;
+      this.draw(sums, queue, name, timing);
+    }
+    if (task.name === 'compute' && !this.counted.has(task.batch)) this.count(task.batch);
+  }
+
+  private count(batch: Batch): void {
+    this.counted.add(batch);
+    this.tokens.prompt += tokensByPhase(batch).prompt;
+    for (const { head } of batch.rows) if (head === 'sample') this.tokens.generated++;
+  }
+
+  /** Tasks of a kind that follow one another closely are one stretch. */
+  private draw(
+    sums: QueueSums,
+    queue: QueueName,
+    name: string,
+    { start, end }: NonNullable<TaskEvent['timing']>,
+  ): void {
+    const { last } = sums;
+    const close = last !== undefined && start < last.start + GRAIN_SECONDS;
+    if (
+      close ||
+      (last?.name === name && start < last.end + GRAIN_SECONDS / 5 && end < last.start + 4 * GRAIN_SECONDS)
+    ) {
+      last.end = Math.max(last.end, end);
+      last.tasks++;
+      return;
+    }
+    this.stretches.push((sums.last = { queue, name, start, end, tasks: 1 }));
+    if (this.stretches.length > MOST_STRETCHES) this.stretches.splice(0, MOST_STRETCHES / 2);
+  }
+}
