@@ -12,6 +12,7 @@ import {
 } from './engineFlags.js';
 import { decimal, path, size, wholeNumber } from './parsers.js';
 import { addPeerFlags, addresses, type PeerFlags } from './peerFlags.js';
+import type { CascadeFlags } from './cascadeFlags.js';
 import type { PromptFlags } from './promptFlags.js';
 import { addShardFlags, type ShardFlags } from './shardFlags.js';
 import { addSubsetFlags, type SubsetFlags } from './subsetFlags.js';
@@ -19,7 +20,7 @@ import { addTableFlags, type TableFlags } from './tableFlags.js';
 
 /** What all commands that go through a file of rows have in common. */
 export interface RowJobFlags
-  extends EngineFlags, PromptFlags, PlanFlags, ShardFlags, SubsetFlags, TableFlags, PeerFlags {
+  extends EngineFlags, PromptFlags, PlanFlags, ShardFlags, SubsetFlags, TableFlags, PeerFlags, CascadeFlags {
   readonly peers?: readonly string[];
   readonly microBatches?: number;
   readonly carryFields: boolean;
