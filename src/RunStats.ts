@@ -83,8 +83,25 @@ export interface RunStats {
    * because they turned out longer or shorter than planned, those of earlier runs of the engine included.
    */
   readonly plan?: Pick<EnginePlan, 'origin' | 'why' | 'machineSpeed'> & { readonly replans: readonly Replan[] };
+  /**
+   * Of a cascade: what each of its models did. The rest is the sum of their runs, or, where there is none (`policy`), of
+   * the last one.
+   */
+  readonly cascade?: readonly CascadeModelStats[];
   /** The JavaScript thread's own work for the run. */
   readonly orchestration: { readonly seconds: number; readonly fractionOfWall: number };
+}
+
+/** What one model of a cascade did. */
+export interface CascadeModelStats {
+  readonly model: string;
+  /** From which confidence on its answers stand; null where all do. */
+  readonly threshold: number | null;
+  /** Rows that it was given, and those that have its answer. */
+  readonly rows: number;
+  readonly answered: number;
+  readonly tokens: RunStats['tokens'];
+  readonly seconds: RunStats['seconds'];
 }
 
 /** One event of Chrome's trace format. Times are microseconds. */

@@ -32,7 +32,7 @@ export { RUN_OPTIONS } from './engine/rows/runOptionValues.js';
 export type { NumberRange } from './arguments/NumberRange.js';
 export { diagnose, type Diagnosis } from './diagnose.js';
 export type { RowLookAhead } from './engine/rows/rowLookAhead.js';
-export type { EngineActivity, Progress, RunStats, TaskStretch, TraceEvent } from './RunStats.js';
+export type { CascadeModelStats, EngineActivity, Progress, RunStats, TaskStretch, TraceEvent } from './RunStats.js';
 export { formatBytes, parseBytes, type Size } from './units.js';
 
 // Engines that share a model's layers
@@ -134,6 +134,19 @@ export type {
   TokenLogprob,
 } from './KeptAnswer.js';
 export { ReuseFile, type ReuseOptions } from './reuse/ReuseFile.js';
+
+// Cascades: rows go on to the next model where one is not sure enough
+export { Cascade } from './cascade/Cascade.js';
+export type { CascadeEngine, CascadeStage, OpenedCascadeEngine } from './cascade/CascadeStage.js';
+export type { LearnedThreshold } from './cascade/learnedThreshold.js';
+export {
+  type CascadePromise,
+  leastCascadeSample,
+  type LearnedCascade,
+  type LearnOptions,
+  learnThresholds,
+} from './cascade/learnThresholds.js';
+export { KeptSample } from './cascade/KeptSample.js';
 
 // Operators: whole generations
 export { offloadGenerate } from './operators/offloadGenerate.js';

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
 import { addLabelFlags, labelOptions, type LabelFlags } from './flags/answerFlags.js';
+import { addCascadeFlags } from './flags/cascadeFlags.js';
 import { addPromptFlags } from './flags/promptFlags.js';
 import { addRowFileFlags, addRowJobFlags, addTruthFlag, type RowJobFlags } from './flags/rowJobFlags.js';
 import { runRowJob } from './rowJob.js';
@@ -23,6 +24,7 @@ export function addClassify(program: Command, context: CommandContext): void {
   addPromptFlags(command, false);
   addRowJobFlags(command);
   addTruthFlag(command);
+  addCascadeFlags(command);
   command.addHelpText('after', EXAMPLES);
   command.action(async (flags: RowJobFlags & LabelFlags) => {
     const options = await labelOptions(flags, context.signal);

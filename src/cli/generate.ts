@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
 import { addFormatFlags, formatFiles, formatOptions, type FormatFlags } from './flags/formatFlags.js';
+import { addCascadeFlags } from './flags/cascadeFlags.js';
 import { addPromptFlags } from './flags/promptFlags.js';
 import { addRowFileFlags, addRowJobFlags, addTruthFlag, type RowJobFlags } from './flags/rowJobFlags.js';
 import { addSamplingFlags, samplingOptions, type SamplingFlags } from './flags/samplingFlags.js';
@@ -26,6 +27,7 @@ export function addGenerate(program: Command, context: CommandContext): void {
   addSamplingFlags(command);
   addRowJobFlags(command);
   addTruthFlag(command);
+  addCascadeFlags(command);
   command.addHelpText('after', EXAMPLES);
   command.action((flags: GenerateFlags) => {
     const options = samplingOptions(flags);

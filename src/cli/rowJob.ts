@@ -7,6 +7,7 @@ import { engineOptions, planOptions } from './flags/engineFlags.js';
 import { peerFiles } from './flags/peerFlags.js';
 import { promptFiles, promptOptions } from './flags/promptFlags.js';
 import type { RowJobFlags } from './flags/rowJobFlags.js';
+import { checkedCascade } from './flags/cascadeFlags.js';
 import { flagsOfShard, shardOf } from './flags/shardFlags.js';
 import { endInTime, subsetOptions } from './flags/subsetFlags.js';
 import { comesOnce, jobFormatsOf, queryOf, readOptions, tableOf, tableOptions } from './flags/tableFlags.js';
@@ -29,6 +30,7 @@ import {
   InterruptedError,
   isModelName,
   Job,
+  KeptSample,
   peekRows,
   readModel,
   ReuseFile,
@@ -51,6 +53,7 @@ import {
   type TruthReport,
 } from './library.js';
 import { peerRing } from './peerRing.js';
+import { cascadeModels, describeCascade, openCascade, type CascadeModel, type OpenedCascade } from './openCascade.js';
 import { pulledModel, showIdentifying, showOpening, showPlanning } from './openModel.js';
 import { ProgressMeter } from './ProgressMeter.js';
 import { RunWatch } from './RunWatch.js';
@@ -97,11 +100,12 @@ export type CommonOptions = Pick<
 
 /** Runs a command over a file of rows as a job. */
 export async function runRowJob(
-  asGiven: RowJobFlags,
+  flagsGiven: RowJobFlags,
   flagNames: ReadonlySet<string>,
   context: CommandContext,
   asked: RowTask,
 ): Promise<void> {
+  const asGiven = checkedCascade(flagsGiven);
   if (asGiven.json && !asGiven.dryRun)
     throw new UsageError('--json goes with --dry-run, whose report it prints; results are in --output');
   requireFlags(asGiven, 'model', 'input', ...(asGiven.dryRun ? [] : (['output'] as const)));
@@ -142,12 +146,14 @@ export async function runRowJob(
     ...(errors !== undefined && { errors }),
   });
 
+  const isCascade = flags.cascade !== undefined;
   const say: OnColumns = (columns) => context.say(describeColumns(columns));
   const { classify, score } = asked.task({ order: flags.order, ...prompts });
   const told = { task: asked.name, ownTexts: classify?.labels === undefined && score?.completions === undefined };
   const query = rowsOfQuery(flags, formats, prompts, told, say);
   let job: Job | undefined;
   let engine: Engine | undefined;
+  let cascade: OpenedCascade | undefined;
   let reuse: ReuseFile | undefined;
   let peers: ConnectedPeers | undefined;
   let trace: TraceFile | undefined;
@@ -171,8 +177,11 @@ export async function runRowJob(
       ...(await Engine.check({ ...planned, ...engineOptions(flags, flags.model), ...ring?.options })),
       ...ring?.identity,
     };
-    const model = await pulledModel(flags.model, context.signal, meter);
-    if (known) await checkPaths(flags, asked, inputs, model);
+    const models = isCascade
+      ? await cascadeModels(flags, context, meter)
+      : [{ path: await pulledModel(flags.model, context.signal, meter) }];
+    const model = models[0]?.path ?? flags.model;
+    if (known || isCascade) for (const { path } of models) await checkPaths(flags, asked, inputs, path);
     const { files: modelFiles } = await readModel(model);
     const { order, rowTimeout } = flags;
     const options: CommonOptions = {
@@ -200,9 +209,10 @@ export async function runRowJob(
         });
         return expected && flags.sharePrefixes === 'off' ? { ...expected, sharedPrefixTokens: 0 } : expected;
       };
-    const openEngine = (rows: number | undefined): Promise<Engine> =>
+    const openEngine = (rows: number | undefined, others: Partial<EngineOptions> = {}): Promise<Engine> =>
       Engine.open({
         ...settings,
+        ...others,
         expectedRows: expectRows(rows),
         signal: context.signal,
         ...showPlanning(meter, context),
@@ -227,44 +237,70 @@ export async function runRowJob(
       context.exitCode = report.stopped === true ? EXIT.stopped : report.bad.length > 0 ? EXIT.rowErrors : EXIT.fine;
       return;
     }
-    const { hash } = await identifyModel(modelFiles, { signal: context.signal, onProgress: showIdentifying(meter) });
-    job = await Job.open({
-      ...common,
-      ...(shard && { shard }),
-      modelFiles,
-      resultIdentity: { ...foreseen, model: hash },
-      ...asked.task(options),
-    });
+    const identity = isCascade
+      ? { cascade: true }
+      : {
+          modelFiles,
+          resultIdentity: {
+            ...foreseen,
+            model: (await identifyModel(modelFiles, { signal: context.signal, onProgress: showIdentifying(meter) }))
+              .hash,
+          },
+        };
+    job = await Job.open({ ...common, ...(shard && { shard }), ...identity, ...asked.task(options) });
     const results = resultsOf(job, asked);
     watch?.expects(results, job.keptRows);
-    engine = await openEngine(results === undefined ? undefined : Math.max(0, results - job.keptRows));
+    const left = results === undefined ? undefined : Math.max(0, results - job.keptRows);
+    const kept = new KeptSample(reuse);
+    const store = flags.cascadeTarget === undefined ? reuse : kept;
+    const answer = (answering: Engine): Partial<RowGenerator> =>
+      asked.answer(answering, {
+        ...(peers && { peers }),
+        ...(flags.microBatches !== undefined && { microBatches: flags.microBatches }),
+        ...(store && { reuse: store }),
+        sharePrefixes: flags.sharePrefixes === 'on',
+        lookAhead: lookAheadOf(flags),
+        ...(flags.overlap === 'off' && { pipeline: serialPipeline }),
+      });
+    if (isCascade)
+      cascade = await openCascade({
+        flags,
+        models: models as readonly CascadeModel[],
+        job,
+        context,
+        open: (path, others) => openEngine(left, { model: path, ...others }),
+        answer,
+        task: asked.task(options),
+      });
+    else engine = await openEngine(left);
+    kept.seal();
     if (flags.trace !== undefined) trace = new TraceFile(flags.trace, flags.resume);
     const start = performance.now();
-    const running = engine;
-    watchEngine(watch, flags.model, running);
-    peers = await ring?.connect(running);
+    const running = cascade?.first ?? engine;
+    if (running) watchEngine(watch, flags.model, running);
+    if (engine) peers = await ring?.connect(engine);
     // What is labelled, scored or embedded is text as it stands, as are prompts of `/v1/completions`.
     const textsAreMessages = asked.name === 'generate' && formats.input.format.name !== 'openai-batch';
     const rawText = textsAreMessages && flags.chat === undefined && flags.system === undefined;
     const runWatch = new RunWatch(rawText, (result) => watch?.answered(result));
     const summary = await job.run(
-      runWatch.engine({
-        resultIdentity: { ...running.resultIdentity, ...ring?.identity },
-        ...asked.answer(running, {
-          ...(peers && { peers }),
-          ...(flags.microBatches !== undefined && { microBatches: flags.microBatches }),
-          ...(reuse && { reuse }),
-          sharePrefixes: flags.sharePrefixes === 'on',
-          lookAhead: lookAheadOf(flags),
-          ...(flags.overlap === 'off' && { pipeline: serialPipeline }),
-        }),
-      }),
+      runWatch.engine(
+        cascade?.engine ?? {
+          resultIdentity: { ...engine?.resultIdentity, ...ring?.identity },
+          ...(engine && answer(engine)),
+        },
+      ),
     );
     meter.stop();
-    for (const words of runWatch.words(running.tokenizer.hasChatTemplate, running.source.tokenizer.kind !== 'none'))
+    for (const words of runWatch.words(
+      running?.tokenizer.hasChatTemplate === true,
+      running?.source.tokenizer.kind !== 'none',
+    ))
       context.say(withFlags(words, flagNames));
     if (summary.truth) context.say(describeTruth(summary.truth));
     truth = summary.truth;
+    const byModel = describeCascade(stats);
+    if (byModel !== undefined) context.say(byModel);
     context.say(describeRun(summary, stats, (performance.now() - start) / 1000, asked.expected.ignoreEos));
     if ((flags.limit ?? flags.sample) !== undefined && job.resultsFile !== undefined && summary.stopped !== true)
       context.say(
@@ -277,6 +313,7 @@ export async function runRowJob(
     () => meter.stop(),
     () => peers?.close(),
     () => engine?.close(),
+    () => cascade?.close(),
     () => job?.close(),
     () => query?.return(),
     () => reuse?.close(),

@@ -119,6 +119,13 @@ export class Job implements AsyncDisposable {
     return this.task.options.now ?? begun;
   }
 
+  /**
+   * What the run that began the output was told of its engine's `resultIdentity`; undefined where this run begins it.
+   */
+  get begunWith(): Readonly<Record<string, unknown>> | undefined {
+    return this.file?.earlier && this.file.files.before?.engine;
+  }
+
   /** Results that stand in the output by now: those that were kept, and those of this run. */
   get finishedRows(): number {
     return this.keptRows + this.#written;
@@ -211,6 +218,20 @@ export class Job implements AsyncDisposable {
       locked.release();
       throw error;
     }
+  }
+
+  /**
+   * Draws rows of the whole input, each as likely as any other, as `sample` does; a row is drawn whether it is done or
+   * not.
+   * @throws UsageError for an input that comes once; InterruptedError; whatever reading throws
+   */
+  async drawn(rows: number, seed = 0): Promise<RowInput[]> {
+    const again = this.input.again ? (): ReturnType<JobInput['read']> => this.input.read(false) : undefined;
+    const subset = await RowSubset.drawn(rows, seed, again, this.task.options.signal);
+    const drawn: RowInput[] = [];
+    let index = 0;
+    for await (const row of again?.() ?? []) if (subset.has(row, index++)) drawn.push(row);
+    return drawn;
   }
 
   /**

@@ -32,6 +32,8 @@ export interface RowGenerator {
    * the same value alone.
    */
   readonly resultIdentity?: object;
+  /** Of a cascade: what results call its models. */
+  readonly models?: readonly string[];
   /** What jobs of these tasks need. */
   classify?(rows: AsyncIterable<RowInput>, options?: ClassifyOptions): AsyncIterable<ClassifyResult>;
   score?(rows: AsyncIterable<RowInput>, options?: ScoreOptions): AsyncIterable<ScoreResult>;
@@ -101,6 +103,11 @@ export interface JobOptions extends SubsetOptions {
    * one that is called as the column, or the only one. Rows of earlier runs are not compared. Default: none.
    */
   readonly truth?: string;
+  /**
+   * Whether a cascade answers, so that results say which `model` did, and how sure it was: tables have a column for
+   * each. Default: for `runJob` whether its engine is one, else false.
+   */
+  readonly cascade?: boolean;
   /**
    * These rows of the input alone: the others are read, and not answered. `output` is then a part, best called by
    * `shardPath`; `collectJob` makes one output of the parts. Default: all rows.

@@ -62,6 +62,7 @@ const CHECKS: Readonly<Record<keyof JobOptions, Check>> = {
   errors: text("a file's path"),
   maxErrors: checkMaxErrors,
   truth: checkTruth,
+  cascade: checkBoolean,
   shard: checkShard,
   limit: whole(LIMIT.least),
   sample: checkSample,
@@ -110,17 +111,18 @@ export function checkJobOptions(options: Partial<JobOptions>): void {
     throw new UsageError(
       `${limit === undefined ? 'sample' : 'limit'}: found it beside a shard, whose part would lack rows, expected one of them`,
     );
-  if (options.truth !== undefined) checkCompared(options);
+  if (options.truth !== undefined) checkCompared('truth', options);
+  if (options.cascade === true) checkCompared('cascade', options);
   if (resultColumns !== undefined) checkResultColumns('resultColumns', resultColumns, answerProperties(generate));
 }
 
-/** Whether there is one answer a row, which can be compared. @throws UsageError */
-function checkCompared({ generate, score, rerank, embed }: Partial<JobOptions>): void {
+/** Whether there is one answer a row, which can be compared. @param name of the option that wants it @throws UsageError */
+function checkCompared(name: string, { generate, score, rerank, embed }: Partial<JobOptions>): void {
   const other = Object.entries({ score, rerank, embed }).find(([, task]) => task !== undefined)?.[0];
   if (other !== undefined)
-    throw new UsageError(`truth: found it beside ${other}, expected generate or classify, whose answers are texts`);
+    throw new UsageError(`${name}: found it beside ${other}, expected generate or classify, whose answers are texts`);
   if (generate?.samples !== undefined)
-    throw new UsageError('truth: found it beside samples, expected one answer a row to compare with it');
+    throw new UsageError(`${name}: found it beside samples, expected one answer a row`);
 }
 
 /** The same for a whole job. @throws UsageError, also for one without input or output, which have no default */

@@ -22,11 +22,11 @@ export function jobWriteOptions(
   called: string | undefined,
   keyed: boolean,
 ): WriteOptions {
-  const { resultColumns = {}, resultPrefix, delimiter, output, carryFields = false } = options;
+  const { resultColumns = {}, resultPrefix, delimiter, output, carryFields = false, cascade } = options;
   // Whether the columns of the input, among which an id is, if there is one, stand in every table that is written.
   const carries =
     formats.input.format.carries === true && (input.again || carryFields || formats.output.format.carries === true);
-  const there = partsOf(task, told, !carries);
+  const there = partsOf(task, told, !carries, cascade);
   return writeOptions({ ...there, ...(keyed && { key: true, sample: true }) }, told, {
     task,
     table: () => input.table,

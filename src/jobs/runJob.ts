@@ -21,10 +21,11 @@ export async function runJob(options: RunJobOptions): Promise<JobSummary> {
   checkObject('options', options);
   const { engine, ...jobOptions } = options;
   checkRowGenerator(engine);
-  const { source, resultIdentity } = engine;
+  const { source, resultIdentity, models } = engine;
   const job = await Job.open({
     ...(source && { modelFiles: source.files }),
     ...(resultIdentity && { resultIdentity }),
+    ...(models && { cascade: true }),
     ...jobOptions,
   });
   let summary: JobSummary;

@@ -12,6 +12,7 @@ import { main as askQuestions } from '../../examples/09-questions.js';
 import { main as pipelinesOfCalls } from '../../examples/08-pipelines-of-calls.js';
 import { main as database } from '../../examples/10-database.js';
 import { main as costModel } from '../../examples/11-cost-model.js';
+import { main as cascade } from '../../examples/12-cascade.js';
 import { collect } from '../jobs/support/files.js';
 import { readRows } from '../../src/jobs/input/readRows.js';
 import { testGrammars } from '../support/grammars.js';
@@ -45,7 +46,18 @@ describe('examples', () => {
       '09-questions.ts',
       '10-database.ts',
       '11-cost-model.ts',
+      '12-cascade.ts',
     ]);
+  });
+
+  test('the cascade labels all reviews, and says by whom', async () => {
+    const { summary, rows } = await cascade(model.path);
+    expect(summary).toMatchObject({ rows: 4, done: 4, failed: 0, truth: { rows: 4, errors: 0 } });
+    for (const [label, by] of rows) {
+      expect([' good', ' bad']).toContain(label);
+      expect(['small', 'large']).toContain(by);
+    }
+    expect(rows).toHaveLength(4);
   });
 
   test('the RxJS pipeline answers every review, in order', async () => {

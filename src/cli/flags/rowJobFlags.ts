@@ -13,6 +13,7 @@ import {
 import { addLogFlag, addProgressFlag } from './logFlags.js';
 import { decimal, path, size, wholeNumber } from './parsers.js';
 import { addPeerFlags, addresses, type PeerFlags } from './peerFlags.js';
+import type { CascadeFlags } from './cascadeFlags.js';
 import type { PromptFlags } from './promptFlags.js';
 import { addShardFlags, type ShardFlags } from './shardFlags.js';
 import { addSubsetFlags, type SubsetFlags } from './subsetFlags.js';
@@ -21,7 +22,16 @@ import { addWatchFlag, type WatchFlags } from './watchFlags.js';
 
 /** What all commands that go through a file of rows have in common. */
 export interface RowJobFlags
-  extends EngineFlags, PromptFlags, PlanFlags, ShardFlags, SubsetFlags, TableFlags, PeerFlags, WatchFlags {
+  extends
+    EngineFlags,
+    PromptFlags,
+    PlanFlags,
+    ShardFlags,
+    SubsetFlags,
+    TableFlags,
+    PeerFlags,
+    WatchFlags,
+    CascadeFlags {
   readonly peers?: readonly string[];
   readonly microBatches?: number;
   readonly carryFields: boolean;

@@ -65,7 +65,11 @@ export type ResultParts = Readonly<
   >
 >;
 
-/** What results of a run have that is told so. @param id whether their ids stand in a column of their own */
+/**
+ * What results of a run have that is told so.
+ * @param id whether their ids stand in a column of their own
+ * @param cascade whether several models answer
+ */
 export function partsOf(
   task: JobTaskName,
   {
@@ -79,6 +83,7 @@ export function partsOf(
     ...format
   }: FormatOptions & RunParts,
   id: boolean,
+  cascade = false,
 ): ResultParts {
   const asked = format.questions !== undefined;
   return {
@@ -89,8 +94,8 @@ export function partsOf(
     toolCalls: task === 'generate' && (tools ?? toolChoice) !== undefined,
     truncated: truncate !== 'off',
     attempts: retries > 0,
-    model: false,
-    confidence: format.confidence ?? asked,
+    model: cascade,
+    confidence: format.confidence ?? (asked || (cascade && task === 'generate')),
     leastConfidence: format.confidence === true && !asked,
     logprobs: logprobs !== undefined,
   };
