@@ -12,6 +12,7 @@ import { main as askQuestions } from '../../examples/09-questions.js';
 import { main as pipelinesOfCalls } from '../../examples/08-pipelines-of-calls.js';
 import { main as database } from '../../examples/10-database.js';
 import { main as costModel } from '../../examples/11-cost-model.js';
+import { main as longDocuments } from '../../examples/12-long-documents.js';
 import { collect } from '../jobs/support/files.js';
 import { readRows } from '../../src/jobs/input/readRows.js';
 import { testGrammars } from '../support/grammars.js';
@@ -45,7 +46,16 @@ describe('examples', () => {
       '09-questions.ts',
       '10-database.ts',
       '11-cost-model.ts',
+      '12-long-documents.ts',
     ]);
+  });
+
+  test('long documents are answered in parts that are merged, and embedded passage by passage', async () => {
+    const { summary, passages } = await longDocuments(model.path);
+    expect(summary).toMatchObject({ id: 'mill', parts: { levels: 1 } });
+    expect(summary?.parts?.count).toBeGreaterThan(5);
+    expect(passages?.chunks?.length).toBeGreaterThan(30);
+    expect(print).toHaveBeenCalledWith(expect.stringMatching(/^mill, \d+ parts, merged in 1 levels: /));
   });
 
   test('the RxJS pipeline answers every review, in order', async () => {
