@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { from, lastValueFrom, toArray } from 'rxjs';
@@ -13,6 +13,7 @@ import {
   type RowResult,
   type RunOptions,
 } from '../../src/index.js';
+import { testGrammars } from '../support/grammars.js';
 import { tinyChatModel } from '../support/tinyChatModel.js';
 import { at, collect } from './support.js';
 
@@ -263,4 +264,46 @@ describe('documents in parts', () => {
     const bad = at(await all(engine.embed([{ prompt: textOf(5000) }], { chunkTokens: 2500 })), 0);
     expect(bad.error?.message).toMatch(/^part 1 of 2 \(characters 0 to 2500\): the prompt has 2500 tokens/);
   });
+
+  testGrammars('formats hold for parts and merges alike', async () => {
+    const rows = [{ prompt: textOf(900) }];
+    const choices = ['rain', 'sun', 'wind'];
+    const chosen = at(
+      await answers(rows, { chunkTokens: 300, merge: 'Most often?', responseFormat: { type: 'choices', choices } }),
+      0,
+    );
+    expect(choices).toContain(chosen.value);
+    expect(chosen.parts).toEqual({ count: 3, levels: 1 });
+    const schema = { type: 'integer', minimum: 0, maximum: 99 };
+    const responseFormat = { type: 'json_schema', schema } as const;
+    const parts = at(await answers(rows, { chunkTokens: 300, responseFormat, maxNewTokens: 40 }), 0);
+    for (const { text, value } of parts.chunks ?? []) expect(value).toEqual(JSON.parse(text));
+    const merged = at(
+      await answers(rows, { chunkTokens: 300, merge: 'One:', responseFormat, maxNewTokens: 40, confidence: true }),
+      0,
+    );
+    expect([merged.value, merged.parts?.levels]).toEqual([Number(merged.text), 1]);
+    expect(merged.confidence).toBeGreaterThan(0);
+  });
+});
+
+test('an encoder embeds parts, with the text that goes before each prompt', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'spillway-encoder-'));
+  await cp('test/fixtures/encoders/bert', folder, { recursive: true });
+  await cp('test/fixtures/encoders/bert-pairs/tokenizer.json', join(folder, 'tokenizer.json'));
+  await using engine = await Engine.open({ model: folder, learn: false });
+  await rm(folder, { recursive: true });
+  const text = 'the hat of a cat, and more of it. '.repeat(20);
+  const [result] = await all(
+    engine.embed([{ fields: { a: text, b: 'title' } }], {
+      promptTemplate: '{{b}}: {{a}}',
+      chunkTokens: 20,
+      chunkOverlap: 5,
+    }),
+  );
+  expect(result?.chunks?.length).toBeGreaterThan(5);
+  const alone = await all(
+    engine.embed((result?.chunks ?? []).map(({ start, end }) => ({ prompt: `title: ${text.slice(start, end)}` }))),
+  );
+  expect(result?.chunks?.map(({ embedding }) => embedding)).toEqual(alone.map(({ embedding }) => embedding));
 });
