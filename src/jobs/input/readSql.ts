@@ -49,9 +49,9 @@ const CHECKS: Readonly<Record<keyof ReadSqlOptions, Check>> = {
 /**
  * The rows of a query, of Postgres, or by DuckDB: its own files, and CSV, Parquet, JSON, SQLite, S3 … as its
  * extensions have them. They are read as they are wanted, and one that breaks off is an error. A job that is to be
- * resumed needs them in the same order each time: say `order by`. Where a database should not be held for as long as a job takes, copy
- * first: `create temp table asked as select …; select * from asked`. Values are as JSON holds them: decimals, dates,
- * moments and whole numbers beyond 2^53 are text.
+ * resumed needs them in the same order each time: say `order by`. Where a database should not be held for as long as a
+ * job takes, copy first: `create temp table asked as select …; select * from asked`. Values are as JSON holds them:
+ * decimals, dates, moments and whole numbers beyond 2^53 are text.
  * @param sql one query, after whatever statements it needs (`attach …; select …`); of Postgres one query alone
  * @throws UsageError at once for a wrong argument, and, while it is iterated, where the package `@duckdb/node-api`, or
  * `pg`, is not installed; JobFileError where the database fails, or there is no column of prompts
