@@ -15,6 +15,7 @@ import type { ConnectedPeers } from './engine/peers/sockets/connectPeers.js';
 import type { PeerListener } from './engine/peers/sockets/PeerListener.js';
 import type { ListenOptions, SocketOptions } from './engine/peers/sockets/SocketOptions.js';
 import type { AnswerKind, Answers } from './engine/rows/Answers.js';
+import { checkAnswerOptions } from './engine/rows/checkAnswerOptions.js';
 import { checkRows } from './engine/rows/checkRunOptions.js';
 import { perplexityOf, type Perplexity, type PerplexityOptions } from './engine/rows/perplexity.js';
 import { EngineRuns } from './engine/rows/EngineRuns.js';
@@ -33,10 +34,12 @@ import { InterruptedError } from './errors/InterruptedError.js';
 import { checkUnchanged } from './model/identity/FileStamp.js';
 import type { ModelSource } from './model/ModelSource.js';
 import type { Tokenizer } from './model/Tokenizer.js';
-import { askedResults } from './operators/askedResults.js';
+import { chunkedEmbeddings } from './engine/rows/ChunkedEmbedding.js';
+import { askedResults, chunkedResults } from './operators/askedResults.js';
 import { iterated } from './operators/iterated.js';
 import { pulled } from './operators/pulled.js';
 import { runResults } from './operators/runResults.js';
+import { openLimits, splitResults } from './operators/splitResults.js';
 import { throughStages } from './operators/throughStages.js';
 import type {
   ClassifyOptions,
@@ -184,6 +187,14 @@ export class Engine implements GenerationSource, AsyncDisposable {
   generate(rows: RowSource, options: RunOptions = {}): GeneratedResults<RowResult> {
     this.runs.check(rows, options);
     if (options.questions !== undefined) return this.asked(rows, options);
+    if (options.chunkTokens !== undefined)
+      return chunkedResults(
+        (parts, told) => this.generate(parts, told),
+        pulledRows(rows),
+        options,
+        this.tokenizer,
+        this.source.decoder,
+      );
     return runResults(
       options,
       ({ onStats, onProgress, deltas }) =>
@@ -245,7 +256,17 @@ export class Engine implements GenerationSource, AsyncDisposable {
    * their tokens share nothing, unless they are equal. Otherwise as `classify`.
    */
   embed(rows: RowSource, options: AnswerRunOptions<EmbedOptions> = {}): RunResults<EmbedResult> {
-    return this.answering('embed', rows, options);
+    if (options.chunkTokens === undefined) return this.answering('embed', rows, options);
+    checkRows(rows);
+    checkAnswerOptions('embed', options);
+    const { chunkTokens: _tokens, chunkOverlap: _overlap, onProgress: _progress, onStats: _stats, ...others } = options;
+    return splitResults(
+      (parts, told) => this.answering('embed', parts, { ...others, ...told }),
+      pulledRows(rows),
+      chunkedEmbeddings(options, this.tokenizer),
+      openLimits(options),
+      options,
+    );
   }
 
   /**

@@ -1,5 +1,6 @@
 import type { ClassifiedAnswer, EmbeddedAnswer, RankedAnswer, ScoredAnswer } from './KeptAnswer.js';
-import type { GenerateOptions, Label, PromptOptions, RowFailure, RowResult } from './Row.js';
+import type { GenerateOptions, Label, PromptOptions, RowChunk, RowFailure, RowResult } from './Row.js';
+import type { ChunkOptions, ChunkPlace } from './rows/chunks.js';
 import type { VectorType } from './VectorType.js';
 
 export { VECTOR_TYPES, type VectorType } from './VectorType.js';
@@ -78,7 +79,7 @@ export interface VectorRanges {
 }
 
 /** Options of one `embed` call. */
-export interface EmbedOptions extends AnswerOptions {
+export interface EmbedOptions extends AnswerOptions, ChunkOptions {
   /**
    * Which hidden states behind the model's final norm make the embedding: the last token's, the mean of all, the first
    * one's (`cls`), the largest of all in each dimension (`max`), the mean in which token i weighs i + 1
@@ -125,12 +126,29 @@ export interface ScoreResult extends ResultBase, Partial<ScoredAnswer> {}
 /** The result of `rerank` for one row. */
 export interface RerankResult extends ResultBase, Partial<RankedAnswer> {}
 
+/** The embedding of a part of a row's own text. */
+export interface EmbeddedChunk extends ChunkPlace, Partial<EmbeddedAnswer>, Pick<ResultBase, 'usage'> {}
+
 /** The result of `embed` for one row. */
-export interface EmbedResult extends ResultBase, Partial<EmbeddedAnswer> {}
+export interface EmbedResult extends ResultBase, Partial<EmbeddedAnswer> {
+  /**
+   * With `chunkTokens`: the embeddings of its parts, in the order of the text. A job's output has a row for each, with
+   * the part's number as `chunk`.
+   */
+  readonly chunks?: readonly EmbeddedChunk[];
+}
 
 /** Whatever a job writes: what results of all kinds have in common, and what some have. */
 export interface AnyResult
-  extends ResultBase, Partial<Omit<RowResult, keyof ResultBase>>, Partial<ClassifiedAnswer>, Partial<EmbeddedAnswer> {
+  extends
+    ResultBase,
+    Partial<Omit<RowResult, keyof ResultBase | 'chunks'>>,
+    Partial<ClassifiedAnswer>,
+    Partial<EmbeddedAnswer>,
+    Partial<ChunkPlace> {
+  readonly chunks?: readonly (RowChunk | EmbeddedChunk)[];
+  /** Of a row of an output that is a part's: its number, from 0, and where it stands. */
+  readonly chunk?: number;
   readonly scores?: ScoredAnswer['scores'] | RankedAnswer['scores'];
 }
 

@@ -1,6 +1,7 @@
 import type { RowErrorCode } from './errors/RowError.js';
 import type { AnswerStore, GeneratedAnswer } from './KeptAnswer.js';
 import type { Progress, RunStats, TraceEvent } from './RunStats.js';
+import type { ChunkOptions, ChunkPlace, MergedParts } from './rows/chunks.js';
 import type { Question } from './rows/questions.js';
 import type { ResponseFormat } from './rows/responseFormat.js';
 import type { ChatMessage, TemplateInput } from './model/Tokenizer.js';
@@ -227,6 +228,10 @@ export interface QuestionAnswer extends Pick<
   readonly error?: RowFailure;
 }
 
+/** The answer to a part of a row's own text. */
+export interface RowChunk
+  extends ChunkPlace, Omit<RowResult, 'id' | 'index' | 'sample' | 'answers' | 'chunks' | 'parts' | 'carry'> {}
+
 /** The result of one row: a line of a job's output. */
 export interface RowResult<Value = unknown> extends Omit<GeneratedAnswer, 'finishReason'> {
   readonly id: string | number;
@@ -247,6 +252,13 @@ export interface RowResult<Value = unknown> extends Omit<GeneratedAnswer, 'finis
    * and `error` that of the first question that failed.
    */
   readonly answers?: Readonly<Record<string, QuestionAnswer>>;
+  /**
+   * Where the row's own text was computed in parts (`chunkTokens`) and nothing merged their answers: these, in the
+   * order of the text; `text` is empty then. A job's output has a row for each, with the part's number as `chunk`.
+   */
+  readonly chunks?: readonly RowChunk[];
+  /** Where answers of parts were merged: of how many parts, in how many levels. */
+  readonly parts?: MergedParts;
   /** The tools that the answer calls, as OpenAI has them; `text` is what it says beside. */
   readonly toolCalls?: readonly ToolCall[];
   readonly finishReason: FinishReason;
@@ -264,7 +276,7 @@ export const REASONING = ['keep', 'separate', 'drop'] as const;
 export type Reasoning = (typeof REASONING)[number];
 
 /** Options of one `generate` call; the sampling options are defaults for its rows. */
-export interface GenerateOptions extends SamplingOptions, ToolOptions, PromptOptions {
+export interface GenerateOptions extends SamplingOptions, ToolOptions, PromptOptions, ChunkOptions {
   /** What the answers of rows that bring none are held to. Default: nothing. */
   readonly responseFormat?: ResponseFormat;
   /**
@@ -278,6 +290,13 @@ export interface GenerateOptions extends SamplingOptions, ToolOptions, PromptOpt
    * one. The row's own text is computed once. A row's result has `answers`. Default: none.
    */
   readonly questions?: readonly Question[];
+  /**
+   * Beside `chunkTokens`: what the model is told so that it makes one answer of those of a row's parts. They go in the
+   * place of `{{answers}}`, else after the text, with an empty line between each two; other fields are the row's, as in
+   * `promptTemplate`. Where the context has no room for all of them, as many as it has room for become one, then these,
+   * and so on. What answers are held to, merged ones are, too. Default: a row's result has the answers of its parts.
+   */
+  readonly merge?: string;
   /** Go on past the end token, to `maxNewTokens`. Default false. */
   readonly ignoreEos?: boolean;
   /**

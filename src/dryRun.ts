@@ -103,7 +103,7 @@ export async function dryRun({ engine, onRows, ...told }: DryRunOptions): Promis
   let taken: AsyncIterable<DryRow>;
   if (classify) taken = runs.answer('classify', rows, classify);
   else if (score) taken = runs.answer('score', rows, score);
-  else if (embed) taken = runs.answer('embed', rows, embed);
+  else if (embed) taken = runs.embed(rows, embed);
   else taken = runs.generate(rows, generate);
   const textOf = (tokens: readonly number[]): string =>
     source.tokenizer.kind === 'none' ? tokens.join(' ') : tokenizer.decode(tokens, { skipSpecial: false });

@@ -75,7 +75,9 @@ export async function estimateRows(
   const { read, generate = {}, rows: left = Infinity } = options;
   // Each is an answer of its own, and shares the row's text with the others.
   const questions = generate.questions?.length ?? 1;
-  const most = left * questions;
+  const { chunkTokens } = generate;
+  // Parts of rows that are still to come are not known.
+  const most = chunkTokens === undefined ? left * questions : Infinity;
   const source = isInputPaths(input) ? await rowsOfFiles(input, read) : rowsInMemory(input, read);
   if (source === undefined) return undefined;
   const asked: Asked[] = [];
@@ -97,14 +99,13 @@ export async function estimateRows(
     if (!prepared) continue;
     const { tokens, maxNewTokens, temperature, samples } = prepared;
     beginnings.push(tokens.slice(0, COMPARED));
-    if (
-      asked.push({
-        prompt: tokens.length,
-        answer: maxNewTokens,
-        answers: questions * (temperature > 0 ? (samples?.length ?? 1) : 1),
-      }) >= SAMPLE
-    )
-      break;
+    const parts = partsOf(tokens.length, generate);
+    const part = {
+      prompt: Math.ceil(tokens.length / parts),
+      answer: maxNewTokens,
+      answers: parts * questions * (temperature > 0 ? (samples?.length ?? 1) : 1),
+    };
+    if (asked.push(part) >= SAMPLE) break;
   }
   if (asked.length === 0) return { promptTokens: 0, newTokens: 0, rows: 0 };
   const total = (of: (each: Asked) => number): number => asked.reduce((sum, each) => sum + each.answers * of(each), 0);
@@ -127,6 +128,12 @@ export async function estimateRows(
     ...(shared > 0 && { sharedPrefixTokens: shared }),
     ...(toDo < Infinity && { rows: toDo }),
   };
+}
+
+/** In how many parts a prompt of so many tokens is computed, by its own text, which is most of it. */
+function partsOf(tokens: number, { chunkTokens = tokens, chunkOverlap = 0 }: GenerateOptions): number {
+  const step = Math.max(1, chunkTokens - chunkOverlap);
+  return Math.max(1, Math.ceil((tokens - chunkOverlap) / step));
 }
 
 /** @returns undefined for what can be read only once */

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
 import { addEmbeddingFlags, embeddingOptions, type EmbeddingFlags } from './flags/answerFlags.js';
+import { addChunkFlags, embedChunkOptions, type ChunkFlags } from './flags/chunkFlags.js';
 import { addPromptFlags } from './flags/promptFlags.js';
 import { addRowFileFlags, addRowJobFlags, type RowJobFlags } from './flags/rowJobFlags.js';
 import { runRowJob } from './rowJob.js';
@@ -12,13 +13,15 @@ export function addEmbed(program: Command, context: CommandContext): void {
   addRowFileFlags(command);
   command.optionsGroup('Embeddings:');
   addEmbeddingFlags(command);
+  addChunkFlags(command, false);
   addPromptFlags(command, false);
   addRowJobFlags(command);
-  command.action((flags: RowJobFlags & EmbeddingFlags) => {
-    const options = embeddingOptions(flags);
+  command.action((flags: RowJobFlags & EmbeddingFlags & ChunkFlags) => {
+    const chunks = embedChunkOptions(flags);
+    const options = { ...embeddingOptions(flags), ...chunks };
     return runRowJob(flags, new Set(command.options.map(({ long }) => long ?? '')), context, {
       name: 'embed',
-      expected: { maxNewTokens: 1 },
+      expected: { maxNewTokens: 1, ...chunks },
       task: ({ reasoning: _none, toolChoice: _choice, parallelToolCalls: _several, ...common }) => ({
         embed: { ...options, ...common },
       }),

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
+import { addChunkFlags, chunkOptions, type ChunkFlags } from './flags/chunkFlags.js';
 import { addFormatFlags, formatFiles, formatOptions, type FormatFlags } from './flags/formatFlags.js';
 import { addCascadeFlags } from './flags/cascadeFlags.js';
 import { addPromptFlags } from './flags/promptFlags.js';
@@ -7,7 +8,7 @@ import { addRowFileFlags, addRowJobFlags, addTruthFlag, type RowJobFlags } from 
 import { addSamplingFlags, samplingOptions, type SamplingFlags } from './flags/samplingFlags.js';
 import { runRowJob } from './rowJob.js';
 
-interface GenerateFlags extends RowJobFlags, SamplingFlags, FormatFlags {}
+interface GenerateFlags extends RowJobFlags, SamplingFlags, FormatFlags, ChunkFlags {}
 
 const EXAMPLES = `
 Examples:
@@ -24,13 +25,14 @@ export function addGenerate(program: Command, context: CommandContext): void {
   addRowFileFlags(command);
   addPromptFlags(command);
   addFormatFlags(command);
+  addChunkFlags(command, true);
   addSamplingFlags(command);
   addRowJobFlags(command);
   addTruthFlag(command);
   addCascadeFlags(command);
   command.addHelpText('after', EXAMPLES);
   command.action((flags: GenerateFlags) => {
-    const options = samplingOptions(flags);
+    const options = { ...samplingOptions(flags), ...chunkOptions(flags) };
     return runRowJob(flags, new Set(command.options.map(({ long }) => long ?? '')), context, {
       name: 'generate',
       expected: options,

@@ -11,6 +11,7 @@ import {
   type EmbeddingFlags,
   type LabelFlags,
 } from './flags/answerFlags.js';
+import { addChunkFlags, chunkOptions, embedChunkOptions, type ChunkFlags } from './flags/chunkFlags.js';
 import { addSwitch, requireFlags } from './flags/commandFlags.js';
 import { addSharedEngineFlags, sharedEngineOptions, type SharedEngineFlags } from './flags/engineFlags.js';
 import { addFormatFlags, formatOptions, type FormatFlags } from './flags/formatFlags.js';
@@ -28,6 +29,7 @@ interface SubmitFlags
     TableFlags,
     PromptFlags,
     FormatFlags,
+    ChunkFlags,
     SamplingFlags,
     LabelFlags,
     CompletionFlags,
@@ -152,11 +154,15 @@ function addTaskFlags(command: Command): ReadonlyMap<JobTaskName, readonly Optio
     add();
     return command.options.slice(before);
   };
+  const chunks = added(() => {
+    addChunkFlags(command, true);
+  });
   return new Map<JobTaskName, readonly Option[]>([
     [
       'generate',
       [
         ...command.options.filter((option) => GENERATES.has(option.attributeName())),
+        ...chunks.filter((option) => option.attributeName() === 'merge'),
         ...added(() => {
           addFormatFlags(command);
           addSamplingFlags(command);
@@ -191,11 +197,15 @@ function addTaskFlags(command: Command): ReadonlyMap<JobTaskName, readonly Optio
 /** What the job does, with the files that the flags name read. @throws UsageError, JobFileError */
 async function taskOptions(flags: SubmitFlags, signal: AbortSignal): Promise<Pick<JobOptions, JobTaskName>> {
   const { reasoning, toolChoice, parallelToolCalls, ...prompts } = await promptOptions(flags, signal);
+  const isParted = (flags.chunkTokens ?? flags.chunkOverlap) !== undefined;
+  if (isParted && flags.task !== 'generate' && flags.task !== 'embed')
+    throw new UsageError(`--chunk-tokens: found it beside --task ${flags.task}, expected --task generate or embed`);
   switch (flags.task) {
     case 'generate':
       return {
         generate: {
           ...samplingOptions(flags),
+          ...chunkOptions(flags),
           ...prompts,
           ...(reasoning && { reasoning }),
           ...(toolChoice !== undefined && { toolChoice }),
@@ -217,6 +227,6 @@ async function taskOptions(flags: SubmitFlags, signal: AbortSignal): Promise<Pic
       };
     }
     case 'embed':
-      return { embed: { ...embeddingOptions(flags), ...prompts } };
+      return { embed: { ...embeddingOptions(flags), ...embedChunkOptions(flags), ...prompts } };
   }
 }

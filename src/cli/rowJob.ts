@@ -148,7 +148,9 @@ export async function runRowJob(
 
   const isCascade = flags.cascade !== undefined;
   const say: OnColumns = (columns) => context.say(describeColumns(columns));
-  const { classify, score } = asked.task({ order: flags.order, ...prompts });
+  const task = asked.task({ order: flags.order, ...prompts });
+  checkJobOptions(task);
+  const { classify, score } = task;
   const told = { task: asked.name, ownTexts: classify?.labels === undefined && score?.completions === undefined };
   const query = rowsOfQuery(flags, formats, prompts, told, say);
   let job: Job | undefined;

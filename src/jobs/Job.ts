@@ -6,6 +6,8 @@ import { SpillwayError } from '../errors/SpillwayError.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { AnyResult } from '../Results.js';
 import type { RowInput } from '../Row.js';
+import { severalAnswers } from '../rows/chunks.js';
+import { rowsOfResult } from '../rows/rowsOfResult.js';
 import { identifyModel } from '../model/identity/identifyModel.js';
 import { checkRowGenerator, checkWholeJob } from './checkJobOptions.js';
 import { DoneRows } from './record/DoneRows.js';
@@ -162,7 +164,7 @@ export class Job implements AsyncDisposable {
     const { delimiter: _delimiter, ...others } = options;
     // A part's may be for what is made of it.
     const formats = await jobFormats(options.shard === undefined ? options : others);
-    checkAnswerFormat(task.name, formats, task.options.questions !== undefined);
+    checkAnswerFormat(task.name, formats, severalAnswers(task.options));
     const paths = await jobPaths(options, formats);
     const files = await checkJobFiles(paths);
     const opened = await JobInput.open(options, task.name, formats, files.input);
@@ -444,7 +446,7 @@ export class Job implements AsyncDisposable {
       for await (const result of finished()) {
         if (result.error) counts.failed += 1;
         this.#written += 1;
-        yield { result, carry: result.carry };
+        for (const row of rowsOfResult(result)) yield { result: row, carry: row.carry };
       }
     };
     if (this.file === undefined && this.formats.published) {

@@ -9,6 +9,7 @@ import type { GenerateOptions, PromptOptions } from '../Row.js';
 import { checkedCompletions, checkedLabels, forTheRun } from '../rows/completions.js';
 import { ROW_LIMITS } from '../model/files/limits.js';
 import { checkPromptTemplate } from '../rows/promptTemplate.js';
+import { checkChunkOptions, hasChunkRows } from '../rows/chunks.js';
 import { checkAskedOptions, settledQuestions } from '../rows/questions.js';
 import { checkToolOptions } from '../rows/tools.js';
 import { checkResponseFormat } from '../rows/responseFormat.js';
@@ -78,6 +79,7 @@ const CHECKS: Readonly<Record<keyof JobOptions, Check>> = {
     const { responseFormat, questions, tools, toolChoice, parallelToolCalls } = value as GenerateOptions;
     if (questions !== undefined) settledQuestions(`${name}.questions`, questions);
     checkAskedOptions(value as object);
+    checkChunkOptions(value as object);
     if ((tools ?? toolChoice ?? parallelToolCalls) !== undefined) checkToolOptions(value as GenerateOptions);
     if (responseFormat !== undefined) checkResponseFormat(`${name}.responseFormat`, responseFormat);
   },
@@ -92,7 +94,10 @@ const CHECKS: Readonly<Record<keyof JobOptions, Check>> = {
     if (completions !== undefined) forTheRun(() => checkedCompletions('completions', completions));
   },
   rerank: object,
-  embed: checkPrompts,
+  embed: (name, value) => {
+    checkPrompts(name, value);
+    checkChunkOptions(value as object);
+  },
 };
 
 /**
@@ -123,6 +128,8 @@ function checkCompared(name: string, { generate, score, rerank, embed }: Partial
     throw new UsageError(`${name}: found it beside ${other}, expected generate or classify, whose answers are texts`);
   if (generate?.samples !== undefined)
     throw new UsageError(`${name}: found it beside samples, expected one answer a row`);
+  if (hasChunkRows(generate ?? {}))
+    throw new UsageError(`${name}: found it beside chunkTokens, expected merge, too, which makes one answer a row`);
 }
 
 /** The same for a whole job. @throws UsageError, also for one without input or output, which have no default */

@@ -17,6 +17,8 @@ import {
   ROW_FORMATS,
 } from './formats/rowFormats.js';
 import type { JobTaskName } from '../Results.js';
+import type { GenerateOptions } from '../Row.js';
+import { type ChunkOptions, hasChunkRows } from '../rows/chunks.js';
 import { checkUnmatched, inputFiles, isInputPaths } from './input/inputFiles.js';
 import { jobOutputFiles } from './output/sidecarFiles.js';
 import type { JobOptions } from './JobOptions.js';
@@ -37,7 +39,7 @@ export interface JobFormats {
   readonly errors: FileFormat | undefined;
   /**
    * Whether the output is written as a whole at the end, from a journal beside it. Plain lines of JSON are their own
-   * journal.
+   * journal, unless a row has several.
    */
   readonly published: boolean;
 }
@@ -54,10 +56,12 @@ export async function jobFormats({
   outputFormat: to,
   errors,
   delimiter,
-}: Pick<
-  JobOptions,
-  'input' | 'inputFormat' | 'output' | 'outputFormat' | 'errors' | 'delimiter'
->): Promise<JobFormats> {
+  generate,
+  embed,
+}: Pick<JobOptions, 'input' | 'inputFormat' | 'output' | 'outputFormat' | 'errors' | 'delimiter'> & {
+  readonly generate?: ChunkOptions & Pick<GenerateOptions, 'merge'>;
+  readonly embed?: ChunkOptions;
+}): Promise<JobFormats> {
   if (isInputPaths(input))
     await checkUnmatched(
       input,
@@ -90,7 +94,11 @@ export async function jobFormats({
     inputs,
     output: written,
     errors: failed,
-    published: written.format !== jsonl || written.compression !== undefined || failed !== undefined,
+    published:
+      written.format !== jsonl ||
+      written.compression !== undefined ||
+      failed !== undefined ||
+      hasChunkRows(generate ?? embed ?? {}),
   };
 }
 
@@ -222,14 +230,18 @@ async function startOf(path: string, compression: Compression | undefined): Prom
 }
 
 /**
- * @param asked whether rows have several answers, by the names of questions
+ * @param several what makes a row's answers several
  * @throws UsageError for a format that has no place for what the task answers
  */
-export function checkAnswerFormat(task: JobTaskName, { output, errors }: JobFormats, asked: boolean): void {
-  const one = asked ? [output, errors].find((file) => file?.format === openaiBatch) : undefined;
+export function checkAnswerFormat(
+  task: JobTaskName,
+  { output, errors }: JobFormats,
+  several: 'questions' | 'chunkTokens' | undefined,
+): void {
+  const one = several ? [output, errors].find((file) => file?.format === openaiBatch) : undefined;
   if (one)
     throw new UsageError(
-      `outputFormat: found ${one.format.name} beside questions, expected another: a response there has one answer`,
+      `outputFormat: found ${one.format.name} beside ${several}, expected another: a response there has one answer`,
     );
   const holds = ({ tasks }: RowFormat): boolean => tasks?.includes(task) ?? true;
   const other = [output, errors].find((file) => file !== undefined && !holds(file.format))?.format;

@@ -11,15 +11,15 @@ import type {
 import type { GenerateOptions, RowInput } from '../Row.js';
 import type { JobOptions, RowGenerator } from './JobOptions.js';
 import { runFormat, type FormatOptions } from './output/writeOptions.js';
-import { promptOptions, resultOptions } from './record/jobRecord.js';
+import { chunkOptions, promptOptions, resultOptions } from './record/jobRecord.js';
 
 export interface JobTask {
   readonly name: JobTaskName;
   /** As far as jobs look at them themselves. */
   readonly options: AnswerOptions &
     FormatOptions &
-    Pick<GenerateOptions, 'samples' | 'retries' | 'reasoning' | 'toolChoice' | 'logprobs' | 'now'> &
-    Pick<EmbedOptions, 'encoding' | 'vectorType' | 'vectorRanges'>;
+    Pick<GenerateOptions, 'samples' | 'retries' | 'reasoning' | 'toolChoice' | 'logprobs' | 'now' | 'merge'> &
+    Pick<EmbedOptions, 'encoding' | 'vectorType' | 'vectorRanges' | 'chunkTokens' | 'chunkOverlap'>;
   /** All options that decide a row's result, with their defaults. */
   readonly settled: Readonly<Record<string, unknown>>;
   /**
@@ -156,6 +156,8 @@ function embedSettings({
   encoding = 'float',
   vectorType = 'float32',
   vectorRanges,
+  chunkTokens,
+  chunkOverlap,
   ...options
 }: EmbedOptions): JobTask['settled'] {
   return {
@@ -167,6 +169,10 @@ function embedSettings({
     ...(vectorType !== 'float32' && { vectorType }),
     ...(vectorRanges && { vectorRanges }),
     ...(promptName !== undefined && { promptName }),
+    ...chunkOptions({
+      ...(chunkTokens !== undefined && { chunkTokens }),
+      ...(chunkOverlap !== undefined && { chunkOverlap }),
+    }),
     ...common(options),
   };
 }

@@ -1,16 +1,15 @@
-import { EMPTY, map } from 'rxjs';
-import { madeOf } from '../collections/cancellable.js';
-import { AskedRows, type OpenLimits } from '../engine/rows/AskedRows.js';
-import { settledLookAhead } from '../engine/rows/rowLookAhead.js';
-import type { GeneratedResults, RowEvent, RunOptions } from '../engine/rows/Generation.js';
+import { EMPTY } from 'rxjs';
+import { AskedRow } from '../engine/rows/AskedRow.js';
+import { chunkedRows } from '../engine/rows/ChunkedRow.js';
+import type { GeneratedResults, RowEvent, RunOptions, RunResults } from '../engine/rows/Generation.js';
+import type { RowLimits } from '../engine/rows/promptTokens.js';
+import type { Tokenizer } from '../model/Tokenizer.js';
 import type { RowInput, RowResult } from '../Row.js';
-import type { Progress, RunStats } from '../RunStats.js';
 import { areInTurn, settledQuestions } from '../rows/questions.js';
+import { openLimits, splitResults } from './splitResults.js';
 
-/** Rows that are answered and wait for an earlier one, at most. */
-const WAITING = 4096;
-/** Most that the rows may take that have answers to come, where nothing is said. */
-const OPEN_BYTES = 64 * 2 ** 20;
+type Generate = (rows: AsyncIterable<RowInput>, options: RunOptions) => GeneratedResults<RowResult>;
+type Rows = AsyncIterable<RowInput> | Iterable<RowInput>;
 
 /**
  * The results of rows that are asked several questions, each of which is a row of one run.
@@ -19,69 +18,49 @@ const OPEN_BYTES = 64 * 2 ** 20;
  * @param places rows that are computed at once
  */
 export function askedResults(
-  generate: (rows: AsyncIterable<RowInput>, options: RunOptions) => GeneratedResults<RowResult>,
-  rows: AsyncIterable<RowInput> | Iterable<RowInput>,
+  generate: Generate,
+  rows: Rows,
   { questions: given, order, onProgress, onStats, ...options }: RunOptions,
   places: number,
 ): GeneratedResults<RowResult> {
   const questions = settledQuestions('questions', given);
-  const ahead = settledLookAhead(options.lookAhead);
-  const limits: OpenLimits = {
-    // Of rows with questions to come the keys and values have to stay: few more than there are places.
-    rows: places + (areInTurn(questions) ? Math.ceil(places / 4) : ahead.rows),
-    bytes: Math.min(ahead.bytes, OPEN_BYTES),
-    waiting: WAITING,
-  };
-  const asked = new AskedRows(questions, limits, order !== 'completion');
-  // Statistics count rows, not their questions.
-  const inRows = (stats: RunStats): RunStats => ({ ...stats, rows: { ...stats.rows, ...asked.counts } });
-  const progressInRows = (progress: Progress): Progress => {
-    const { done, failed } = asked.counts;
-    return { ...progress, rowsDone: done, rowsFailed: failed };
-  };
-  const run = generate(asked.feed(rows), {
-    confidence: true,
-    ...options,
-    order: 'completion',
-    ...(onProgress && { onProgress: (progress: Progress): unknown => onProgress(progressInRows(progress)) }),
-    ...(onStats && { onStats: (stats: RunStats): unknown => onStats(inRows(stats)) }),
-  });
-  const results = madeOf(run, async function* (answers) {
-    try {
-      for await (const answer of answers) yield* asked.receive(answer);
-    } catch (error) {
-      yield* asked.rest();
-      throw error;
-    } finally {
-      asked.close();
-    }
-    yield* asked.rest();
-  });
-  const stats = run.stats.then(inRows);
-  stats.catch(() => undefined);
-  const iterator: AsyncGenerator<RowResult, void, undefined> = {
-    next: () => results.next(),
-    return: async () => {
-      asked.close();
-      await results.return?.();
-      return { done: true, value: undefined };
-    },
-    throw: async (error) => {
-      await iterator.return();
-      throw error;
-    },
-    [Symbol.asyncIterator]: () => iterator,
-    [Symbol.asyncDispose]: async () => {
-      await iterator.return();
-    },
-  };
-  return Object.assign(iterator, {
-    stats,
-    progress$: run.progress$.pipe(map(progressInRows)),
-    // Answers of rows with questions come as a whole.
+  // Of rows with questions to come the keys and values have to stay: few more than there are places.
+  const inTurn = areInTurn(questions) ? Math.ceil(places / 4) : openLimits(options).rows;
+  const results = splitResults(
+    (asked, told) => generate(asked, { confidence: true, ...options, ...told }),
+    rows,
+    (row) => new AskedRow(row, questions),
+    openLimits(options, places + inTurn),
+    { ...(order && { order }), ...(onProgress && { onProgress }), ...(onStats && { onStats }) },
+  );
+  return asGenerated(results);
+}
+
+/** The results of rows whose own text is computed in parts, each of which is a row of one run, as are their merges. */
+export function chunkedResults(
+  generate: Generate,
+  rows: Rows,
+  { order, onProgress, onStats, now = new Date(), ...given }: RunOptions,
+  tokenizer: Tokenizer,
+  limits: RowLimits,
+): GeneratedResults<RowResult> {
+  const { chunkTokens: _tokens, chunkOverlap: _overlap, merge: _merge, promptTemplate: _template, ...options } = given;
+  const results = splitResults(
+    (parts, told) => generate(parts, { ...options, now, ...told }),
+    rows,
+    chunkedRows({ ...given, now }, tokenizer, limits),
+    openLimits(options),
+    { ...(order && { order }), ...(onProgress && { onProgress }), ...(onStats && { onStats }) },
+  );
+  return asGenerated(results);
+}
+
+/** Answers of rows that are several come as a whole. */
+function asGenerated(results: RunResults<RowResult>): GeneratedResults<RowResult> {
+  return Object.assign(results, {
     deltas$: EMPTY,
     events: async function* (): AsyncGenerator<RowEvent, void, undefined> {
-      for await (const result of iterator) yield { type: 'result', result };
+      for await (const result of results) yield { type: 'result', result };
     },
   });
 }

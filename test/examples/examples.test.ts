@@ -13,6 +13,7 @@ import { main as pipelinesOfCalls } from '../../examples/08-pipelines-of-calls.j
 import { main as database } from '../../examples/10-database.js';
 import { main as costModel } from '../../examples/11-cost-model.js';
 import { main as cascade } from '../../examples/12-cascade.js';
+import { main as longDocuments } from '../../examples/13-long-documents.js';
 import { collect } from '../jobs/support/files.js';
 import { readRows } from '../../src/jobs/input/readRows.js';
 import { testGrammars } from '../support/grammars.js';
@@ -47,6 +48,7 @@ describe('examples', () => {
       '10-database.ts',
       '11-cost-model.ts',
       '12-cascade.ts',
+      '13-long-documents.ts',
     ]);
   });
 
@@ -58,6 +60,14 @@ describe('examples', () => {
       expect(['small', 'large']).toContain(by);
     }
     expect(rows).toHaveLength(4);
+  });
+
+  test('long documents are answered in parts that are merged, and embedded passage by passage', async () => {
+    const { summary, passages } = await longDocuments(model.path);
+    expect(summary).toMatchObject({ id: 'mill', parts: { levels: 1 } });
+    expect(summary?.parts?.count).toBeGreaterThan(5);
+    expect(passages?.chunks?.length).toBeGreaterThan(30);
+    expect(print).toHaveBeenCalledWith(expect.stringMatching(/^mill, \d+ parts, merged in 1 levels: /));
   });
 
   test('the RxJS pipeline answers every review, in order', async () => {

@@ -13,6 +13,7 @@ import {
   type ReadRowsOptions,
   UsageError,
 } from '../library.js';
+import type { ChunkFlags } from './chunkFlags.js';
 import { checkedText, columnNames, decimal, path } from './parsers.js';
 
 /** What a job's files are, and where rows that failed go. */
@@ -46,8 +47,8 @@ export function addTableFlags(command: Command): void {
   );
   command.addOption(
     new Option(
-      '--database <file>',
-      'of DuckDB, for --input sql:QUERY (default: in memory; the query may be behind statements that attach others)',
+      '--database <url|file>',
+      'for --input sql:QUERY: postgres://…, which is asked by a cursor, or a file of DuckDB (default: DuckDB in memory; the query may be behind statements that attach others)',
     ).argParser(path),
   );
   command.addOption(
@@ -211,8 +212,8 @@ export function comesOnce(input: string): boolean {
 }
 
 /** @param table where results go to one */
-export function jobFormatsOf(flags: TableFlags, table?: DatabaseOutput): Promise<JobFormats> {
-  const { input, output, inputFormat, outputFormat, errors, delimiter } = flags;
+export function jobFormatsOf(flags: TableFlags & ChunkFlags, table?: DatabaseOutput): Promise<JobFormats> {
+  const { input, output, inputFormat, outputFormat, errors, delimiter, chunkTokens, merge } = flags;
   return jobFormats({
     input: comesOnce(input) ? [] : input,
     output: output === '-' ? process.stdout : output,
@@ -220,6 +221,7 @@ export function jobFormatsOf(flags: TableFlags, table?: DatabaseOutput): Promise
     outputFormat: table === undefined ? outputFormat : databaseTable,
     ...(errors !== undefined && { errors }),
     ...(delimiter !== undefined && { delimiter }),
+    generate: { ...(chunkTokens !== undefined && { chunkTokens }), ...(merge !== undefined && { merge }) },
   });
 }
 

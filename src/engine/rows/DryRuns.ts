@@ -3,27 +3,31 @@ import type { Addon } from '../../bindings/Addon.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { ModelSource } from '../../model/ModelSource.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
-import type { ResultBase } from '../../Results.js';
-import type { GenerateOptions, RowFailure, RowInput, RowResult } from '../../Row.js';
+import type { EmbedResult, ResultBase } from '../../Results.js';
+import type { GenerateOptions, Row, RowFailure, RowInput, RowResult } from '../../Row.js';
 import { RunRecorder } from '../execution/RunRecorder.js';
 import type { RunRow } from '../execution/RunRow.js';
 import { Grammars } from '../grammar/Grammars.js';
 import { IdSet } from '../../collections/IdSet.js';
 import { RowError } from '../../errors/RowError.js';
-import { askedRow } from '../../rows/askedRow.js';
-import { settledQuestions, type SettledQuestion } from '../../rows/questions.js';
+import { settledQuestions } from '../../rows/questions.js';
 import { readableRow } from '../../rows/readableRow.js';
 import { withSchema } from '../grammar/zodSchema.js';
 import type { RowLimit } from '../memory/PagePool.js';
 import type { Ordered } from './ActiveRow.js';
 import { answerIntake } from './answerIntake.js';
+import { AskedRow } from './AskedRow.js';
+import { chunkedEmbeddings } from './ChunkedEmbedding.js';
+import { chunkedRows } from './ChunkedRow.js';
 import type { AnswerKind, Answers } from './Answers.js';
 import { answerTaskOf, refuseEncoder } from './AnswerRuns.js';
 import { checkAnswerOptions } from './checkAnswerOptions.js';
 import { checkRunOptions } from './checkRunOptions.js';
 import { InFlight } from './InFlight.js';
 import { intake } from './intake.js';
+import { SAMPLING_RANGES } from './prepareRow.js';
 import { SharedAnswers } from './SharedAnswers.js';
+import type { RowSplitter } from './SplitRows.js';
 
 /** An answer that a run would compute: of a row that is asked for samples each is one; or why there is none. */
 export type DryRow = { readonly id: string | number; readonly index: number } & (
@@ -59,17 +63,61 @@ export class DryRuns {
     refuseEncoder('generate', source);
     checkRunOptions(given, source.decoder.vocabularySize);
     const { options, refine } = withSchema({ ...given, now: given.now ?? new Date() });
-    const asked = given.questions === undefined ? rows : askedOf(rows, settledQuestions('questions', given.questions));
+    const asked = this.split(rows, options);
+    const { promptTemplate: _template, ...others } = options;
+    const told = options.chunkTokens === undefined ? options : others;
     return takenIn<'generate', RowResult>('generate', asked, (input, common) =>
       intake(input, {
         ...common,
-        options,
+        options: told,
         tokenizer,
         limits: source.decoder,
         rowLimit: () => rowLimit,
         answerFormat: (format) => this.grammars.of(format),
         refine,
       }),
+    );
+  }
+
+  /** The same of rows that are embedded, in parts where these are asked for. */
+  embed(rows: Rows, options: Answers['embed']['options']): AsyncGenerator<DryRow, void, undefined> {
+    const { chunkTokens, chunkOverlap: _overlap, ...others } = options;
+    if (chunkTokens === undefined) return this.answer('embed', rows, options);
+    checkAnswerOptions('embed', options);
+    const split = chunkedEmbeddings(options, this.setup.tokenizer);
+    const none: EmbedResult = { id: 0, index: 0, usage: NO_USAGE };
+    return this.answer(
+      'embed',
+      splitOf(rows, split, () => none),
+      others,
+    );
+  }
+
+  /** Rows as they are computed: several of one that is asked questions, or that is in parts. */
+  private split(rows: Rows, options: GenerateOptions): Rows {
+    const { tokenizer, source } = this.setup;
+    const { questions, chunkTokens, maxNewTokens = SAMPLING_RANGES.maxNewTokens.fallback } = options;
+    const answered = (text: string): RowResult => ({
+      id: 0,
+      index: 0,
+      text,
+      tokens: [],
+      finishReason: 'stop',
+      usage: NO_USAGE,
+    });
+    if (questions !== undefined) {
+      const settled = settledQuestions('questions', questions);
+      return splitOf(
+        rows,
+        (row) => new AskedRow(row, settled),
+        () => answered(UNKNOWN),
+      );
+    }
+    if (chunkTokens === undefined) return rows;
+    // What merges are told is taken to be as long as an answer may become, and like the row's own text.
+    const units = UNITS_PER_TOKEN * maxNewTokens;
+    return splitOf(rows, chunkedRows(options, tokenizer, source.decoder), ({ prompt }) =>
+      answered(typeof prompt === 'string' ? prompt.slice(-units) : UNKNOWN.repeat(maxNewTokens)),
     );
   }
 
@@ -94,29 +142,38 @@ export class DryRuns {
 /** What stands for answers that there are none of yet. */
 const UNKNOWN = '…';
 
-/** Rows as they would be asked each question, one after the other. */
-async function* askedOf(rows: Rows, questions: readonly SettledQuestion[]): AsyncGenerator<RowInput, void, undefined> {
-  const answers = new Map(questions.map(({ name }) => [name, UNKNOWN]));
+/** Units of text that are about a token. */
+const UNITS_PER_TOKEN = 4;
+const NO_USAGE = { promptTokens: 0, completionTokens: 0 };
+
+/** Rows as they would be split, one after the other. @param answered what stands for the result of one */
+async function* splitOf<Result>(
+  rows: Rows,
+  split: RowSplitter<Result>,
+  answered: (row: Row) => Result,
+): AsyncGenerator<RowInput, void, undefined> {
   const ids = new IdSet();
   let number = 0;
   for await (const given of rows) {
     const row = readableRow(given);
     const index = row.index ?? number;
     number += 1;
-    const who = { ...row, id: row.id ?? index + 1, index };
+    const identity = { id: row.id ?? index + 1, index };
     const duplicate = row.duplicate ?? (row.id !== undefined && !ids.add(row.id));
-    if ('error' in who || duplicate) {
-      yield { ...who, duplicate };
+    if ('error' in row || duplicate) {
+      yield { ...row, ...identity, duplicate };
       continue;
     }
-    for (const question of questions) {
-      try {
-        yield { ...askedRow(who, question, answers), duplicate };
-      } catch (error) {
-        if (!(error instanceof RowError)) throw error;
-        yield { id: who.id, index, duplicate, error: { code: error.rowCode, message: error.message } };
-        break;
+    try {
+      const parts = await split({ ...row, ...identity });
+      for (let next = parts.next(); next; next = parts.next()) {
+        yield { ...next.row, ...identity, duplicate };
+        if ('error' in next.row) break;
+        await next.taken(answered(next.row));
       }
+    } catch (error) {
+      if (!(error instanceof RowError)) throw error;
+      yield { ...identity, duplicate, error: { code: error.rowCode, message: error.message } };
     }
   }
 }

@@ -4,6 +4,7 @@ import { checkBoolean } from '../../arguments/checks.js';
 import { found } from '../../arguments/found.js';
 import { oneOf, whole } from '../../arguments/memberChecks.js';
 import { UsageError } from '../../errors/UsageError.js';
+import { checkChunkOptions } from '../../rows/chunks.js';
 import { EMBEDDING_ENCODINGS, POOLINGS, VECTOR_TYPES } from '../../Results.js';
 import type { AnswerKind, Answers } from './Answers.js';
 import { RUN_CHECKS } from './checkRunOptions.js';
@@ -93,6 +94,8 @@ const CHECKS: { readonly [Kind in AnswerKind]: Checks<Kind> } = {
     encoding: oneOf(...EMBEDDING_ENCODINGS),
     vectorType: oneOf(...VECTOR_TYPES),
     vectorRanges: checkRanges,
+    chunkTokens: whole(1),
+    chunkOverlap: whole(0),
   },
 };
 
@@ -102,6 +105,7 @@ const CHECKS: { readonly [Kind in AnswerKind]: Checks<Kind> } = {
  */
 export function checkAnswerOptions(kind: AnswerKind, options: unknown): void {
   checkMembers('options', options, CHECKS[kind]);
+  if (kind === 'embed') checkChunkOptions(options);
   const { labels, labelPrior, peers: others } = options as Answers['classify']['options'];
   if (labelPrior === undefined) return;
   if (labels === undefined)

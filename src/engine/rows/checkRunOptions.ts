@@ -8,6 +8,7 @@ import { UsageError } from '../../errors/UsageError.js';
 import { REASONING, TRUNCATIONS, type SamplingOptions } from '../../Row.js';
 import { checkPromptTemplate } from '../../rows/promptTemplate.js';
 import { checkResponseFormat } from '../../rows/responseFormat.js';
+import { checkChunkOptions, checkMerge } from '../../rows/chunks.js';
 import { checkAskedOptions, settledQuestions } from '../../rows/questions.js';
 import { ROW_SECONDS } from '../../rows/rowFields.js';
 import { checkTemplateInput } from '../../rows/templateInput.js';
@@ -93,6 +94,9 @@ export const RUN_CHECKS: Readonly<Record<keyof RunOptions, Check>> = {
   questions: (name, questions) => {
     settledQuestions(name, questions);
   },
+  chunkTokens: whole(1),
+  chunkOverlap: whole(0),
+  merge: checkMerge,
   schema: (_name, schema) => {
     zodJsonSchema(schema as AnswerSchema);
   },
@@ -126,6 +130,7 @@ export function checkRunOptions(options: unknown, vocabularySize: number): void 
   const { logprobs, schema, responseFormat, tools, toolChoice } = options as RunOptions;
   if ((tools ?? toolChoice) !== undefined) checkToolOptions(options);
   checkAskedOptions(options);
+  checkChunkOptions(options);
   if (schema !== undefined && responseFormat !== undefined)
     throw new UsageError('found both schema and responseFormat, expected one of them');
   if (logprobs !== undefined && logprobs > vocabularySize)

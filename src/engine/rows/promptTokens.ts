@@ -144,7 +144,7 @@ function asking(messages: readonly ChatMessage[], question: string): readonly Ch
   return messages.with(-1, { ...last, content });
 }
 
-function isInstruction({ role }: ChatMessage): boolean {
+export function isInstruction({ role }: ChatMessage): boolean {
   return role === 'system' || role === 'developer';
 }
 

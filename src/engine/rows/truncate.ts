@@ -7,6 +7,7 @@ import { readMessages } from '../../rows/messages.js';
 import { templatePieces } from '../../rows/promptTemplate.js';
 import { readable } from '../../rows/readableRow.js';
 import { promptField } from '../../rows/rowFields.js';
+import { characterAt, tokenPlaces, tokensWithin } from './textPlaces.js';
 import { checkedTokens, fieldsOf, promptTokens, type MadeOptions, type RowLimits } from './promptTokens.js';
 
 type End = Exclude<Truncation, 'off'>;
@@ -18,7 +19,7 @@ export interface FittedPrompt {
 }
 
 /** A text of a row that may be cut. */
-interface Part {
+export interface OwnText {
   readonly text: string;
   /** How often the prompt has it. */
   readonly times: number;
@@ -30,8 +31,6 @@ interface Part {
 const NEAR_UNITS = 2 ** 16;
 /** Of what lies beyond, as many at a time become tokens, which are counted. */
 const COUNTED_UNITS = 2 ** 16;
-/** Tokens whose places are found between two turns of others. */
-const PLACES = 2 ** 14;
 /** Attempts to come as near to the room as can be, before halves are tried. */
 const GUESSES = 8;
 
@@ -60,11 +59,11 @@ export function* fittedPrompt(
   }
   const whole = yield* unless('too-long', made(row));
   if (whole && whole.length <= most) return { tokens: whole };
-  const parts = partsOf(row, options);
+  const parts = ownTexts(row, options);
   const cutter = new Cutter(tokenizer, truncate, options.escapeSpecialTokens !== true);
   let far = 0;
   let current = row;
-  const near: Part[] = [];
+  const near: OwnText[] = [];
   for (const part of parts) {
     const [text, rest] = cutter.near(
       part.text,
@@ -90,12 +89,12 @@ export function* fittedPrompt(
   return { tokens, truncated: all - tokens.length };
 }
 
-/** What may be cut, and in this order: what is long is cut first. */
-function partsOf(row: Row, options: MadeOptions): readonly Part[] {
+/** The texts of a row that may be cut or parted, its own: what is long comes first. @throws RowError */
+export function ownTexts(row: Row, options: MadeOptions): readonly OwnText[] {
   const { promptTemplate } = options;
   if (promptTemplate !== undefined) {
     const fields = fieldsOf(row);
-    const parts = new Map<string, Part>();
+    const parts = new Map<string, OwnText>();
     for (const { text, field } of templatePieces(promptTemplate, fields)) {
       if (field === undefined) continue;
       const times = (parts.get(field)?.times ?? 0) + 1;
@@ -122,7 +121,7 @@ interface TextPart {
 }
 
 /** The texts of a message, one or those of its parts: what is long comes first. */
-function partsOfMessage(messages: readonly ChatMessage[], at: number, message: ChatMessage): readonly Part[] {
+function partsOfMessage(messages: readonly ChatMessage[], at: number, message: ChatMessage): readonly OwnText[] {
   const { content } = message;
   if (content === null) return [];
   // `readMessages` lets parts of text through alone.
@@ -190,12 +189,12 @@ class Cutter {
    * @param made those with so much of it, which are also made last where they are the result
    */
   *cut(
-    { text, times }: Part,
+    { text, times }: OwnText,
     room: number,
     whole: readonly number[],
     made: (text: string) => Work<readonly number[]>,
   ): Work<readonly number[]> {
-    const places = yield* this.places(text);
+    const places = yield* tokenPlaces(text, this.tokenizer, this.parseSpecial);
     const count = places.length - 1;
     let [fits, tooMany] = [0, count];
     let best: string | undefined;
@@ -238,42 +237,7 @@ class Cutter {
     return [characterAt(text, first).from, characterAt(text, text.length - last).to];
   }
 
-  /** Where each of a text's tokens begins, and where the last one ends. */
-  private *places(text: string): Work<readonly number[]> {
-    const ids = yield* this.encoded(text);
-    const stream = this.tokenizer.stream();
-    const places = [0];
-    let decoded = '';
-    for (const [at, id] of ids.entries()) {
-      decoded += stream.push(id);
-      places.push(decoded.length);
-      if (at % PLACES === PLACES - 1) yield;
-    }
-    if (decoded + stream.end() === text) return places;
-    // Tokens that do not say what they were made of: as if all had as many units.
-    return Array.from({ length: ids.length + 1 }, (_, at) => Math.round((at * text.length) / Math.max(1, ids.length)));
+  private encoded(text: string): Work<readonly number[]> {
+    return tokensWithin(text, this.tokenizer, this.parseSpecial);
   }
-
-  private *encoded(text: string): Work<readonly number[]> {
-    const { parseSpecial } = this;
-    const made = this.tokenizer.encodeInParts(text, { specialTokens: false, parseSpecial, continues: true });
-    return 'next' in made ? yield* made : made;
-  }
-}
-
-const CHARACTERS = new Intl.Segmenter('en', { granularity: 'grapheme' });
-/** Longer ones are no characters that anybody writes: of them a code point stays whole. */
-const CHARACTER_UNITS = 64;
-
-/** The ends of the character within which a place is; the place twice where it is between two. */
-function characterAt(text: string, place: number): { readonly from: number; readonly to: number } {
-  if (place <= 0 || place >= text.length) return { from: place, to: place };
-  const isPair = (at: number): boolean => (text.codePointAt(at - 1) ?? 0) > 0xff_ff;
-  let start = Math.max(0, place - CHARACTER_UNITS);
-  if (start > 0 && isPair(start)) start -= 1;
-  const window = text.slice(start, place + CHARACTER_UNITS);
-  const { index = 0, segment = '' } = CHARACTERS.segment(window).containing(place - start) ?? {};
-  if (segment.length < CHARACTER_UNITS)
-    return { from: start + index, to: index + start === place ? place : start + index + segment.length };
-  return isPair(place) ? { from: place - 1, to: place + 1 } : { from: place, to: place };
 }

@@ -7,6 +7,7 @@ import { resultOfLine, type ResultLine } from '../formats/formatResult.js';
 import type { FinishedRow, WriteOptions } from '../formats/RowFormat.js';
 import { type Journal, type JournalLine, journalHeader, journalLines } from '../output/Journal.js';
 import { DoneRows } from '../record/DoneRows.js';
+import { rowsOfResult } from '../../rows/rowsOfResult.js';
 import { persistently } from '../work/persistently.js';
 import { wordsOf } from '../work/QueueAddress.js';
 import { type DatabasePlace, DATABASE_WAIT, type DatabaseOutput } from './DatabaseOutput.js';
@@ -256,18 +257,20 @@ export class TableFeed {
     const pieces = createReadStream(path, { start: from, highWaterMark: 2 ** 20 });
     for await (const line of journalLines({ path, run: undefined }, pieces)) {
       end = from + line.end;
-      if (this.#isThere(line, end)) continue;
-      const { carry, ...result } = resultOfLine(line.result);
-      rows.push({ result, carry });
-      bytes += line.bytes.length;
+      for (const row of rowsOfResult(line.result)) {
+        if (this.#isThere(line, row, end)) continue;
+        const { carry, ...result } = resultOfLine(row);
+        rows.push({ result, carry });
+      }
+      if (rows.length > 0) bytes += line.bytes.length;
       if (rows.length >= BATCH_ROWS || bytes >= BATCH_BYTES) await flush();
     }
     await flush();
   }
 
-  #isThere({ failed, index, sample }: JournalLine, end: number): boolean {
+  #isThere({ failed }: JournalLine, { index, sample, chunk }: ResultLine, end: number): boolean {
     if (failed && this.feed.withoutErrors) return true;
-    return !failed && end <= this.#before && this.#there.check(index, 0, sample ?? 0) === 'done';
+    return !failed && end <= this.#before && this.#there.check(index, 0, sample ?? chunk ?? 0) === 'done';
   }
 
   /** @throws DatabaseError, UsageError */
@@ -342,11 +345,12 @@ export class TableFeed {
         `found more than ${MOST_REFUSED} rows that do not fit into ${quotedTable(this.feed.place.table)}, the last one ${what}; change the table and go on with \`resume\``,
       );
     if (this.feed.withoutErrors) return;
-    const { id, index, sample, usage } = result;
+    const { id, index, sample, chunk, usage } = result;
     const failed: FinishedRow['result'] = {
       id: `${id}`.replaceAll('\0', '\ufffd'),
       index,
       ...(sample !== undefined && { sample }),
+      ...(chunk !== undefined && { chunk }),
       usage,
       error: { code: 'invalid-row', message: message.replaceAll('\0', '\ufffd') },
     };
@@ -420,8 +424,8 @@ class Refusal extends DatabaseError {
   }
 }
 
-function keyOf({ index, sample }: Pick<ResultLine, 'index' | 'sample'>): string {
-  return `${index}/${sample ?? 0}`;
+function keyOf({ index, sample, chunk }: Pick<ResultLine, 'index' | 'sample' | 'chunk'>): string {
+  return `${index}/${sample ?? chunk ?? 0}`;
 }
 
 /** What vectors have in common; undefined where there is none. */

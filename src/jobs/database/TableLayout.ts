@@ -44,7 +44,7 @@ export class TableLayout {
     const results = resultColumns(carried, options);
     const values: Readonly<Record<string, LaidColumn['value']>> = {
       job: () => job,
-      sample: ({ result }) => result.sample ?? 0,
+      sample: ({ result }) => result.sample ?? result.chunk ?? 0,
     };
     this.#results = results.map(({ name, type, value, was, ofSchema }) => ({
       name,

@@ -48,7 +48,7 @@ function tooLong({ id, index, sample, usage, text }: AnyResult): FormattedResult
     usage,
     error: {
       code: 'limit',
-      message: `found a result of more than ${formatBytes(ROW_LIMITS.resultBytes)}, expected at most that, as no more is read again: fewer logprobs or new tokens, or shorter carried fields`,
+      message: `found a result of more than ${formatBytes(ROW_LIMITS.resultBytes)}, expected at most that, as no more is read again: fewer logprobs, new tokens or chunks, or shorter carried fields`,
     },
   };
   return formatResult(failed);
@@ -58,13 +58,19 @@ function tooLong({ id, index, sample, usage, text }: AnyResult): FormattedResult
 export function formatResult(result: AnyResult): FormattedResult<string> {
   const { id, index, sample, usage, error, carry: row } = result;
   const { promptTokens, completionTokens } = usage;
-  const who = { id, index, ...(sample === undefined ? {} : { sample }) };
+  const who = {
+    id,
+    index,
+    ...(sample === undefined ? {} : { sample }),
+    ...(result.chunk === undefined ? {} : { chunk: result.chunk, start: result.start, end: result.end }),
+  };
   const known = {
     ...who,
     ...answerOf(result),
     usage: { promptTokens, completionTokens },
     ...(result.truncated === undefined ? {} : { truncated: result.truncated }),
     ...(result.attempts === undefined ? {} : { attempts: result.attempts }),
+    ...(result.parts === undefined ? {} : { parts: result.parts }),
     ...(result.model === undefined ? {} : { model: result.model }),
     ...(result.confidence === undefined ? {} : { confidence: result.confidence }),
     ...(result.leastConfidence === undefined ? {} : { leastConfidence: result.leastConfidence }),
@@ -111,7 +117,9 @@ function answerOf({
   embedding,
   vectorType,
   scale,
+  chunks,
 }: AnyResult): object {
+  if (chunks !== undefined) return { chunks, ...(finishReason !== undefined && { finishReason }) };
   if (answers !== undefined) return { answers, finishReason };
   if (text !== undefined)
     return {

@@ -36,6 +36,9 @@ const COLUMNS: readonly KnownColumn[] = [
     type: 'text',
     value: ({ text, error }) => (error === undefined || text !== '' ? text : undefined),
   },
+  { name: 'chunk', part: 'chunk', type: 'count', value: ({ chunk }) => chunk },
+  { name: 'chunk_start', part: 'chunk', type: 'count', value: ({ start }) => start },
+  { name: 'chunk_end', part: 'chunk', type: 'count', value: ({ end }) => end },
   {
     name: 'value',
     part: 'value',
@@ -88,6 +91,8 @@ const COLUMNS: readonly KnownColumn[] = [
   { name: 'completion_tokens', type: 'count', value: ({ usage }) => usage.completionTokens },
   { name: 'truncated', part: 'truncated', type: 'count', value: ({ truncated }) => truncated },
   { name: 'attempts', part: 'attempts', type: 'count', value: ({ attempts }) => attempts },
+  { name: 'parts', part: 'merged', type: 'count', value: ({ parts }) => parts?.count },
+  { name: 'merge_levels', part: 'merged', type: 'count', value: ({ parts }) => parts?.levels },
   { name: 'model', part: 'model', type: 'text', value: ({ model }) => model },
   { name: 'confidence', part: 'confidence', type: 'number', value: ({ confidence }) => confidence },
   {

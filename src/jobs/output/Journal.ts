@@ -169,13 +169,17 @@ function parseResult(text: string): ScannedLine | undefined {
     return undefined;
   }
   if (!isObject(value)) return undefined;
-  const { id, index, sample, finishReason, error, label, scores, embedding } = value;
+  const { id, index, sample, finishReason, error, label, scores, embedding, chunks } = value;
   if (typeof id !== 'string' && typeof id !== 'number') return undefined;
   if (typeof index !== 'number' || !Number.isSafeInteger(index) || index < 0) return undefined;
   if (sample !== undefined && !isSample(sample)) return undefined;
   // Only what was generated has a reason for its end.
-  if (typeof finishReason !== 'string' && [error, label, scores, embedding].every((answer) => answer === undefined))
+  if (
+    typeof finishReason !== 'string' &&
+    [error, label, scores, embedding, chunks].every((answer) => answer === undefined)
+  )
     return undefined;
+  if (chunks !== undefined && !(Array.isArray(chunks) && chunks.every(isObject))) return undefined;
   return {
     id,
     index,

@@ -42,6 +42,8 @@ export const ENCODE_CHECKS: Readonly<Record<keyof EncodeResultsOptions, Check>> 
     settledQuestions(name, questions);
   },
   logprobs: checkBoolean,
+  chunks: checkBoolean,
+  merged: checkBoolean,
   name: text(),
 };
 

@@ -3,6 +3,7 @@ import { JobFileError } from '../../errors/JobFileError.js';
 import { SpillwayError } from '../../errors/SpillwayError.js';
 import type { AnyResult } from '../../Results.js';
 import type { RowInput } from '../../Row.js';
+import { rowsOfResult } from '../../rows/rowsOfResult.js';
 import { BEGIN_ANEW, describeFileError } from '../../files/fileErrors.js';
 import { compressed } from '../formats/compression.js';
 import type { FileFormat } from '../jobFormats.js';
@@ -106,17 +107,21 @@ async function* finished(
 ): AsyncGenerator<AnyResult, void, undefined> {
   let row: ResultLine[] = [];
   for await (const { number, result } of results.lines()) {
-    const { text, answers, label, scores, embedding, error, usage } = membersOf(result);
-    const answered = [text, answers, label, scores, embedding, error].some((answer) => answer !== undefined);
-    if (!answered || !isObject(usage))
+    const rows = rowsOfResult(result);
+    if (!rows.every(isAnswered))
       throw new JobFileError(results.name, `line ${number}: found a result without text or usage; ${BEGIN_ANEW}`);
     if (row.length > 0 && row[0]?.index !== result.index) {
       yield* wanted(row).map(resultOfLine);
       row = [];
     }
-    row.push(result);
+    row.push(...rows);
   }
   yield* wanted(row).map(resultOfLine);
+}
+
+function isAnswered(result: ResultLine): boolean {
+  const { text, answers, label, scores, embedding, error, usage } = membersOf(result);
+  return [text, answers, label, scores, embedding, error].some((answer) => answer !== undefined) && isObject(usage);
 }
 
 async function* carried(results: AsyncIterable<AnyResult>): AsyncGenerator<FinishedRow, void, undefined> {

@@ -1,6 +1,7 @@
 import { UsageError } from '../../errors/UsageError.js';
 import type { AnyResult, EMBEDDING_ENCODINGS, JobTaskName, VectorType } from '../../Results.js';
 import type { Question } from '../../rows/questions.js';
+import { rowsOfResult } from '../../rows/rowsOfResult.js';
 import type { ResponseFormat } from '../../rows/responseFormat.js';
 import type { FinishedRow, WriteOptions } from '../formats/RowFormat.js';
 import { type FormatOptions, writeOptions } from './writeOptions.js';
@@ -48,6 +49,13 @@ export interface ResultTableOptions extends FormatOptions {
    * Whether tables have columns for how sure the model was. Default: with `questions`, which have a column each, true.
    */
   readonly confidence?: boolean;
+  /**
+   * Whether tables have columns for the part of a row's text that a result is of (`chunkTokens`, without `merge`).
+   * Default false.
+   */
+  readonly chunks?: boolean;
+  /** Whether tables have columns for how many parts an answer was merged of (`merge`). Default false. */
+  readonly merged?: boolean;
   /** What rows were asked: tables have a column for each. Default: nothing. */
   readonly questions?: readonly Question[];
   /** Whether tables have a column for log-probabilities. Default false. */
@@ -76,6 +84,8 @@ export function resultsAlone(
     attempts = false,
     model = false,
     logprobs = false,
+    chunks = false,
+    merged = false,
     name = 'output',
     resultColumns = {},
     resultPrefix,
@@ -94,6 +104,8 @@ export function resultsAlone(
       confidence: options.confidence ?? options.questions !== undefined,
       leastConfidence: options.confidence === true && options.questions === undefined,
       logprobs,
+      chunk: chunks,
+      merged,
     },
     options,
     {
@@ -121,7 +133,7 @@ export async function toldTask(
     const step = await iterator.next();
     if (step.done === true) break;
     held.push(step.value);
-    told = taskOf(step.value);
+    told = taskOf(rowsOfResult(step.value)[0] ?? step.value);
   }
   const task = told ?? 'generate';
   return { task, rows: finishedRows(held, iterator, task) };
@@ -140,8 +152,8 @@ async function* finishedRows(
     return { result, carry: result.carry };
   };
   try {
-    for (const result of held) yield checked(result);
-    for await (const result of others) yield checked(result);
+    for (const result of held) for (const row of rowsOfResult(result)) yield checked(row);
+    for await (const result of others) for (const row of rowsOfResult(result)) yield checked(row);
   } finally {
     await others.return();
   }

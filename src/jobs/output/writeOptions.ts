@@ -2,6 +2,7 @@ import { UsageError } from '../../errors/UsageError.js';
 import type { EmbedOptions, JobTaskName } from '../../Results.js';
 import type { GenerateOptions } from '../../Row.js';
 import { type ResponseFormat, responseFormatOf } from '../../rows/responseFormat.js';
+import { hasChunkRows } from '../../rows/chunks.js';
 import { type Question, settledQuestions } from '../../rows/questions.js';
 import { declaredProperties, declaredType, type DeclaredProperty } from '../../schema/declaredProperties.js';
 import { type AnswerSchema, zodJsonSchema, zodValueSchema } from '../../schema/zodJsonSchema.js';
@@ -60,7 +61,9 @@ export type ResultParts = Readonly<
     | 'model'
     | 'confidence'
     | 'leastConfidence'
-    | 'logprobs',
+    | 'logprobs'
+    | 'chunk'
+    | 'merged',
     boolean
   >
 >;
@@ -80,6 +83,8 @@ export function partsOf(
     truncate = 'off',
     retries = 0,
     logprobs,
+    chunkTokens,
+    merge,
     ...format
   }: FormatOptions & RunParts,
   id: boolean,
@@ -98,12 +103,14 @@ export function partsOf(
     confidence: format.confidence ?? (asked || (cascade && task === 'generate')),
     leastConfidence: format.confidence === true && !asked,
     logprobs: logprobs !== undefined,
+    chunk: hasChunkRows({ chunkTokens, merge }),
+    merged: merge !== undefined,
   };
 }
 
 type RunParts = Pick<
   GenerateOptions,
-  'samples' | 'reasoning' | 'tools' | 'toolChoice' | 'truncate' | 'retries' | 'logprobs'
+  'samples' | 'reasoning' | 'tools' | 'toolChoice' | 'truncate' | 'retries' | 'logprobs' | 'chunkTokens' | 'merge'
 >;
 
 /** What decides how embeddings stand in tables. */

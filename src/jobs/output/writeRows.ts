@@ -1,6 +1,7 @@
 import type { Writable } from 'node:stream';
 import { StreamWriter } from '../../files/StreamWriter.js';
 import type { AnyResult } from '../../Results.js';
+import { rowsOfResult } from '../../rows/rowsOfResult.js';
 import { resultLine } from '../formats/formatResult.js';
 
 /**
@@ -17,10 +18,12 @@ export async function writeRows(
   let done = 0;
   let failed = 0;
   for await (const result of results) {
-    const formatted = await resultLine(result);
-    await sink.write(formatted.line);
-    done += 1;
-    if (formatted.failed) failed += 1;
+    for (const row of rowsOfResult(result)) {
+      const formatted = await resultLine(row);
+      await sink.write(formatted.line);
+      done += 1;
+      if (formatted.failed) failed += 1;
+    }
   }
   await sink.close();
   return { done, failed };

@@ -8,6 +8,7 @@ import { withoutSecrets } from '../input/sqlSecrets.js';
 import { listMissing } from '../../model/files/printable.js';
 import type { FileIdentity, ModelIdentity } from '../../model/identity/identifyModel.js';
 import type { GenerateOptions } from '../../Row.js';
+import type { ChunkOptions } from '../../rows/chunks.js';
 import { responseFormatOf } from '../../rows/responseFormat.js';
 import { TOKEN_LISTS } from '../../rows/rowFields.js';
 import { writeFileAtomic } from '../../files/atomicFile.js';
@@ -96,10 +97,17 @@ export function resultOptions(options: GenerateOptions): Readonly<Record<string,
     ignoreEos: options.ignoreEos ?? false,
     logprobs: options.logprobs ?? null,
     ...(options.questions && { questions: options.questions }),
+    ...chunkOptions(options),
+    ...(options.merge !== undefined && { merge: options.merge }),
     ...(options.confidence !== undefined && { confidence: options.confidence }),
     escapeSpecialTokens: options.escapeSpecialTokens ?? false,
     ...promptOptions(options),
   };
+}
+
+/** How rows' own texts are parted, as far as they are. */
+export function chunkOptions({ chunkTokens, chunkOverlap = 0 }: ChunkOptions): Readonly<Record<string, unknown>> {
+  return chunkTokens === undefined ? {} : { chunkTokens, chunkOverlap };
 }
 
 /**

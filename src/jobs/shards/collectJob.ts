@@ -22,6 +22,7 @@ import { putInPlace, type ResultLines } from '../output/publishResults.js';
 import { jobOutputFiles, lockPath, recordPath } from '../output/sidecarFiles.js';
 import { filesOf } from '../record/fingerprint.js';
 import { differencesOf } from '../record/jobRecord.js';
+import { type ChunkOptions, severalAnswers } from '../../rows/chunks.js';
 import { checkParts, type WholeParts } from './checkParts.js';
 import { queuedParts } from '../work/queuedParts.js';
 import type { WorkSource } from '../work/WorkSource.js';
@@ -137,11 +138,13 @@ async function collect(options: CollectOptions, files: readonly NamedFile[]): Pr
     ...files,
   ]);
   const [{ record, complete, journal }] = parts;
+  const toldChunks = record.options as ChunkOptions & { readonly merge?: string };
   const formatsOf = (input: InputPaths): Promise<JobFormats> =>
     jobFormats({
       input,
       ...inputFormatOf(options, record.options['inputFormat']),
       output,
+      generate: toldChunks,
       ...(options.outputFormat !== undefined && { outputFormat: options.outputFormat }),
       ...(errors !== undefined && { errors }),
     });
@@ -151,7 +154,7 @@ async function collect(options: CollectOptions, files: readonly NamedFile[]): Pr
     given = options.queuedInput;
     formats = await formatsOf(given);
   }
-  checkAnswerFormat(complete.written.task ?? 'generate', formats, record.options['questions'] !== undefined);
+  checkAnswerFormat(complete.written.task ?? 'generate', formats, severalAnswers(record.options));
   const input = await openInput({ ...options, ...(given && { input: given }) }, formats, parts);
   const counts = { results: 0, failed: 0 };
   const results: ResultLines = {

@@ -1,0 +1,31 @@
+import { JobFileError } from '../../errors/JobFileError.js';
+import { SpillwayError } from '../../errors/SpillwayError.js';
+import { wordsOf } from '../work/QueueAddress.js';
+import { withoutSecrets } from './sqlSecrets.js';
+
+/** Values of rows, in the order of the columns. */
+export type ValueRows = readonly (readonly unknown[])[];
+
+/** A query whose rows are read as they are wanted. */
+export interface OpenQuery extends AsyncDisposable {
+  /** What errors call the database. */
+  readonly name: string;
+  /** The names of the columns, no two alike. */
+  readonly header: readonly string[];
+  /** Once. @throws JobFileError where it fails, or breaks off */
+  chunks(): AsyncGenerator<ValueRows, void, undefined>;
+}
+
+/** @throws JobFileError, which does not repeat what a statement may hold of secrets */
+export async function orFailure<T>(name: string, said: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof SpillwayError) throw error;
+    const words = withoutSecrets(wordsOf(error, []), said);
+    // Not the database's own as the cause: whoever logs an error logs that, too.
+    throw new JobFileError(name, `the query failed: ${words}; rows that were finished are intact`, {
+      cause: new Error(words),
+    });
+  }
+}

@@ -1,0 +1,172 @@
+import { JobFileError } from '../../errors/JobFileError.js';
+import { loadPeers } from '../loadPeers.js';
+import { type OpenQuery, orFailure, type ValueRows } from './OpenQuery.js';
+import { withoutSecrets } from './sqlSecrets.js';
+import { type DuckDbType, wholeNumbers } from './wholeNumbers.js';
+
+/** The peer that does the work; it is the user's to install. */
+const PACKAGE = '@duckdb/node-api';
+
+interface Result {
+  deduplicatedColumnNames(): readonly string[];
+  columnTypes(): readonly DuckDbType[];
+  yieldRowsJson(): AsyncIterable<ValueRows>;
+}
+interface Statement {
+  readonly columnCount: number;
+  run(): Promise<Result>;
+  destroySync(): void;
+}
+interface Connection {
+  extractStatements(sql: string): Promise<{ readonly count: number; prepare(at: number): Promise<Statement> }>;
+  prepare(sql: string): Promise<Statement>;
+  run(sql: string): Promise<Result>;
+  stream(sql: string): Promise<Result>;
+  interrupt(): void;
+  closeSync(): void;
+}
+interface DuckDb {
+  readonly DuckDBInstance: {
+    create(
+      path: string,
+      options?: Readonly<Record<string, string>>,
+    ): Promise<{ connect(): Promise<Connection>; closeSync(): void }>;
+  };
+}
+
+/** A database of nobody's. */
+export const MEMORY = ':memory:';
+
+/** A query of DuckDB. @param database a file, or `MEMORY` @throws UsageError, JobFileError */
+export async function duckDbQuery(sql: string, database: string): Promise<OpenQuery> {
+  const [duckDb] = await loadPeers('SQL', PACKAGE);
+  const { DuckDBInstance } = duckDb as DuckDb;
+  const name = database === MEMORY ? 'SQL' : withoutSecrets(database);
+  const failing = <T>(work: () => Promise<T>): Promise<T> => orFailure(name, `${sql}\n${database}`, work);
+  const instance = await failing(() =>
+    DuckDBInstance.create(database, database === MEMORY ? {} : { access_mode: 'READ_ONLY' }),
+  );
+  let connection: Connection | undefined;
+  const close = (): Promise<void> => {
+    connection?.interrupt();
+    connection?.closeSync();
+    instance.closeSync();
+    return Promise.resolve();
+  };
+  try {
+    const opened = await failing(() => instance.connect());
+    connection = opened;
+    const answer = await failing(() => answerOf(opened, sql));
+    return {
+      name,
+      header: answer.header,
+      chunks: () => chunksOf(name, answer, failing),
+      [Symbol.asyncDispose]: close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function* chunksOf(
+  name: string,
+  { rows, header, types, hasEnd }: Answer,
+  failing: <T>(work: () => Promise<T>) => Promise<T>,
+): AsyncGenerator<ValueRows, void, undefined> {
+  const readers = types.map(wholeNumbers);
+  let ended = !hasEnd;
+  let number = 0;
+  const chunks = rows[Symbol.asyncIterator]();
+  for (let step = await failing(() => chunks.next()); step.done !== true; step = await failing(() => chunks.next())) {
+    const isEnd = (values: readonly unknown[]): boolean => hasEnd && values[header.length] === true;
+    const own = step.value.filter((values) => !isEnd(values));
+    if (own.length < step.value.length) ended = true;
+    number += own.length;
+    yield own.map((values) => header.map((_, at) => readers[at]?.(values[at]) ?? values[at]));
+  }
+  if (!ended) {
+    throw new JobFileError(
+      name,
+      `the query broke off behind row ${number}, and DuckDB does not say why: a database may have gone away, or a value could not be read; rows that were finished are intact`,
+    );
+  }
+}
+
+interface Answer {
+  readonly rows: AsyncIterable<ValueRows>;
+  /** Of the query's columns. */
+  readonly header: readonly string[];
+  readonly types: readonly DuckDbType[];
+  /** Whether a row stands behind those of the query, with true in a column more. */
+  readonly hasEnd: boolean;
+}
+
+/**
+ * What DuckDB streams ends at an error as if there were no more rows: its C interface returns nothing in both cases,
+ * and the package does not ask further. So a row of ours comes last.
+ * @throws DuckDB's errors
+ */
+async function answerOf(connection: Connection, sql: string): Promise<Answer> {
+  const { before, query } = await lastStatement(connection, sql);
+  const statements = before === '' ? undefined : await connection.extractStatements(before);
+  for (let at = 0; at < (statements?.count ?? 0); at += 1) await (await statements?.prepare(at))?.run();
+  // On a line of its own, as the query may end with a comment.
+  const width = await columnsOf(connection, `from (${query}\n)`);
+  // What cannot be asked within another query (`call`, `insert … returning`) is made as a whole, and then its errors
+  // are told.
+  const result = await (width === undefined
+    ? connection.run(query)
+    : connection.stream(`select *, false from (${query}\n) union all select ${'null, '.repeat(width)}true`));
+  const [header, types] = [result.deduplicatedColumnNames(), result.columnTypes()];
+  return {
+    rows: result.yieldRowsJson(),
+    header: header.slice(0, width),
+    types: types.slice(0, width),
+    hasEnd: width !== undefined,
+  };
+}
+
+/** How many columns a query has; undefined where it is none. */
+async function columnsOf(connection: Connection, query: string): Promise<number | undefined> {
+  try {
+    const statement = await connection.prepare(query);
+    const { columnCount } = statement;
+    statement.destroySync();
+    return columnCount;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * The last statement, and those before it: parted at the last semicolon that parts statements for DuckDB's own parser,
+ * so that none in a text or a comment is taken for one.
+ */
+async function lastStatement(
+  connection: Connection,
+  sql: string,
+): Promise<{ readonly before: string; readonly query: string }> {
+  for (let at = sql.lastIndexOf(';'); at >= 0; at = at === 0 ? -1 : sql.lastIndexOf(';', at - 1)) {
+    const [before, query] = [sql.slice(0, at), sql.slice(at + 1)];
+    const [first, last] = [await statementsOf(connection, before), await statementsOf(connection, query)];
+    if (first === undefined || last === 0) continue;
+    // Behind a semicolon that counts, no parenthesis can close.
+    if ((await statementsOf(connection, `${before}; )`)) === undefined)
+      return { before: first === 0 ? '' : before, query };
+  }
+  if ((await statementsOf(connection, sql)) === 0) throw new Error('found no statement, expected a query');
+  return { before: '', query: sql };
+}
+
+/**
+ * How many statements a text has; undefined if it cannot be parsed. DuckDB has no answer for a text without any, so it
+ * gets one more.
+ */
+async function statementsOf(connection: Connection, sql: string): Promise<number | undefined> {
+  try {
+    return (await connection.extractStatements(`${sql}\n; select 1`)).count - 1;
+  } catch {
+    return undefined;
+  }
+}
