@@ -55,10 +55,13 @@ void parsePooled(const Napi::Value& value, const std::string& path, DecoderSpec&
 }
 
 void parsePosition(const Napi::Object& object, const std::string& path, DecoderSpec& spec) {
-  spec.position = readWord<PositionKind>(
-      object.Get("kind"), path + "kind",
-      {{"rotary", PositionKind::Rotary}, {"learned", PositionKind::Learned}, {"alibi", PositionKind::Alibi}});
+  spec.position = readWord<PositionKind>(object.Get("kind"), path + "kind",
+                                         {{"rotary", PositionKind::Rotary},
+                                          {"learned", PositionKind::Learned},
+                                          {"alibi", PositionKind::Alibi},
+                                          {"none", PositionKind::None}});
   switch (spec.position) {
+    case PositionKind::None: return;
     case PositionKind::Learned: spec.learnedOffset = count(object, "offset", path); return;
     case PositionKind::Alibi:
       spec.alibiSlopes = readFloat32Array(object.Get("slopes"), path + "slopes");
@@ -149,6 +152,17 @@ void parseLatent(const Napi::Value& value, const std::string& path, LatentSpec& 
   if (latent.rank == 0) refuseArgument(path + ".rank", object.Get("rank"), "at least 1");
 }
 
+void parseDisentangled(const Napi::Value& value, const std::string& path, DisentangledSpec& disentangled) {
+  if (value.IsUndefined()) return;
+  const Napi::Object object = readObject(value, path);
+  disentangled.span = count(object, "span", path + ".");
+  disentangled.distance = object.Get("distance").IsUndefined() ? 0 : count(object, "distance", path + ".");
+  disentangled.contentToPosition = readBoolean(object.Get("contentToPosition"), path + ".contentToPosition");
+  disentangled.positionToContent = readBoolean(object.Get("positionToContent"), path + ".positionToContent");
+  disentangled.ownProducts = optionalBoolean(object, "ownProducts", path + ".", false);
+  if (disentangled.span == 0) refuseArgument(path + ".span", object.Get("span"), "at least 1");
+}
+
 void parseQueryScale(const Napi::Value& value, const std::string& path, QueryScale& scale) {
   if (value.IsUndefined()) return;
   const Napi::Object object = readObject(value, path);
@@ -217,6 +231,7 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
   spec.embeddingSize = count(embedding, "size", path + "embedding.");
   spec.embeddingScale = readFloat(embedding.Get("scale"), path + "embedding.scale");
   spec.embeddingNorm = optionalBoolean(embedding, "norm", path + "embedding.", false);
+  spec.embeddingFactorised = optionalBoolean(embedding, "factorised", path + "embedding.", false);
   if (!embedding.Get("tokenTypes").IsUndefined()) spec.tokenTypes = count(embedding, "tokenTypes", path + "embedding.");
   const Napi::Object attention = readObject(object.Get("attention"), path + "attention");
   spec.attentionScale = readFloat(attention.Get("scale"), path + "attention.scale");
@@ -237,6 +252,7 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
     spec.relativeBuckets = count(bias, "buckets", path + "attention.relativeBias.");
     spec.relativeDistance = count(bias, "distance", path + "attention.relativeBias.");
   }
+  parseDisentangled(attention.Get("disentangled"), path + "attention.disentangled", spec.disentangled);
   const Napi::Value eviction = attention.Get("eviction");
   if (!eviction.IsUndefined()) {
     const Napi::Object kept = readObject(eviction, path + "attention.eviction");

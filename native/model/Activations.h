@@ -8,6 +8,7 @@
 #include "../system/DirectFile.h"
 #include "../system/Scratch.h"
 #include "DecoderSpec.h"
+#include "distanceRows.h"
 
 namespace spillway {
 
@@ -34,12 +35,12 @@ struct Activations {
     keys = rotary + bytes(tokens, rotaryWidth(spec)) / sizeof(float);
     values = keys + bytes(tokens, spec.keyWidth()) / sizeof(float);
     mixed = keys + (keepsKeys ? 2 * bytes(tokens, spec.keyWidth()) / sizeof(float) : 0);
-    branch = mixed + bytes(tokens, spec.mixedWidth()) / sizeof(float);
+    branch = mixed + mixedBytes(spec, tokens) / sizeof(float);
   }
 
   static size_t bytesFor(const DecoderSpec& spec, uint32_t tokens, bool keepsKeys) {
     return hiddenBytes(spec, tokens) + bytes(tokens, spec.outputWidth()) + bytes(tokens, rotaryWidth(spec)) +
-           (keepsKeys ? 2 * bytes(tokens, spec.keyWidth()) : 0) + bytes(tokens, spec.mixedWidth()) +
+           (keepsKeys ? 2 * bytes(tokens, spec.keyWidth()) : 0) + mixedBytes(spec, tokens) +
            (spec.shares > 1 ? bytes(tokens, spec.hiddenSize) : 0);
   }
 
@@ -55,13 +56,20 @@ struct Activations {
   float* rotary;
   float *keys, *values;  // [tokens, kvHeads * headDim] each, of the layer that was projected last; only where keepsKeys
   float* branch;  // [tokens, hiddenSize]: what a branch adds, of this share, then of all; only of a share of the layers
-  float* mixed;   // [tokens, mixedWidth]: what a layer has projected of each token beside queries, keys and values
+  // [tokens, mixedWidth]: what a layer has projected of each token beside queries, keys and values; of disentangled
+  // attention, keys and queries of distances, as panels.
+  float* mixed;
   uint64_t rotarySerial = 0;  // the batch that `rotary` belongs to
   // The square that `keys` and `values` belong to: a batch's serial (0: none) and a layer.
   uint64_t keysSerial = 0;
   size_t keysLayer = 0;
 
  private:
+  static size_t mixedBytes(const DecoderSpec& spec, size_t tokens) {
+    if (spec.disentangled.span == 0 || tokens == 0) return bytes(tokens, spec.mixedWidth());
+    const DistanceRows rows(spec.disentangled, std::min<size_t>(tokens, spec.contextTokens));
+    return bytes(2 * 16 * rows.panels(), spec.queryWidth());
+  }
   static size_t bytes(size_t tokens, size_t width) { return Scratch::aligned(tokens * width * sizeof(float)); }
   static size_t hiddenBytes(const DecoderSpec& spec, size_t tokens) {
     return DirectFile::aligned(tokens * spec.hiddenSize * sizeof(float));

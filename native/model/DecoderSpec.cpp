@@ -24,6 +24,8 @@ constexpr uint32_t kMostShares = 64;
 constexpr uint32_t kMostTokenTypes = 1u << 10;
 constexpr uint32_t kMostBuckets = 1u << 12;
 constexpr uint32_t kMostPooledLayers = 16;
+constexpr uint32_t kMostSpan = 1u << 14;
+constexpr uint32_t kMostDisentangledContext = 1u << 12;
 // Tables of biases by distance hold twice as many numbers a head.
 constexpr uint32_t kMostBiasedContext = 1u << 16;
 
@@ -72,6 +74,7 @@ void checkPosition(const DecoderSpec& spec) {
       if (spec.learnedOffset > kMostContext)
         refuse("position.offset", std::to_string(spec.learnedOffset), "at most " + std::to_string(kMostContext));
       return;
+    case PositionKind::None: return;
     case PositionKind::Alibi:
       if (spec.alibiSlopes.size() != spec.heads) {
         refuse("position.slopes", std::to_string(spec.alibiSlopes.size()) + " numbers",
@@ -82,10 +85,28 @@ void checkPosition(const DecoderSpec& spec) {
   }
 }
 
+void checkDisentangled(const DecoderSpec& spec) {
+  const DisentangledSpec& each = spec.disentangled;
+  if (each.span == 0) return;
+  if (each.span > kMostSpan)
+    refuse("attention.disentangled.span", std::to_string(each.span), "at most " + std::to_string(kMostSpan));
+  if (each.distance != 0 && (each.span < 4 || each.distance <= each.span / 2 + 1 || each.distance > kMostContext))
+    refuse("attention.disentangled.distance", std::to_string(each.distance),
+           "more than half of the span, at most " + std::to_string(kMostContext));
+  if (spec.causal || spec.attentionSoftCap != 0 || spec.relativeBuckets != 0 || spec.alibiSymmetric ||
+      spec.position == PositionKind::Rotary || spec.kvHeads != spec.heads)
+    refuse("attention.disentangled", "one", "none of a decoder, beside other positions of scores, caps or shared keys");
+  // The biases of a row stand in memory while its layer is computed.
+  if (spec.contextTokens > kMostDisentangledContext)
+    refuse("contextTokens", std::to_string(spec.contextTokens),
+           "at most " + std::to_string(kMostDisentangledContext) + " where attention is disentangled");
+}
+
 // What encoders alone have, and what they cannot have.
 void checkEncoder(const DecoderSpec& spec) {
   if (spec.causal) {
-    if (spec.relativeBuckets != 0 || spec.alibiSymmetric || spec.embeddingNorm || spec.tokenTypes != 0)
+    if (spec.relativeBuckets != 0 || spec.alibiSymmetric || spec.embeddingNorm || spec.tokenTypes != 0 ||
+        spec.embeddingFactorised)
       refuse("attention.causal", "true beside what encoders alone have", "false");
   } else {
     if (spec.hasPeers()) refuse("attention.causal", "false beside part or share", "an encoder as a whole");
@@ -106,6 +127,7 @@ void checkEncoder(const DecoderSpec& spec) {
     if (spec.position == PositionKind::Alibi)
       refuse("attention.relativeBias", "one", "none beside the slopes of ALiBi");
   }
+  checkDisentangled(spec);
   const bool biased = spec.relativeBuckets != 0 || spec.alibiSymmetric;
   if (biased && spec.attentionSoftCap != 0)
     refuse("attention.softCap", std::to_string(spec.attentionSoftCap), "none beside biases by distance");
@@ -241,7 +263,8 @@ uint32_t DecoderSpec::convolvedWidth(Mixer mixer) const {
 bool DecoderSpec::needsProcessor() const {
   return remembers() || attentionGate || latent.rank != 0 || valueNorm || queryScale.period != 0 ||
          qkNorm == QueryKeyNorm::Unit || layerInputSize != 0 || layerScale || router.apart || router.weighsInputs ||
-         router.expertScale || std::any_of(layerSpecs.begin(), layerSpecs.end(), [](const LayerSpec& layer) {
+         router.expertScale || disentangled.span != 0 || embeddingFactorised ||
+         std::any_of(layerSpecs.begin(), layerSpecs.end(), [](const LayerSpec& layer) {
            return layer.headDim != 0 || layer.kvHeads != 0 || layer.keysOf != LayerSpec::kOwnKeys ||
                   layer.valuesAreKeys || layer.innerSize != 0 || isChunked(layer.window);
          });

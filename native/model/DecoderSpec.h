@@ -15,7 +15,7 @@ namespace spillway {
 enum class NormKind : uint8_t { Rms, Layer };
 enum class Residual : uint8_t { Pre, Post, Sandwich, Branch, Parallel };
 enum class QueryKeyNorm : uint8_t { None, Head, Rotated, Unit, Row, Layer };
-enum class PositionKind : uint8_t { Rotary, Learned, Alibi };
+enum class PositionKind : uint8_t { Rotary, Learned, Alibi, None };
 enum class RotaryStyle : uint8_t { Pairs, Halves };
 enum class FeedForwardKind : uint8_t { Plain, Gated, Experts };
 enum class RouterScore : uint8_t { Softmax, Sigmoid };
@@ -99,6 +99,17 @@ struct LatentSpec {
   float epsilon = 0;                           // of the norms of latent rows
 };
 
+// Disentangled attention (DeBERTa): a score is also of a query's content and of how far its key is away, and of a key's
+// content and of how far its query is, each distance having an embedding, which the layers' own products, or others,
+// make queries and keys of.
+struct DisentangledSpec {
+  uint32_t span = 0;      // half of the embedding's rows; 0: attention is not disentangled
+  uint32_t distance = 0;  // half of the span's distances have a row each, those up to this one share the other half; 0:
+                          // all have one each
+  bool contentToPosition = false, positionToContent = false;
+  bool ownProducts = false;  // for the distances
+};
+
 // Queries are multiplied by 1 + factor * log(1 + floor((position + first) / period)).
 struct QueryScale {
   float factor = 0;
@@ -131,6 +142,8 @@ struct DecoderSpec {
   uint32_t embeddingSize = 0;
   float embeddingScale = 1;
   bool embeddingNorm = false;
+  // Positions, types and norm are of rows of embeddingSize, and the projection comes last (ALBERT, ELECTRA).
+  bool embeddingFactorised = false;
   uint32_t tokenTypes = 0;  // 0: tokens have none
   float attentionScale = 1;
   float residualScale = 1;     // of a branch, before it is added
@@ -149,6 +162,7 @@ struct DecoderSpec {
   uint32_t relativeBuckets = 0;  // of the weights that scores get by distance (MPNet); 0: they do not
   uint32_t relativeDistance = 0;
   bool alibiSymmetric = false;
+  DisentangledSpec disentangled;
 
   PositionKind position = PositionKind::Rotary;
   RotaryStyle rotaryStyle = RotaryStyle::Pairs;
@@ -203,6 +217,8 @@ struct DecoderSpec {
   uint32_t attendedWidth(const LayerSpec& layer) const {
     return latent.rank == 0 ? queryWidth(layer) : heads * latent.value;
   }
+  // Of the embeddings of positions and types, and of their norm.
+  uint32_t embeddedWidth() const { return embeddingFactorised ? embeddingSize : hiddenSize; }
   // Something that the processor alone computes.
   bool needsProcessor() const;
   // Of what a row's pooled hidden states become.

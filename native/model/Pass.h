@@ -80,6 +80,10 @@ struct Pass {
   virtual void addPositions(const StoredMatrix& embedding) const = 0;
   virtual void addTypes(const StoredMatrix& embedding) const = 0;
 
+  // embedded, [tokens, embeddingSize], with positions and types, normed (DecoderSpec::embeddingFactorised). Of the
+  // processor.
+  virtual void finishFactorised(float* embedded) const;
+
   // --- Norms and sums of rows [tokens, hiddenSize].
   // y = norm(x); y may be x.
   virtual void norm(const float* x, const float* weight, const float* bias, float* y) const = 0;
@@ -116,6 +120,8 @@ struct Pass {
   // What project() does instead of a layer of latent attention. `keys`: [tokens, headDim] of latent rows. Of the
   // processor.
   virtual void projectLatent(size_t layer, float* keys) const;
+  // Queries and keys of the distances between tokens, of disentangled attention. Of the processor.
+  virtual void projectDistances(size_t layer) const;
   // Attention over the pages; queries become attention outputs. All of it is a backend's own: on a device tokens attend
   // there, on the processor, or on both.
   virtual void attend(size_t layer) const = 0;

@@ -18,15 +18,31 @@ Presence tokenEmbedding(const Spec& spec, const Layer&) {
 Presence ifHeaded(const Spec& spec, const Layer&) { return optionalIf(spec.samples() && spec.causal); }
 Presence ifTyped(const Spec& spec, const Layer&) { return requiredIf(spec.tokenTypes != 0); }
 Presence ifRelative(const Spec& spec, const Layer&) { return requiredIf(spec.relativeBuckets != 0); }
+bool isDisentangled(const Spec& spec) { return spec.disentangled.span != 0; }
+Presence ifDisentangled(const Spec& spec, const Layer&) { return requiredIf(isDisentangled(spec)); }
+Presence ifDistanceNorm(const Spec& spec, const Layer&) { return optionalIf(isDisentangled(spec)); }
+Presence ifQueriesOfDistances(const Spec& spec, const Layer&) {
+  return requiredIf(isDisentangled(spec) && spec.disentangled.ownProducts && spec.disentangled.positionToContent);
+}
+Presence ifQueriesOfDistancesBias(const Spec& spec, const Layer&) {
+  return optionalIf(isDisentangled(spec) && spec.disentangled.ownProducts && spec.disentangled.positionToContent);
+}
+Presence ifKeysOfDistances(const Spec& spec, const Layer&) {
+  return requiredIf(isDisentangled(spec) && spec.disentangled.ownProducts && spec.disentangled.contentToPosition);
+}
+Presence ifKeysOfDistancesBias(const Spec& spec, const Layer&) {
+  return optionalIf(isDisentangled(spec) && spec.disentangled.ownProducts && spec.disentangled.contentToPosition);
+}
 Presence ifEmbeddingNorm(const Spec& spec, const Layer&) { return requiredIf(spec.embeddingNorm); }
 Presence ifEmbeddingNormBias(const Spec& spec, const Layer&) {
   return optionalIf(spec.embeddingNorm && spec.norm == NormKind::Layer);
 }
 Presence ifProjectedIn(const Spec& spec, const Layer&) {
-  return requiredIf(spec.embeds() && spec.embeddingSize != spec.hiddenSize);
+  return requiredIf(spec.embeds() && (spec.embeddingFactorised || spec.embeddingSize != spec.hiddenSize));
 }
+Presence ifProjectedInBias(const Spec& spec, const Layer&) { return optionalIf(spec.embeddingFactorised); }
 Presence ifProjectedOut(const Spec& spec, const Layer&) {
-  return requiredIf(spec.samples() && spec.embeddingSize != spec.hiddenSize);
+  return requiredIf(spec.samples() && spec.causal && spec.embeddingSize != spec.hiddenSize);
 }
 Presence ifLearned(const Spec& spec, const Layer&) {
   return requiredIf(spec.embeds() && spec.position == PositionKind::Learned);
@@ -155,10 +171,12 @@ WeightShape hiddenToOne(const Spec& spec, const Layer&) { return {1, spec.hidden
 WeightShape experts(const Spec& spec, const Layer&) { return {spec.experts, 1}; }
 WeightShape vocabulary(const Spec& spec, const Layer&) { return {spec.vocabularySize, 1}; }
 WeightShape embedding(const Spec& spec, const Layer&) { return {spec.vocabularySize, spec.embeddingSize}; }
-WeightShape types(const Spec& spec, const Layer&) { return {spec.tokenTypes, spec.hiddenSize}; }
+WeightShape types(const Spec& spec, const Layer&) { return {spec.tokenTypes, spec.embeddedWidth()}; }
+WeightShape embedded(const Spec& spec, const Layer&) { return {spec.embeddedWidth(), 1}; }
+WeightShape distances(const Spec& spec, const Layer&) { return {2 * spec.disentangled.span, spec.hiddenSize}; }
 WeightShape bucketsByHead(const Spec& spec, const Layer&) { return {spec.relativeBuckets, spec.heads}; }
 WeightShape positions(const Spec& spec, const Layer&) {
-  return {spec.learnedOffset + spec.contextTokens, spec.hiddenSize};
+  return {spec.learnedOffset + spec.contextTokens, spec.embeddedWidth()};
 }
 WeightShape embeddingToHidden(const Spec& spec, const Layer&) { return {spec.hiddenSize, spec.embeddingSize}; }
 WeightShape hiddenToEmbedding(const Spec& spec, const Layer&) { return {spec.embeddingSize, spec.hiddenSize}; }
@@ -211,10 +229,14 @@ const std::vector<WeightRole<GlobalWeights>>& globalRoles() {
       {"token_embedding", &G::tokenEmbedding, nullptr, tokenEmbedding, embedding},
       {"position_embedding", &G::positionEmbedding, nullptr, ifLearned, positions, true},
       {"type_embedding", &G::typeEmbedding, nullptr, ifTyped, types},
-      {"embedding_norm.weight", nullptr, &G::embeddingNorm, ifEmbeddingNorm, hidden},
-      {"embedding_norm.bias", nullptr, &G::embeddingNormBias, ifEmbeddingNormBias, hidden},
+      {"embedding_norm.weight", nullptr, &G::embeddingNorm, ifEmbeddingNorm, embedded},
+      {"embedding_norm.bias", nullptr, &G::embeddingNormBias, ifEmbeddingNormBias, embedded},
       {"relative_bias", &G::relativeBias, nullptr, ifRelative, bucketsByHead},
+      {"distance_embedding", &G::distanceEmbedding, nullptr, ifDisentangled, distances},
+      {"distance_norm.weight", nullptr, &G::distanceNorm, ifDistanceNorm, hidden},
+      {"distance_norm.bias", nullptr, &G::distanceNormBias, ifDistanceNorm, hidden},
       {"embedding_projection", &G::embeddingProjection, nullptr, ifProjectedIn, embeddingToHidden},
+      {"embedding_projection.bias", nullptr, &G::embeddingProjectionBias, ifProjectedInBias, hidden},
       {"output_projection", &G::outputProjection, nullptr, ifProjectedOut, hiddenToEmbedding},
       {"final_norm.weight", nullptr, &G::finalNorm, ifFinalNorm, hidden},
       {"final_norm.bias", nullptr, &G::finalNormBias, ifFinalNormBias, hidden},
@@ -242,6 +264,10 @@ const std::vector<WeightRole<LayerWeights>>& layerRoles() {
       {"k.bias", nullptr, &L::kBias, ifKeysBias, keys},
       {"v.weight", &L::v, nullptr, ifValues, hiddenToKeys},
       {"v.bias", nullptr, &L::vBias, ifValuesBias, keys},
+      {"q_distance.weight", &L::qDistance, nullptr, ifQueriesOfDistances, hiddenToKeys},
+      {"q_distance.bias", nullptr, &L::qDistanceBias, ifQueriesOfDistancesBias, keys},
+      {"k_distance.weight", &L::kDistance, nullptr, ifKeysOfDistances, hiddenToKeys},
+      {"k_distance.bias", nullptr, &L::kDistanceBias, ifKeysOfDistancesBias, keys},
       {"latent.weight", &L::latent, nullptr, ifLatent, hiddenToLatent},
       {"latent.bias", nullptr, &L::latentBias, ifLatentBias, latentRow},
       {"latent_norm.weight", nullptr, &L::latentNorm, ifLatent, latentRank},

@@ -119,6 +119,9 @@ struct LayerWeights {
   // Of latent attention (LatentSpec): queries' first product; each token's latent row; what a head's queries become
   // there, [heads * rank, plain], and its outputs of it, [heads * value, rank].
   StoredMatrix qDown{}, latent{}, kUp{}, vUp{};
+  // Of disentangled attention: queries and keys of distances, where these are not of q and k.
+  StoredMatrix qDistance{}, kDistance{};
+  const float *qDistanceBias = nullptr, *kDistanceBias = nullptr;
   const float *qDownBias = nullptr, *qDownNorm = nullptr, *latentBias = nullptr, *latentNorm = nullptr;
   // What a layer gets of a token's embedding (DecoderSpec::layerInputSize), and what its outputs are multiplied by.
   StoredMatrix inputEmbedding{}, inputProjection{}, inputGate{}, inputOut{};
@@ -144,10 +147,11 @@ struct PooledWeights {
   const float *norm = nullptr, *bias = nullptr;
 };
 struct GlobalWeights {
-  StoredMatrix tokenEmbedding{}, positionEmbedding{}, typeEmbedding{}, relativeBias{}, embeddingProjection{},
-      outputProjection{}, head{};
+  StoredMatrix tokenEmbedding{}, positionEmbedding{}, typeEmbedding{}, relativeBias{}, distanceEmbedding{},
+      embeddingProjection{}, outputProjection{}, head{};
   const float *finalNorm = nullptr, *finalNormBias = nullptr, *headBias = nullptr, *embeddingNorm = nullptr,
-              *embeddingNormBias = nullptr;
+              *embeddingNormBias = nullptr, *embeddingProjectionBias = nullptr, *distanceNorm = nullptr,
+              *distanceNormBias = nullptr;
   std::vector<PooledWeights> pooled;
 };
 

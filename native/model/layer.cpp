@@ -32,8 +32,11 @@ void embed(const Pass& pass) {
   float* hidden = pass.activations.hidden;
   float* embedded = projected ? pass.scratch.take<float>(pass.tokens() * spec.embeddingSize) : hidden;
   pass.lookUpTokens(weights.tokenEmbedding, spec.embeddingScale, embedded);
+  if (spec.embeddingFactorised) pass.finishFactorised(embedded);
   if (projected)
-    pass.multiply(weights.embeddingProjection, nullptr, embedded, pass.tokens(), hidden, ProductOf::Others);
+    pass.multiply(weights.embeddingProjection, weights.embeddingProjectionBias, embedded, pass.tokens(), hidden,
+                  ProductOf::Others);
+  if (spec.embeddingFactorised) return;
   if (spec.position == PositionKind::Learned) pass.addPositions(weights.positionEmbedding);
   if (spec.tokenTypes != 0) pass.addTypes(weights.typeEmbedding);
   if (spec.embeddingNorm) pass.norm(hidden, weights.embeddingNorm, weights.embeddingNormBias, hidden);
@@ -114,6 +117,7 @@ void project(const Pass& pass, size_t layer) {
     pass.multiply(&gate, 1, input, ProductOf::Tokens);
   }
   pass.finishHeads(layer, keys, values);
+  if (spec.disentangled.span != 0) pass.projectDistances(layer);
   activations.keysSerial = pass.batch.serial;
   activations.keysLayer = layer;
 }
@@ -305,6 +309,8 @@ namespace {
 }  // namespace
 
 void Pass::projectLatent(size_t, float*) const { refuseElsewhere(); }
+void Pass::projectDistances(size_t) const { refuseElsewhere(); }
+void Pass::finishFactorised(float*) const { refuseElsewhere(); }
 void Pass::weighRows(float*, const ExpertRouting&, const ExpertTokens&, size_t) const { refuseElsewhere(); }
 void Pass::addRows(const float*, float*) const { refuseElsewhere(); }
 void Pass::addLayerInput(size_t) const { refuseElsewhere(); }

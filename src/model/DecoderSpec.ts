@@ -51,6 +51,11 @@ export interface DecoderSpec {
     readonly norm?: boolean;
     /** Kinds of token that have an embedding each, added to the token's (BERT's texts of a pair). Default: none. */
     readonly tokenTypes?: number;
+    /**
+     * Positions, types and norm are of rows of `size`, and the projection comes after them, with a bias (ALBERT,
+     * ELECTRA). Default false.
+     */
+    readonly factorised?: boolean;
   };
 
   readonly attention: {
@@ -95,6 +100,8 @@ export interface DecoderSpec {
      * half of the buckets for keys before the query, ranges of distances that grow up to the largest. Of encoders.
      */
     readonly relativeBias?: { readonly buckets: number; readonly distance: number };
+    /** Scores are also of contents and distances (DeBERTa). Of encoders. Default: not. */
+    readonly disentangled?: DisentangledSpec;
     /**
      * Layers without a window see the pages of a row's first `sinks` positions, and those of the last `window` that end
      * with a token's own; pages between are let go. Default: they see all.
@@ -147,6 +154,7 @@ export interface DecoderSpec {
         /** Tables that layers refer to by index. */
         readonly tables: readonly RotaryTable[];
       }
+    | { readonly kind: 'none' }
     | { readonly kind: 'learned'; /** Row of the position table for position 0 (OPT: 2). */ readonly offset: number }
     | {
         readonly kind: 'alibi';
@@ -201,6 +209,25 @@ export interface DecoderSpec {
   readonly layerSpecs: readonly LayerSpec[];
 }
 
+/**
+ * Disentangled attention: how far a key is from its query has an embedding, which queries and keys are made of; a score
+ * is what contents make of each other, and of these.
+ */
+export interface DisentangledSpec {
+  /** Half of the embedding's rows. */
+  readonly span: number;
+  /**
+   * Distances up to half of the span have a row each, those up to this one share the other half, by their logarithm.
+   * Default: all have one each.
+   */
+  readonly distance?: number;
+  /** A query's content meets keys of distances; a key's content meets queries of distances. */
+  readonly contentToPosition: boolean;
+  readonly positionToContent: boolean;
+  /** Queries and keys of distances are products of their own. Default: those of contents. */
+  readonly ownProducts?: boolean;
+}
+
 /** Sizes of latent attention. */
 export interface LatentSpec {
   /** Elements of a row that keys and values are made of; a multiple of 16. */
@@ -236,6 +263,7 @@ export function needsProcessor({
   attention,
   recurrent,
   feedForward,
+  embedding,
   layerInputs = 0,
   layerScale = false,
   layerSpecs,
@@ -248,6 +276,8 @@ export function needsProcessor({
     attention.valueNorm,
     attention.queryScale !== undefined,
     attention.qkNorm === 'unit',
+    attention.disentangled !== undefined,
+    embedding.factorised,
     layerInputs > 0,
     layerScale,
     router?.weighsInputs,

@@ -11,8 +11,12 @@ export type GlobalRole =
   | 'embedding_norm.weight'
   | 'embedding_norm.bias' // vectors [hidden]
   | 'relative_bias' // matrix [buckets, heads]
+  | 'distance_embedding' // matrix [2 x span, hidden], of disentangled attention, as are
+  | 'distance_norm.weight' // vectors [hidden]
+  | 'distance_norm.bias'
   | `pooled.${number}.${'weight' | 'bias'}` // matrix [outputs, inputs] or, of a norm, vector [outputs]; vector [outputs]
   | 'embedding_projection' // matrix [hidden, embedding.size] (OPT project_in)
+  | 'embedding_projection.bias' // vector [hidden]
   | 'output_projection' // matrix [embedding.size, hidden] (OPT project_out)
   | 'final_norm.weight'
   | 'final_norm.bias' // vectors [hidden]
@@ -38,6 +42,10 @@ export type LayerRole =
   | 'q_down.weight' // matrix [queryRank, hidden], of latent attention, as are
   | 'q_down.bias'
   | 'q_down_norm.weight'
+  | 'q_distance.weight' // queries and keys of distances, of disentangled attention with products of their own
+  | 'q_distance.bias'
+  | 'k_distance.weight'
+  | 'k_distance.bias'
   | 'latent.weight' // matrix [rank + rotated, hidden]
   | 'latent.bias'
   | 'latent_norm.weight' // vector [rank]

@@ -37,6 +37,7 @@ const EXACT: ReadonlySet<TensorBinding['role']> = new Set([
   'position_embedding',
   'type_embedding',
   'relative_bias',
+  'distance_embedding',
 ]);
 
 function typeFor(binding: TensorBinding, compression: WeightCompression): CompressedType | undefined {

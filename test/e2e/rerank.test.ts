@@ -1,3 +1,6 @@
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import {
   Engine,
@@ -75,6 +78,24 @@ describe('rerank', () => {
     const [bad, good] = await all(engine.rerank([row as unknown as RowInput, { query: 'a', document: 'b' }]));
     expect(bad?.error?.message).toContain(message);
     expect(good?.scores).toHaveLength(1);
+  });
+
+  test('a token that only the tokenizer knows is an error of its row', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'spillway-rerank-'));
+    try {
+      await cp(pairs.path, folder, { recursive: true });
+      const file = join(folder, 'tokenizer.json');
+      const tokenizer = JSON.parse(await readFile(file, 'utf8')) as { added_tokens: object[] };
+      tokenizer.added_tokens.push({ id: 300, content: 'zyzzyva', special: false, normalized: false });
+      await writeFile(file, JSON.stringify(tokenizer));
+      await using engine = await Engine.open({ model: folder });
+      const rows = ['zyzzyva', 'b'].map((document) => ({ query: 'a', document }));
+      const [bad, good] = await all(engine.rerank(rows));
+      expect(bad?.error?.message).toContain('found 300, expected ids from 0 to 255');
+      expect(good?.scores).toHaveLength(1);
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
   });
 
   test('of a document that is too long as much is cut as has to be', async () => {

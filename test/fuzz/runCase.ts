@@ -24,7 +24,7 @@ export interface CaseOutcome {
   /** Where its files are, and whether they opened. */
   readonly path: string;
   readonly opened: boolean;
-  /** Whether a row got a token; also one of text, of messages. */
+  /** Whether a row got a token, or of an encoder an answer; also one of text, of messages. */
   readonly generated: { readonly any: boolean; readonly text: boolean; readonly chat: boolean };
   /** Codes of documented errors, of rows, too. */
   readonly refusals: readonly string[];
@@ -74,6 +74,7 @@ export async function runCase(
   const findings: Finding[] = [];
   const results: RowResult[] = [];
   let opened = false;
+  let answered = 0;
   const attempt = async (what: () => Promise<unknown>, documented = DOCUMENTED): Promise<void> => {
     try {
       await what();
@@ -96,7 +97,7 @@ export async function runCase(
     try {
       if (random.chance(0.5)) await attempt(async () => useTokenizer(engine.tokenizer, random));
       if (isEncoder(engine)) {
-        await encode(engine, random, attempt, controller.signal);
+        answered += await encode(engine, random, attempt, controller.signal);
         return;
       }
       for await (const row of engine.generate(rows, { ...run, signal: controller.signal })) {
@@ -124,7 +125,8 @@ export async function runCase(
   await attempt(generate);
   const generated = (index: number): boolean =>
     results.some((row) => row.index === index && row.usage.completionTokens > 0);
-  const tokens = { any: results.some((row) => row.usage.completionTokens > 0), text: generated(1), chat: generated(2) };
+  const any = answered > 0 || results.some((row) => row.usage.completionTokens > 0);
+  const tokens = { any, text: generated(1), chat: generated(2) };
   refusals.push(...results.flatMap(({ error }) => (error ? [`row ${error.code}`] : [])));
   for (const store of storesOf(join(folder, DISK))) {
     writeFileSync(store, damagedStore(random, readFileSync(store)));
@@ -145,13 +147,14 @@ function isEncoder(engine: Engine): boolean {
   }
 }
 
-/** All that an encoder does, of which it refuses most. */
+/** All that an encoder does, of which it refuses most. @returns how many rows it has answered */
 async function encode(
   engine: Engine,
   random: Random,
   attempt: (what: () => Promise<unknown>, documented: ReadonlySet<ErrorCode>) => Promise<void>,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<number> {
+  let answered = 0;
   const rows = anyRows(random);
   const texts = rows.map((row) => ('prompt' in row && typeof row.prompt === 'string' ? row.prompt : 'a b'));
   const pairs = texts.map((query) => ({ query, documents: texts }));
@@ -163,7 +166,13 @@ async function encode(
     () => engine.classify(rows, { signal }),
     () => engine.classify(rows, { labels: ['a', 'b'], signal }),
   ])
-    await attempt(() => checkAnswers(answers() as AsyncIterable<AnyResult>), new Set([...DOCUMENTED, 'usage']));
+    await attempt(
+      async () => {
+        answered += await checkAnswers(answers() as AsyncIterable<AnyResult>);
+      },
+      new Set([...DOCUMENTED, 'usage']),
+    );
+  return answered;
 }
 
 /** The same rows, embedded, told apart by labels, or scored. */
@@ -182,8 +191,9 @@ async function answerOtherwise(
   await checkAnswers(answers as AsyncIterable<AnyResult>);
 }
 
-/** @throws Finding for one that says what none may say */
-async function checkAnswers(answers: AsyncIterable<AnyResult>): Promise<void> {
+/** @returns how many are no errors @throws Finding for one that says what none may say */
+async function checkAnswers(answers: AsyncIterable<AnyResult>): Promise<number> {
+  let answered = 0;
   for await (const { error, embedding, probabilities, scores } of answers) {
     const numbers = [
       ...(typeof embedding === 'object' ? embedding : []),
@@ -192,7 +202,9 @@ async function checkAnswers(answers: AsyncIterable<AnyResult>): Promise<void> {
     ];
     if (numbers.length > 0 === (error !== undefined) || !numbers.every(Number.isFinite))
       throw new Finding(`impossible answer: ${error?.code ?? 'no error'} and ${numbers.slice(0, 9).join(' ')}`);
+    if (!error) answered++;
   }
+  return answered;
 }
 
 function processorSeconds(): number {

@@ -20,8 +20,9 @@ class CpuBackend final : public Backend {
   explicit CpuBackend(const BackendParts& parts)
       : parts_(parts),
         spec_(parts.options.decoder),
-        // Pages on disk need new keys and values between projection and attention.
-        keepsKeys_(parts.options.spill && parts.options.spill->pages != 0),
+        // Pages on disk need new keys and values between projection and attention, and so do biases by distance.
+        keepsKeys_((parts.options.spill && parts.options.spill->pages != 0) ||
+                   parts.options.decoder.disentangled.span != 0),
         bufferBytes_(weightBufferBytes()),
         scratchBytes_(measureScratch()) {}
 

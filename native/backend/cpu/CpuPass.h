@@ -36,9 +36,13 @@ struct CpuPass final : Pass {
   void fillRotary() const override;
   void finishHeads(size_t layer, float* keys, float* values) const override;
   void projectLatent(size_t layer, float* keys) const override;
+  void projectDistances(size_t layer) const override;
+  void finishFactorised(float* embedded) const override;
   void attend(size_t layer) const override;
   // attend() where keys between a row's first and last ones are let go.
   void attendEvicted(size_t layer, const AttentionShape& shape) const;
+  // attend() with biases of scores by distance and content.
+  void attendDisentangled(size_t layer, const AttentionShape& shape) const;
   // What layers do instead that remember a state.
   void applyDeltaRule(size_t layer) const;
   void applyShortConvolution(size_t layer) const;

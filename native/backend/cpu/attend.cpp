@@ -13,10 +13,12 @@ void CpuPass::attend(size_t layer) const {
     case Mixer::ShortConvolution: return applyShortConvolution(layer);
     case Mixer::StateSpace: return applyStateSpace(layer);
   }
+  const bool disentangled = spec.disentangled.span != 0;
   const bool evicts = spec.evictionWindow != 0 && spec.layerSpecs[layer].window == 0;
   if (measuring) {
     const size_t mark = scratch.used();
     if (evicts) return attendEvicted(layer, attentionShape(spec, layer, nullptr, keepKeys));
+    if (disentangled) return attendDisentangled(layer, attentionShape(spec, layer, nullptr, keepKeys));
     scratch.take<uint8_t>(attentionScratchBytes(cache.layout(layer), spec.heads, batch.ranges.size(),
                                                 compute.pool.threads(), keepKeys < 1 ? spec.contextTokens : 0));
     scratch.release(mark);
@@ -45,6 +47,8 @@ void CpuPass::attend(size_t layer) const {
   shape.distanceStride = distances == nullptr ? 0 : distanceStride(spec);
   if (evicts)
     attendEvicted(layer, shape);
+  else if (disentangled)
+    attendDisentangled(layer, shape);
   else
     spillway::attend(compute, cache.layout(layer), shape, batch.attentionRows.data(), batch.attentionRows.size(),
                      queryWidth, queryWidth, scratch);

@@ -124,6 +124,12 @@ void describe(const Run& run, size_t row, uint32_t kvHead, uint32_t firstToken, 
   task.distances =
       run.shape.distances == nullptr ? nullptr : run.shape.distances + kvHead * group * run.shape.distanceStride;
   task.distanceStride = run.shape.distanceStride;
+  task.biases =
+      range.biases == nullptr
+          ? nullptr
+          : range.biases + (static_cast<size_t>(kvHead) * group * range.tokens + firstToken) * range.biasStride;
+  task.biasStride = range.biasStride;
+  task.biasHeadStride = range.tokens * range.biasStride;
   task.keys = range.keys;
   task.exact = run.exact;
   task.keep = run.shape.keep;

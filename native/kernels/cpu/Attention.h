@@ -68,6 +68,10 @@ struct AttentionRow {
   // Of an encoder's row, how many keys it has: queries see those behind them, too, with a window as many as before
   // them. 0: none of these. Rows begin at position 0 then, and are a prompt's as a whole.
   uint32_t keys = 0;
+  // What is added to scores before they are scaled, or null: [heads, tokens, biasStride], by the key's position, with
+  // room up to a multiple of 16. Of a row of `keys`. Not beside slopes, caps or biases by distance.
+  const float* biases = nullptr;
+  size_t biasStride = 0;
 };
 
 // Softmax online, one partial for each 256 positions (kPartTokens), merged in order: a query's result depends on itself

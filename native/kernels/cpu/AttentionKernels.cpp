@@ -4,6 +4,7 @@
 #include "AttentionKernels.h"
 
 #include "attentionParts.h"
+#include "dotPanels.h"
 #include "promptAttention.h"
 #include "quantisedAttention.h"
 #include "simd.h"
@@ -340,7 +341,7 @@ void storeToken(const CacheLayout& layout, uint8_t* page, uint32_t index, const 
 }  // namespace
 
 const AttentionKernels& attentionKernels() {
-  static const AttentionKernels kernels = {storeToken, attendBlocks};
+  static const AttentionKernels kernels = {storeToken, attendBlocks, dotPanels};
   return kernels;
 }
 

@@ -34,6 +34,8 @@ struct AttentionBlock {
   const float* sinks;      // [groupHeads] or null
   const float* distances;  // [groupHeads, distanceStride] or null: AttentionShape
   size_t distanceStride;
+  const float* biases;  // [groupHeads, row's tokens, biasStride] of the first token, or null: AttentionRow
+  size_t biasStride, biasHeadStride;
   uint32_t keys;  // 0, or queries see keys behind them, up to this one: AttentionRow
   bool exact;     // products as good as in float32, whatever the cache
 
@@ -66,6 +68,9 @@ struct AttentionKernels {
   // most (of prompts kPromptQueries, of kMostBlockRows rows), are all dense or all sparse, all of prompts or none, see
   // all keys before them, keep no partials, and have one workspace, the first one's.
   void (*attendBlocks)(const AttentionBlock* blocks, uint32_t count);
+  // outputs[i][16 p + lane] = rows[i] . panels[p][][lane], of panels [panelCount, depth, 16].
+  void (*dotPanels)(const float* rows, size_t count, size_t rowStride, const float* panels, size_t panelCount,
+                    size_t depth, float* outputs, size_t outputStride);
 };
 
 // A block holds as many tokens as give this many queries, and at least one token.

@@ -183,6 +183,14 @@ static void combineSplits(const Workspace& work, uint32_t first, const float* pa
   }
 }
 
+// What a query's scores get for each key, by the key's position, or null.
+static inline const float* biasesOf(const AttentionBlock& block, uint32_t query) {
+  const uint32_t token = query / block.groupHeads, head = query % block.groupHeads;
+  if (block.biases != nullptr) return block.biases + head * block.biasHeadStride + token * block.biasStride;
+  if (block.distances == nullptr) return nullptr;
+  return block.distances + head * block.distanceStride + block.distanceStride / 2 - (block.firstPosition + token);
+}
+
 static inline ScoreRule ruleOf(const AttentionBlock& block, uint32_t query) {
   const bool biased = block.slopes != nullptr;
   return {block.scale,
@@ -191,9 +199,7 @@ static inline ScoreRule ruleOf(const AttentionBlock& block, uint32_t query) {
           biased ? block.slopes[query % block.groupHeads] : 0.0f,
           static_cast<float>(block.firstPosition + query / block.groupHeads),
           block.capScale,
-          block.distances == nullptr ? nullptr
-                                     : block.distances + query % block.groupHeads * block.distanceStride +
-                                           block.distanceStride / 2 - (block.firstPosition + query / block.groupHeads)};
+          biasesOf(block, query)};
 }
 
 // Copies the block's queries to where they are worked on.
@@ -307,6 +313,7 @@ static inline AttentionBlock tokensOf(const AttentionBlock& block, uint32_t firs
   some.outputs = block.outputs + first * block.outputStride;
   if (block.partials != nullptr) some.partials = block.partials + first * block.partialStride;
   if (block.otherScores != nullptr) some.otherScores = block.otherScores + first * block.otherTokenStride;
+  if (block.biases != nullptr) some.biases = block.biases + first * block.biasStride;
   if (block.cuts != nullptr) some.cuts = block.cuts + first * block.partialStride / 2;
   return some;
 }

@@ -67,10 +67,14 @@ function withPrefix<Options extends EmbedOptions>(options: Options, prefix: stri
 }
 
 /** @throws UsageError for what a model's head would be needed for, which an encoder does not have */
-export function refuseEncoder(what: string, { decoder }: ModelSource): void {
+export function refuseEncoder(what: string, { decoder, classifier }: ModelSource): void {
   if (isEncoder(decoder))
     throw new UsageError(
       `${what}: found a model of the family ${decoder.family}, an encoder, expected one that generates: an encoder embeds`,
+    );
+  if (classifier)
+    throw new UsageError(
+      `${what}: found a model with a head that classifies (${classifier.labels.slice(0, 3).join(', ')}), expected one that generates: rerank and classify use this one`,
     );
 }
 
@@ -153,7 +157,7 @@ export function answerTaskOf<Kind extends AnswerKind>(
 /** @throws UsageError for a model that scores no pairs of texts */
 function rerankOf(options: RerankOptions, host: TaskHost): AnswerTask<'rerank'> {
   const { decoder, classifier } = host.source;
-  if (!classifier && judges(decoder)) return judgedTask(options, { ...host, decoder });
+  if (judges(decoder, classifier)) return judgedTask(options, { ...host, decoder, classifier });
   if (options.instruction !== undefined)
     throw new UsageError('instruction: found one for a cross-encoder, expected none: it is told nothing');
   return rerankTask(options, headSetup('rerank', host));

@@ -14,6 +14,7 @@ import type { AnswerSetup } from './answerTasks.js';
 import { labelProbabilities } from './answerTasks.js';
 import { HeadedRow, type HeadInput, type Look, pooledLook } from './HeadedRow.js';
 import { fittedPrompt, keptOf } from './truncate.js';
+import { checkedTokens } from './promptTokens.js';
 import { whatHolds } from './whatHolds.js';
 
 /** What tasks of a model's own head are prepared with. */
@@ -210,7 +211,7 @@ export function preparedInputs<Kind extends 'classify' | 'rerank'>(
   truncated: number | undefined,
   parameters: readonly unknown[],
   look: Look,
-  { decoder, limits: { contextTokens }, rowLimit }: Omit<HeadSetup, 'classifier'>,
+  { decoder, limits: { contextTokens, vocabularySize }, rowLimit }: Omit<HeadSetup, 'classifier'>,
   answer: (
     outputs: readonly Float32Array[],
   ) => Parameters<Parameters<PreparedAnswer<Kind>['computed']>[0]['answered']>[0],
@@ -225,6 +226,8 @@ export function preparedInputs<Kind extends 'classify' | 'rerank'>(
       throw new RowError('too-long', `the row has ${tokens.length} tokens, the model's context holds ${contextTokens}`);
     if (tokens.length > limit.tokens)
       throw new RowError('memory', `the row has ${tokens.length} tokens, ${whatHolds(limit)}`);
+    // A tokenizer may know more tokens than the model.
+    checkedTokens(tokens, vocabularySize);
   }
   const tokens = inputs.flatMap((input) => input.tokens);
   const lengths = inputs.map((input) => [input.tokens.length, input.secondText ?? null]);

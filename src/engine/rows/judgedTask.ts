@@ -1,9 +1,10 @@
 import { RowError } from '../../errors/RowError.js';
 import { UsageError } from '../../errors/UsageError.js';
+import type { SequenceClassifier } from '../../model/ModelSource.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { RerankOptions } from '../../Results.js';
 import type { AnswerTask } from './answerIntake.js';
-import { candidatesLook, type HeadInput } from './HeadedRow.js';
+import { candidatesLook, type HeadInput, type Look, pooledLook } from './HeadedRow.js';
 import { documentsOf, type HeadSetup, preparedInputs, sigmoid, textOf } from './headTasks.js';
 import { keptOf } from './truncate.js';
 
@@ -15,8 +16,8 @@ const INSTRUCTION = 'Given a web search query, retrieve relevant passages that a
 const FAMILIES: ReadonlySet<string> = new Set(['qwen3']);
 
 /** Whether a model that generates is of a kind that is asked whether a document answers a query. */
-export function judges({ family }: { readonly family: string }): boolean {
-  return FAMILIES.has(family);
+export function judges({ family }: { readonly family: string }, classifier?: SequenceClassifier): boolean {
+  return FAMILIES.has(family) && (classifier === undefined || String(classifier.labels) === 'yes,no');
 }
 
 /**
@@ -24,14 +25,20 @@ export function judges({ family }: { readonly family: string }): boolean {
  * query have its tokens, and what goes before them, from the first of them.
  * @throws UsageError for a model without the tokens that this takes
  */
-export function judgedTask(options: RerankOptions, setup: Omit<HeadSetup, 'classifier'>): AnswerTask<'rerank'> {
+export function judgedTask(
+  options: RerankOptions,
+  setup: Omit<HeadSetup, 'classifier'> & { readonly classifier: SequenceClassifier | undefined },
+): AnswerTask<'rerank'> {
   const { tokenizer, limits } = setup;
   const { instruction = INSTRUCTION, truncate = 'off' } = options;
   const [before, after] = [BEFORE, AFTER].map((text) => tokenizer.encode(text, { specialTokens: false })) as [
     number[],
     number[],
   ];
-  const look = candidatesLook(['yes', 'no'].map((word) => wordToken(tokenizer, word)));
+  // Where the file has nothing of the head but the two words' rows, in this order, these tell.
+  const look: Look = setup.classifier
+    ? { ...pooledLook('last'), shares: true }
+    : candidatesLook(['yes', 'no'].map((word) => wordToken(tokenizer, word)));
   const encoded = (text: string): readonly number[] =>
     tokenizer.encode(text, { specialTokens: false, parseSpecial: options.escapeSpecialTokens !== true });
   return {

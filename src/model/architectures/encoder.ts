@@ -2,7 +2,7 @@ import type { SequenceClassifier } from '../ModelSource.js';
 import type { DecoderSpec, PooledLayer } from '../DecoderSpec.js';
 import type { Description, WeightSource } from './Family.js';
 import { LIMITS, type Fields } from './Fields.js';
-import { dividedHeadDim, sameLayers } from './specs.js';
+import { activation, dividedHeadDim, sameLayers } from './specs.js';
 import { weights } from './weights.js';
 
 /** What encoders state of themselves; the rest is common to them. */
@@ -17,10 +17,16 @@ export type EncoderSizes = Pick<
   | 'feedForwardSize'
   | 'position'
   | 'feedForward'
-> & { readonly epsilon: number; readonly tokenTypes?: number; readonly layerSpecs?: DecoderSpec['layerSpecs'] };
+> & {
+  readonly epsilon: number;
+  readonly tokenTypes?: number;
+  readonly layerSpecs?: DecoderSpec['layerSpecs'];
+  /** Width of embeddings that a projection makes hidden states of. Default: they are as wide. */
+  readonly factorised?: number;
+};
 
 /** The table of encoders as BERT made them: embeddings that are normed, and a norm behind each branch. */
-export function encoder({ epsilon, tokenTypes = 0, layerSpecs, ...sizes }: EncoderSizes): DecoderSpec {
+export function encoder({ epsilon, tokenTypes = 0, layerSpecs, factorised, ...sizes }: EncoderSizes): DecoderSpec {
   const headDim = sizes.hiddenSize / sizes.heads;
   return {
     ...sizes,
@@ -29,7 +35,13 @@ export function encoder({ epsilon, tokenTypes = 0, layerSpecs, ...sizes }: Encod
     norm: { kind: 'layer', epsilon },
     residual: 'post',
     finalNorm: false,
-    embedding: { size: sizes.hiddenSize, scale: 1, norm: true, ...(tokenTypes > 0 && { tokenTypes }) },
+    embedding: {
+      size: factorised ?? sizes.hiddenSize,
+      scale: 1,
+      norm: true,
+      ...(tokenTypes > 0 && { tokenTypes }),
+      ...(factorised !== undefined && { factorised: true }),
+    },
     attention: { scale: headDim ** -0.5, qkNorm: 'none', causal: false },
     layerSpecs: layerSpecs ?? sameLayers(sizes.layers),
   };
@@ -87,11 +99,27 @@ export function biased(prefix: string, names: Readonly<Record<string, string>>):
 }
 
 /** A layer norm, which the first checkpoints wrote as gamma and beta. */
-export function layerNorm(role: 'embedding_norm' | 'norm1' | 'norm2', tensor: string): WeightSource[] {
+export function layerNorm(
+  role: 'embedding_norm' | 'distance_norm' | 'norm1' | 'norm2',
+  tensor: string,
+): WeightSource[] {
   return [
     { role: `${role}.weight`, tensor: `${tensor}.weight`, otherwise: `${tensor}.gamma` },
     { role: `${role}.bias`, tensor: `${tensor}.bias`, otherwise: `${tensor}.beta` },
   ];
+}
+
+/** What layers before a classifier's last do, by transformers' name for it. */
+export function pooledActivation(
+  config: Fields,
+  key: string,
+  fallback: string,
+): Extract<PooledLayer, { kind: 'dense' }>['activation'] {
+  if (config.string(key, fallback) === 'tanh') return 'tanh';
+  const found = activation(config, key, fallback);
+  return found === 'clamped-swiglu' || found === 'relu-squared'
+    ? config.refuse(key, 'tanh, relu, gelu or silu')
+    : found;
 }
 
 /** The head of a model that classifies. */

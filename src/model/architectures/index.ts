@@ -21,6 +21,7 @@ import { glm4Moe, dots1, solarOpen } from './families/glm4Moe.js';
 import { ernie45, ernie45Moe } from './families/ernie45.js';
 import { hunyuanDense, hunyuanMoe } from './families/hunyuan.js';
 import { nemotron } from './families/nemotron.js';
+import { albert } from './families/albert.js';
 import { arcee } from './families/arcee.js';
 import { phi } from './families/phi.js';
 import { olmoe } from './families/olmoe.js';
@@ -36,6 +37,8 @@ import { gemma3, gemmaEmbedding } from './families/gemma3.js';
 import { gptNeox } from './families/gptNeox.js';
 import { gptOss } from './families/gptOss.js';
 import { gte } from './families/gte.js';
+import { debertaV2 } from './families/debertaV2.js';
+import { electra } from './families/electra.js';
 import { jinaBert } from './families/jinaBert.js';
 import { lfm2, lfm2Moe } from './families/lfm2.js';
 import { llama } from './families/llama.js';
@@ -88,6 +91,9 @@ const FAMILIES: readonly Family[] = [
   gte,
   modernBert,
   jinaBert,
+  debertaV2,
+  electra,
+  albert,
   smollm3,
   granite,
   graniteMoe,

@@ -26,6 +26,7 @@ export function roleShape(
   const { keyHeads = 0, valueHeads = 0, keyDim = 0, valueDim = 0 } = decoder.recurrent?.delta ?? {};
   const channels = 2 * keyHeads * keyDim + valueHeads * valueDim;
   const space = stateSpaceWidths(decoder);
+  const embedded = decoder.embedding.factorised === true ? decoder.embedding.size : hiddenSize;
   switch (role) {
     case 'q_gate.weight':
       return [queries, hiddenSize];
@@ -70,12 +71,14 @@ export function roleShape(
     case 'head.weight':
       return [vocabularySize, decoder.embedding.size];
     case 'position_embedding':
-      return [decoder.contextTokens + (decoder.position.kind === 'learned' ? decoder.position.offset : 0), hiddenSize];
+      return [decoder.contextTokens + (decoder.position.kind === 'learned' ? decoder.position.offset : 0), embedded];
     case 'type_embedding':
-      return [decoder.embedding.tokenTypes ?? 0, hiddenSize];
+      return [decoder.embedding.tokenTypes ?? 0, embedded];
     case 'embedding_norm.weight':
     case 'embedding_norm.bias':
-      return [hiddenSize];
+      return [embedded];
+    case 'distance_embedding':
+      return [2 * (decoder.attention.disentangled?.span ?? 0), hiddenSize];
     case 'relative_bias':
       return [decoder.attention.relativeBias?.buckets ?? 0, decoder.heads];
     case 'embedding_projection':
@@ -118,9 +121,13 @@ export function roleShape(
       return [queries];
     case 'k.weight':
     case 'v.weight':
+    case 'q_distance.weight':
+    case 'k_distance.weight':
       return [keys, hiddenSize];
     case 'k.bias':
     case 'v.bias':
+    case 'q_distance.bias':
+    case 'k_distance.bias':
       return [keys];
     case 'o.weight':
       return [hiddenSize, latent ? decoder.heads * value : queries];
@@ -145,6 +152,9 @@ export function roleShape(
     case 'router.bias':
     case 'router.choice_bias':
       return [decoder.feedForward.experts?.count ?? 0];
+    case 'embedding_projection.bias':
+    case 'distance_norm.weight':
+    case 'distance_norm.bias':
     case 'final_norm.weight':
     case 'final_norm.bias':
     case 'norm1.weight':

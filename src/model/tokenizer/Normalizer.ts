@@ -1,5 +1,5 @@
 import { type Work, valueOf } from '../../collections/drained.js';
-import { cleaned, lowerCased, spacedIdeographs, withoutAccents } from './bertText.js';
+import { cleaned, lowerCased, spacedIdeographs, withoutAccents, withoutMarks } from './bertText.js';
 import { CharacterMap } from './CharacterMap.js';
 import { compilePattern } from './compilePattern.js';
 import { foundInFile } from '../../arguments/found.js';
@@ -103,7 +103,7 @@ function collect(guard: Guard, field: string, value: unknown, steps: Step[], dep
       return;
     }
     case 'StripAccents':
-      add((text) => rewritten(text, (part) => part.replace(/\p{Mn}/gu, '')));
+      add((text) => rewritten(text, withoutMarks));
       return;
     case 'Prepend': {
       const prefix = fields.replacement(`${field}.prepend`, config.prepend);

@@ -12,6 +12,9 @@ export const PUNCTUATION = new RegExp(`(?![${SINCE}])\\p{P}|[!-/:-@[-\`{-~\\u166
 const NO_TEXT = new RegExp(`(?![\\t\\n\\r${SINCE}])[\\p{Cc}\\p{Cf}\\p{Co}\\ufffd]`, 'gu');
 const BLANK = /[\t\n\r\p{White_Space}]/gu;
 const ACCENT = new RegExp(`(?![${SINCE}])\\p{Mn}|[\\u1734\\u{1171e}]`, 'gu');
+/** Marks of all kinds that Unicode has added since Hugging Face's normalizer `StripAccents` got its table. */
+const MARKS_SINCE = String.raw`\u07fd\u0897-\u08d3\u09fe\u0afa-\u0aff\u0b55\u0c04-\u0c3c\u0cf3-\u0d00\u0d3b-\u0d3c\u0d81\u0eba\u0ece\u1715\u180f\u1abf-\u1aeb\u1cf7\u1df6-\u1dfa\ua82c\ua8ff\u{10d24}-\u{10f85}\u{11070}-\u{11074}\u{110c2}\u{11145}-\u{11146}\u{111c9}\u{111ce}-\u{111cf}\u{11241}\u{1133b}\u{113b8}-\u{113e2}\u{1145e}\u{1182c}-\u{11b67}\u{11d31}-\u{1612f}\u{16f4f}\u{16f7f}-\u{16f87}\u{16fe4}-\u{16ff1}\u{1cf00}-\u{1cf46}\u{1e08f}-\u{1e6f5}`;
+const MARK = new RegExp(`(?![${MARKS_SINCE}])\\p{M}|[\\u1cf2\\u1cf3]`, 'gu');
 /** The blocks as the library has them, its slip in the last but one included. */
 const IDEOGRAPH =
   /[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u{20000}-\u{2a6df}\u{2a700}-\u{2b81f}\u{2b920}-\u{2ceaf}\u{2f800}-\u{2fa1f}]/gu;
@@ -25,6 +28,11 @@ export function cleaned(text: string): string {
 /** Blanks round ideographs, which are words of their own. */
 export function spacedIdeographs(text: string): string {
   return text.replace(IDEOGRAPH, ' $& ');
+}
+
+/** Without marks of any kind: enclosing ones and those that take room, too. */
+export function withoutMarks(text: string): string {
+  return text.replace(MARK, '');
 }
 
 /** Of a text that is decomposed (NFD). */

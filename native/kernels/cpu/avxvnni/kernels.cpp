@@ -37,7 +37,8 @@ const MatmulKernels& matmulKernels() {
 const RowKernels& rowKernels() { return avx2::rowKernels(); }
 
 const AttentionKernels& attentionKernels() {
-  static const AttentionKernels kernels{avx2::attentionKernels().storeToken, attendBlocks};
+  static const AttentionKernels kernels{avx2::attentionKernels().storeToken, attendBlocks,
+                                        avx2::attentionKernels().dotPanels};
   return kernels;
 }
 

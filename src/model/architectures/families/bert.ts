@@ -12,6 +12,7 @@ import {
 import type { Description, Family, WeightSource } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
 import { ggufEncoder, ggufEncoderGlobals, ggufEncoderLayers } from '../ggufEncoder.js';
+import { ggufClassifier } from '../ggufHead.js';
 import { activation } from '../specs.js';
 import { weights } from '../weights.js';
 
@@ -38,18 +39,21 @@ export const bert: Family = {
   },
   gguf: {
     architecture: 'bert',
-    describe: (model) => ({
-      decoder: {
-        ...ggufEncoder('bert', model, { kind: 'learned', offset: 0 }),
-        feedForward: { kind: 'plain', activation: 'gelu' },
-      },
-      eightBits: true,
-      weights: [
-        ...ggufEncoderGlobals(),
-        ...weights('', { position_embedding: 'position_embd.weight' }),
-        ...ggufEncoderLayers(model, false),
-      ],
-    }),
+    describe(model): Description {
+      const plain = ggufEncoder('bert', model, { kind: 'learned', offset: 0 });
+      return withHead(
+        {
+          decoder: { ...plain, feedForward: { kind: 'plain', activation: 'gelu' } },
+          eightBits: true,
+          weights: [
+            ...ggufEncoderGlobals(),
+            ...weights('', { position_embedding: 'position_embd.weight' }),
+            ...ggufEncoderLayers(model, false),
+          ],
+        },
+        ggufClassifier(model, plain.hiddenSize),
+      );
+    },
   },
 };
 
@@ -107,7 +111,7 @@ export function bertEmbeddings(): WeightSource[] {
   ];
 }
 
-function bertLayers(): WeightSource[] {
+export function bertLayers(): WeightSource[] {
   return [
     ...biased(LAYER, {
       q: 'attention.self.query',

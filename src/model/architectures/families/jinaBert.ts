@@ -3,6 +3,7 @@ import { biased, encoder, encoderSizes, layerNorm, sequenceClassifier, withHead 
 import type { Description, Family } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
 import { ggufEncoder, ggufEncoderGlobals, ggufEncoderLayers } from '../ggufEncoder.js';
+import { ggufClassifier } from '../ggufHead.js';
 import { alibiSlopes } from '../specs.js';
 import type { TensorIndex } from '../TensorIndex.js';
 import { fusedGateUp, GGUF_LAYER, weights } from '../weights.js';
@@ -72,14 +73,17 @@ export const jinaBert: Family = {
       const plain = ggufEncoder('jina_bert', model, { kind: 'learned', offset: 0 });
       const fused = !model.tensors.has('blk.0.ffn_gate.weight');
       const layers = ggufEncoderLayers(model, !fused);
-      return {
-        decoder: { ...plain, position: alibi(plain.heads), feedForward: { kind: 'gated', activation: 'gelu' } },
-        weights: [
-          ...ggufEncoderGlobals(),
-          ...layers.filter(({ role }) => !fused || role !== 'up.weight'),
-          ...(fused ? fusedGateUp(`${GGUF_LAYER}ffn_up.weight`, plain.feedForwardSize) : []),
-        ],
-      };
+      return withHead(
+        {
+          decoder: { ...plain, position: alibi(plain.heads), feedForward: { kind: 'gated', activation: 'gelu' } },
+          weights: [
+            ...ggufEncoderGlobals(),
+            ...layers.filter(({ role }) => !fused || role !== 'up.weight'),
+            ...(fused ? fusedGateUp(`${GGUF_LAYER}ffn_up.weight`, plain.feedForwardSize) : []),
+          ],
+        },
+        ggufClassifier(model, plain.hiddenSize),
+      );
     },
   },
 };

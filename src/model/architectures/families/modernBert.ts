@@ -1,9 +1,10 @@
 import type { DecoderSpec } from '../../DecoderSpec.js';
 import { configuredRotary, rotaryTheta } from '../configRotary.js';
-import { encoder, encoderSizes, sequenceClassifier, type HeadLayer, withHead } from '../encoder.js';
+import { encoder, encoderSizes, pooledActivation, sequenceClassifier, type HeadLayer, withHead } from '../encoder.js';
 import type { Description, Family, GgufModel, WeightSource } from '../Family.js';
 import { Fields, LIMITS } from '../Fields.js';
 import { ggufEncoder, ggufEncoderGlobals } from '../ggufEncoder.js';
+import { ggufClassifier } from '../ggufHead.js';
 import { ggufRotary } from '../ggufRotary.js';
 import { defaultFrequencies } from '../rotaryFrequencies.js';
 import { slidingLayers, windowedLayers } from '../slidingLayers.js';
@@ -35,7 +36,7 @@ export const modernBert: Family = {
     const before: readonly HeadLayer[] = [
       {
         kind: 'dense',
-        activation: headActivation(config),
+        activation: pooledActivation(config, 'classifier_activation', 'gelu'),
         tensor: 'head.dense',
         bias: classifierBias,
       },
@@ -85,13 +86,6 @@ function preNorm(sizes: Parameters<typeof encoder>[0]): DecoderSpec {
   return { ...encoder(sizes), residual: 'pre', finalNorm: true };
 }
 
-function headActivation(config: Fields): 'gelu' | 'gelu-tanh' | 'relu' | 'silu' {
-  const found = activation(config, 'classifier_activation', 'gelu');
-  return found === 'clamped-swiglu' || found === 'relu-squared'
-    ? config.refuse('classifier_activation', 'gelu')
-    : found;
-}
-
 function layerWeights(
   config: Fields,
   { heads, headDim, feedForwardSize }: DecoderSpec,
@@ -133,14 +127,14 @@ function describeGguf(model: GgufModel): Description {
   const window = fields.integer('attention.sliding_window', { min: 0, max: LIMITS.window.max }, 128);
   const every = fields.integer('attention.sliding_window_pattern', { min: 1, max: LIMITS.layers.max }, PATTERN);
   const sliding = Array.from({ length: layers }, (_, layer) => window > 0 && layer % every !== 0);
-  return {
+  const description: Description = {
     decoder: {
       ...plain,
       residual: 'pre',
       finalNorm: true,
       contextTokens,
       position: rotary('halves', headDim, table, local),
-      feedForward: { kind: 'gated', activation: 'gelu' },
+      feedForward: { kind: 'gated', activation: activation(fields, 'hidden_activation', 'gelu') },
       layerSpecs: windowedLayers(fields, sliding, Math.floor(window / 2) + 1, 1),
     },
     weights: [
@@ -156,4 +150,5 @@ function describeGguf(model: GgufModel): Description {
       ...fusedGateUp(`${GGUF_LAYER}ffn_up.weight`, feedForwardSize),
     ],
   };
+  return withHead(description, ggufClassifier(model, plain.hiddenSize, { activation: 'gelu', pooling: 'mean' }));
 }

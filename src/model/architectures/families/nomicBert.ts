@@ -3,6 +3,7 @@ import { configuredRotary, rotaryFields, rotaryTheta } from '../configRotary.js'
 import type { Description, Family } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
 import { ggufEncoder, ggufEncoderGlobals, ggufEncoderLayers } from '../ggufEncoder.js';
+import { ggufClassifier } from '../ggufHead.js';
 import { ggufRotary } from '../ggufRotary.js';
 import { activation, rotary } from '../specs.js';
 import type { TensorIndex } from '../TensorIndex.js';
@@ -71,16 +72,19 @@ export const nomicBert: Family = {
       const plain = ggufEncoder('nomic_bert', model, { kind: 'learned', offset: 0 });
       const dims = fields.integer('rope.dimension_count', { min: 2, max: LIMITS.headDim.max }, plain.headDim);
       const { table, contextTokens } = ggufRotary(model, dims, plain.contextTokens);
-      return {
-        decoder: {
-          ...plain,
-          contextTokens,
-          position: rotary('halves', dims, table),
-          feedForward: { kind: 'gated', activation: 'silu' },
+      return withHead(
+        {
+          decoder: {
+            ...plain,
+            contextTokens,
+            position: rotary('halves', dims, table),
+            feedForward: { kind: 'gated', activation: 'silu' },
+          },
+          eightBits: true,
+          weights: [...ggufEncoderGlobals(), ...ggufEncoderLayers(model, true)],
         },
-        eightBits: true,
-        weights: [...ggufEncoderGlobals(), ...ggufEncoderLayers(model, true)],
-      };
+        ggufClassifier(model, plain.hiddenSize),
+      );
     },
   },
 };

@@ -1,3 +1,4 @@
+import { withHead } from '../encoder.js';
 import type { Description, Family, GgufModel } from '../Family.js';
 import type { Fields } from '../Fields.js';
 import {
@@ -9,6 +10,7 @@ import {
   LLAMA_LAYER,
   type GatedDefaults,
 } from '../gatedDecoder.js';
+import { ggufClassifier } from '../ggufHead.js';
 import { qwenLayers } from '../slidingLayers.js';
 import { withQueryKeyNorm } from '../specs.js';
 import { GGUF_GATED, GGUF_LAYER, ggufAttention, ggufGlobals, weights } from '../weights.js';
@@ -47,19 +49,24 @@ export const qwen3: Family = {
   },
   gguf: {
     architecture: 'qwen3',
-    describe: (model: GgufModel): Description => ({
-      decoder: withQueryKeyNorm(gatedGguf('qwen3', model, 'halves')),
-      weights: [
-        ...ggufGlobals(),
-        ...ggufAttention(),
-        ...weights(GGUF_LAYER, {
-          'norm1.weight': 'attn_norm.weight',
-          'norm2.weight': 'ffn_norm.weight',
-          'q_norm.weight': 'attn_q_norm.weight',
-          'k_norm.weight': 'attn_k_norm.weight',
-          ...GGUF_GATED,
-        }),
-      ],
-    }),
+    describe(model: GgufModel): Description {
+      const decoder = withQueryKeyNorm(gatedGguf('qwen3', model, 'halves'));
+      const description: Description = {
+        decoder,
+        weights: [
+          ...ggufGlobals(),
+          ...ggufAttention(),
+          ...weights(GGUF_LAYER, {
+            'norm1.weight': 'attn_norm.weight',
+            'norm2.weight': 'ffn_norm.weight',
+            'q_norm.weight': 'attn_q_norm.weight',
+            'k_norm.weight': 'attn_k_norm.weight',
+            ...GGUF_GATED,
+          }),
+        ],
+      };
+      // Of Qwen3-Reranker in GGUF all that is left of the head may be its rows for yes and no.
+      return withHead(description, ggufClassifier(model, decoder.hiddenSize, { pooling: 'last' }));
+    },
   },
 };

@@ -1,0 +1,104 @@
+// One run of an engine of Node that embeds texts, for bench/encoders.mjs:
+//   node encodeNode.mjs '{"peer": ..., "model": FOLDER, "texts": FILE, "out": FILE, "batchSize": N, "threads": N, "cache": FOLDER}'
+// `peer`: spillway and spillway-float32; onnxruntime-node, of the file that encode.py has exported, and node-llama-cpp, of
+// `gguf`, where these packages are installed.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { Engine } from '../../dist/index.js';
+
+const job = JSON.parse(process.argv[2]);
+const texts = JSON.parse(readFileSync(job.texts, 'utf8'));
+
+async function spillway() {
+  const precision = job.peer === 'spillway' ? 'default' : 'float32';
+  const engine = await Engine.open({ model: job.model, precision, threads: job.threads });
+  return async (some) => {
+    const made = [];
+    const rows = some.map((prompt) => ({ prompt }));
+    for await (const { embedding, error } of engine.embed(rows, { truncate: 'tail' })) {
+      if (error) throw new Error(error.message);
+      made.push(embedding);
+    }
+    return made;
+  };
+}
+
+/** Sorted by length, as encode.py does it, with this package's tokenizer. */
+async function onnxruntimeNode() {
+  const ort = await import('onnxruntime-node');
+  const session = await (ort.InferenceSession ?? ort.default.InferenceSession).create(
+    join(job.cache, `${basename(job.model)}.onnx`),
+    { intraOpNumThreads: job.threads },
+  );
+  const Tensor = ort.Tensor ?? ort.default.Tensor;
+  const engine = await Engine.open({ model: job.model, threads: 1 });
+  const longest = JSON.parse(readFileSync(join(job.model, 'sentence_bert_config.json'), 'utf8')).max_seq_length;
+  const { tokenizer } = engine;
+  const idsOf = (text) => {
+    const ids = tokenizer.encode(text);
+    return ids.length <= longest ? ids : [...ids.slice(0, longest - 1), ids.at(-1)];
+  };
+  return async (some) => {
+    const made = [];
+    const order = [...some.keys()].sort((a, b) => some[a].length - some[b].length);
+    for (let first = 0; first < order.length; first += job.batchSize) {
+      const batch = order.slice(first, first + job.batchSize);
+      const ids = batch.map((at) => idsOf(some[at]));
+      const width = Math.max(...ids.map(({ length }) => length));
+      const of = (value) =>
+        new Tensor(
+          'int64',
+          BigInt64Array.from(ids.flatMap((row) => Array.from({ length: width }, (_, at) => BigInt(value(row, at))))),
+          [ids.length, width],
+        );
+      const { states } = await session.run({
+        input_ids: of((row, at) => row[at] ?? 0),
+        attention_mask: of((row, at) => (at < row.length ? 1 : 0)),
+        token_type_ids: of(() => 0),
+      });
+      const size = states.dims[2];
+      batch.forEach((at, row) => {
+        const sum = new Float32Array(size);
+        for (let token = 0; token < ids[row].length; token++)
+          for (let c = 0; c < size; c++) sum[c] += states.data[(row * width + token) * size + c];
+        const length = Math.hypot(...sum);
+        made[at] = sum.map((each) => each / length);
+      });
+    }
+    return made;
+  };
+}
+
+async function llamaCpp() {
+  const { getLlama } = await import('node-llama-cpp');
+  const llama = await getLlama({ gpu: false, maxThreads: job.threads });
+  const model = await llama.loadModel({ modelPath: job.gguf });
+  const context = await model.createEmbeddingContext({ threads: job.threads });
+  return async (some) => {
+    const made = [];
+    for (const text of some) {
+      const { vector } = await context.getEmbeddingFor(text);
+      const length = Math.hypot(...vector);
+      made.push(vector.map((each) => each / length));
+    }
+    return made;
+  };
+}
+
+const MAKERS = {
+  spillway,
+  'spillway-float32': spillway,
+  'onnxruntime-node': onnxruntimeNode,
+  'node-llama-cpp': llamaCpp,
+};
+const opening = performance.now();
+const encode = await MAKERS[job.peer]();
+await encode(texts.slice(0, 4));
+const start = performance.now();
+const embeddings = await encode(texts);
+const end = performance.now();
+writeFileSync(job.out, new Uint8Array(Float32Array.from(embeddings.flatMap((each) => [...each])).buffer));
+process.stdout.write(
+  `${JSON.stringify({ seconds: (end - start) / 1000, openSeconds: (start - opening) / 1000 })}\n`,
+);
+process.exit();
