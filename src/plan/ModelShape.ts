@@ -1,7 +1,13 @@
 import * as z from 'zod';
 import { LIMITS, type Bounds } from '../model/architectures/Fields.js';
 import { stateSpaceWidths } from '../model/architectures/mixers.js';
-import { isEncoder, type DecoderSpec, type ExpertsSpec, type LayerSpec } from '../model/DecoderSpec.js';
+import {
+  isEncoder,
+  type DecoderSpec,
+  type ExpertsSpec,
+  type LatentSpec,
+  type LayerSpec,
+} from '../model/DecoderSpec.js';
 import { embeds } from '../model/partOf.js';
 import { WEIGHT_TYPES, type WeightType } from '../model/weightTypes.js';
 import type { TensorBinding } from '../model/TensorBinding.js';
@@ -43,6 +49,8 @@ export interface ModelShape {
   readonly heads: number;
   readonly kvHeads: number;
   readonly headDim: number;
+  /** Of latent attention, whose rows of `headDim` elements are keys and values at once. Default: it is none. */
+  readonly latent?: Omit<LatentSpec, 'epsilon'> | undefined;
   /** Where layers differ, or keep less than all positions. Default: all attend, and keep all. */
   readonly mixers?: readonly MixerShape[] | undefined;
   readonly vocabularySize: number;
@@ -90,7 +98,17 @@ export const shapeSchema: z.ZodType<ModelShape> = z.strictObject({
     .optional(),
   heads: within(LIMITS.heads),
   kvHeads: within(LIMITS.heads),
-  headDim: within(LIMITS.headDim),
+  // A latent row is as long as the rank and what is rotated.
+  headDim: within(LIMITS.latent),
+  latent: z
+    .strictObject({
+      rank: within(LIMITS.latent),
+      queryRank: z.int().min(0).max(LIMITS.hidden.max),
+      rotated: within(LIMITS.headDim),
+      plain: within(LIMITS.headDim),
+      value: within(LIMITS.headDim),
+    })
+    .optional(),
   mixers: z
     .array(
       z.strictObject({
@@ -168,9 +186,14 @@ export function layerElements(shape: ModelShape): number {
   return attentionElements(shape) + feedForwardElements(shape) * (shape.experts?.count ?? 1) + sharedElements(shape);
 }
 
-/** Values of keys and values that one token adds in one layer. */
-export function cacheValues({ kvHeads, headDim }: ModelShape): number {
-  return 2 * kvHeads * headDim;
+/** Values of keys and values that one token adds in one layer; a latent row is both. */
+export function cacheValues({ kvHeads, headDim, latent }: ModelShape): number {
+  return (latent === undefined ? 2 : 1) * kvHeads * headDim;
+}
+
+/** Elements of a head's query and key, and of what its scores weigh. */
+export function attendedElements({ headDim, latent }: ModelShape): number {
+  return headDim + (latent?.rank ?? headDim);
 }
 
 /** Bits of a weight as it is kept, scales included. */
@@ -266,7 +289,8 @@ function mixersOfDecoder(decoder: DecoderSpec): Pick<ModelShape, 'mixers'> {
     kinds.set(key, { ...kind, layers: (kinds.get(key)?.layers ?? 0) + 1 });
   }
   const mixers = [...kinds.values()];
-  const plain = mixers.every(({ window }) => window === 0) && decoder.attention.gate !== true;
+  const { gate, latent } = decoder.attention;
+  const plain = mixers.every(({ window }) => window === 0) && gate !== true && latent === undefined;
   return plain || isEncoder(decoder) ? {} : { mixers };
 }
 
@@ -281,10 +305,12 @@ function mixerOfLayer(decoder: DecoderSpec, layer: LayerSpec): MixerShape {
       const products = layer.keysOf !== undefined ? 0 : layer.valuesAreKeys === true ? 1 : 2;
       const { sinks = 0, window: last = 0 } = attention.eviction ?? {};
       const seen = sinks + last;
+      const ownKeys = products * kvHeads * headDim;
       return {
         layers: 0,
-        projected: queries + products * kvHeads * headDim + gates,
-        mixed: queries,
+        ...(attention.latent === undefined
+          ? { projected: queries + ownKeys + gates, mixed: queries }
+          : latentWidths(decoder, attention.latent)),
         window: window === 0 ? seen : window,
       };
     }
@@ -303,6 +329,23 @@ function mixerOfLayer(decoder: DecoderSpec, layer: LayerSpec): MixerShape {
       return { layers: 0, projected, mixed: values, stateFloats };
     }
   }
+}
+
+/** Products of latent attention by the multiplied weights that they have, as if all were of the hidden states. */
+function latentWidths(
+  { heads, hiddenSize }: DecoderSpec,
+  { rank, queryRank, rotated, plain, value }: LatentSpec,
+): Pick<MixerShape, 'projected' | 'mixed'> {
+  const queries = heads * (plain + rotated);
+  const elements =
+    (queryRank === 0 ? hiddenSize * queries : queryRank * (hiddenSize + queries)) +
+    hiddenSize * (rank + rotated) +
+    heads * rank * (plain + value);
+  return { projected: Math.ceil(elements / hiddenSize), mixed: heads * value };
+}
+
+function sizesOfLatent({ epsilon: _epsilon, ...latent }: LatentSpec): NonNullable<ModelShape['latent']> {
+  return latent;
 }
 
 function sizes(decoder: DecoderSpec, name: string, weightType: WeightType): ModelShape {
@@ -332,6 +375,7 @@ function sizes(decoder: DecoderSpec, name: string, weightType: WeightType): Mode
     feedForwardMatrices: feedForward.kind === 'plain' ? 2 : 3,
     residual: decoder.residual,
     experts: feedForward.experts && expertsShape(feedForward.experts),
+    ...(decoder.attention.latent && { latent: sizesOfLatent(decoder.attention.latent) }),
     ...mixersOfDecoder(decoder),
     rotaryElements: position.kind === 'rotary' ? position.tables.length * position.dims : 0,
     layerWeightBytes: 0,

@@ -32,7 +32,7 @@ import { seedOss, helium, cwm, iquestCoder } from './families/llamaLike.js';
 import { internlm2, internlm3 } from './families/internlm.js';
 import { mellum } from './families/mellum.js';
 import { falcon } from './families/falcon.js';
-import { gemma2 } from './families/gemma2.js';
+import { gemma2, vaultGemma } from './families/gemma2.js';
 import { gemma3, gemmaEmbedding } from './families/gemma3.js';
 import { gptNeox } from './families/gptNeox.js';
 import { gptOss } from './families/gptOss.js';
@@ -59,6 +59,13 @@ import { glm4MoeLite } from './families/glm4MoeLite.js';
 import { llama4 } from './families/llama4.js';
 import { minicpm3 } from './families/minicpm3.js';
 import { ministral3 } from './families/ministral3.js';
+import { exaone } from './families/exaone.js';
+import { jais2 } from './families/jais2.js';
+import { hunyuanV3 } from './families/hunyuanV3.js';
+import { afmoe } from './families/afmoe.js';
+import { sarvamMoe } from './families/sarvamMoe.js';
+import { gpt2 } from './families/gpt2.js';
+import { graniteSwa } from './families/graniteSwa.js';
 import { roberta } from './families/roberta.js';
 import type { Description, Family, WeightSource } from './Family.js';
 import { foundInFile } from '../../arguments/found.js';
@@ -145,6 +152,14 @@ const FAMILIES: readonly Family[] = [
   minicpm3,
   youtu,
   mistral4,
+  exaone,
+  jais2,
+  hunyuanV3,
+  afmoe,
+  sarvamMoe,
+  gpt2,
+  graniteSwa,
+  vaultGemma,
 ];
 
 /** `model_type` values of config.json that are known. */

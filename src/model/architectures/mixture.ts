@@ -3,6 +3,7 @@ import type { LayerRole } from '../TensorBinding.js';
 import type { GgufModel, WeightSource } from './Family.js';
 import { LIMITS, type Fields } from './Fields.js';
 import { LLAMA_LAYER } from './gatedDecoder.js';
+import type { TensorIndex } from './TensorIndex.js';
 import { experts, fusedExperts, GGUF_GATED, GGUF_LAYER, ggufExperts, type Names, weights } from './weights.js';
 
 /** What a configuration says of a mixture of experts. */
@@ -100,8 +101,11 @@ export interface MixtureNames {
   readonly sharedGate?: string;
   /** Of layers without experts. Default: `mlp.gate_proj.weight`, and so on. */
   readonly dense?: (role: 'gate' | 'up' | 'down') => string;
-  /** All experts are in one tensor a role, gate and up in one, as transformers 5 has them. Default: not. */
-  readonly stacked?: { readonly gateUp: string; readonly down: string };
+  /**
+   * All experts are in one tensor a role, gate and up in one, as transformers 5 has them; `turned`: with a row for each
+   * input. Default: not.
+   */
+  readonly stacked?: { readonly gateUp: string; readonly down: string; readonly turned?: boolean };
 }
 
 /** Names that most mixtures have. */
@@ -111,6 +115,22 @@ export const MLP_EXPERTS: MixtureNames = {
   expert: (role, expert) => `mlp.experts.${expert}.${role}_proj.weight`,
   shared: (role) => `mlp.shared_experts.${role}_proj.weight`,
 };
+
+/**
+ * Experts by themselves, as most checkpoints have them, or stacked, as the tensors are. Of stacked ones some have a row
+ * for each input: such whose shape is not the other one (Qwen3-VL).
+ */
+export function storedExperts(
+  tensors: TensorIndex | undefined,
+  hiddenSize: number,
+  names: MixtureNames = MLP_EXPERTS,
+): MixtureNames {
+  const stacked = { gateUp: 'mlp.experts.gate_up_proj', down: 'mlp.experts.down_proj' };
+  const found = tensors?.names().find((name) => name.endsWith(`.${stacked.gateUp}`));
+  if (found === undefined) return names;
+  const turned = tensors?.find(found)?.shape[2] !== hiddenSize;
+  return { ...names, stacked: { ...stacked, turned } };
+}
 
 /** The weights of a mixture in safetensors, and of the layers without experts. */
 export function mixtureWeights(decoder: DecoderSpec, names: MixtureNames = MLP_EXPERTS): WeightSource[] {
@@ -126,7 +146,9 @@ export function mixtureWeights(decoder: DecoderSpec, names: MixtureNames = MLP_E
       ? weights(LLAMA_LAYER, { 'router.choice_bias': names.choiceBias }, { reshaped: true })
       : []),
     ...(names.stacked
-      ? fusedExperts(decoder, `${LLAMA_LAYER}${names.stacked.gateUp}`, `${LLAMA_LAYER}${names.stacked.down}`)
+      ? fusedExperts(decoder, `${LLAMA_LAYER}${names.stacked.gateUp}`, `${LLAMA_LAYER}${names.stacked.down}`).map(
+          (source) => ({ ...source, ...(names.stacked?.turned === true && { turned: true }) }),
+        )
       : experts(count, (role, expert) => `${LLAMA_LAYER}${names.expert(role, expert)}`)),
     ...(shared && names.shared ? weights(LLAMA_LAYER, three(names.shared)) : []),
     ...(shared?.gate === true && names.sharedGate !== undefined

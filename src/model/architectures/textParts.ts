@@ -2,26 +2,101 @@ import type { Description } from './Family.js';
 import type { Fields } from './Fields.js';
 import type { TensorIndex } from './TensorIndex.js';
 
-/** Models that also see: what the language model inside is where its own configuration does not say. */
+/**
+ * Models that also see or hear: what the language model inside is where its own configuration does not say. Their text is
+ * computed alone.
+ */
 const INSIDE: Readonly<Record<string, string | undefined>> = {
-  mistral3: 'mistral',
-  llava: 'llama',
-  llava_next: 'llama',
-  qwen2_vl: 'qwen2',
-  qwen2_5_vl: 'qwen2',
-  qwen3_vl: 'qwen3',
   aya_vision: 'cohere2',
   cohere2_vision: 'cohere2',
+  deepseek_vl: 'llama',
+  deepseek_vl_hybrid: 'llama',
+  exaone4_5: 'exaone4',
+  fast_vlm: 'qwen2',
+  glm46v: 'glm4',
+  glm4v: 'glm4',
+  glm4v_moe: 'glm4_moe',
+  glm_ocr: 'glm4',
+  glmasr: 'llama',
+  got_ocr2: 'qwen2',
+  idefics2: 'mistral',
+  idefics3: 'llama',
+  internvl: 'qwen2',
+  internvl_chat: 'qwen2',
+  janus: 'llama',
+  kimi_k25: 'deepseek_v3',
+  lfm2_vl: 'lfm2',
+  lighton_ocr: 'qwen3',
+  llava: 'llama',
+  llava_next: 'llama',
+  llava_next_video: 'llama',
+  llava_onevision: 'qwen2',
+  minicpm_ocr: 'qwen3_5_text',
+  minicpmv4_6: 'qwen3_5_text',
+  mistral3: 'mistral',
+  ovis2: 'qwen2',
+  paddleocr_vl: 'paddleocr_vl_text',
+  perception_lm: 'llama',
+  pp_chart2table: 'qwen2',
+  qwen2_5_omni: 'qwen2',
+  qwen2_5_omni_thinker: 'qwen2',
+  qwen2_5_vl: 'qwen2',
+  qwen2_audio: 'qwen2',
+  qwen2_vl: 'qwen2',
+  qwen3_asr: 'qwen3',
+  qwen3_omni_moe: 'qwen3_moe',
+  qwen3_omni_moe_thinker: 'qwen3_moe',
+  qwen3_vl: 'qwen3',
+  qwen3_vl_moe: 'qwen3_moe',
+  smolvlm: 'llama',
+  video_llama_3: 'qwen2',
+  video_llava: 'llama',
+  vipllava: 'llama',
+  voxtral: 'llama',
 };
-/** What language models of those are called that are others but for positions of pictures. */
-const ALIASES: Readonly<Record<string, string | undefined>> = {
-  qwen2_vl_text: 'qwen2',
-  qwen2_5_vl_text: 'qwen2',
-  qwen3_vl_text: 'qwen3',
+/** A language model inside that is another one but for positions of pictures. */
+interface Alias {
+  readonly type: string;
+  /** Fields whose defaults are not the other one's. */
+  readonly unsaid?: Readonly<Record<string, unknown>>;
+  /** Fields that it has otherwise. */
+  readonly always?: (text: Fields) => Readonly<Record<string, unknown>>;
+}
+const ALIASES: Readonly<Record<string, Alias | undefined>> = {
+  glm4v_moe_text: { type: 'glm4_moe' },
+  glm4v_text: { type: 'glm4', unsaid: { head_dim: null, partial_rotary_factor: 1 } },
+  glm_ocr_text: {
+    type: 'glm4',
+    unsaid: { head_dim: null, partial_rotary_factor: 1 },
+    always: () => ({ attention_bias: false }),
+  },
+  paddleocr_vl_text: {
+    type: 'llama',
+    unsaid: { head_dim: 128, rope_theta: 500000, rms_norm_eps: 1e-5 },
+    always: (text) => ({ attention_bias: text.raw('use_bias'), mlp_bias: text.raw('use_bias') }),
+  },
+  qwen2_5_omni_text: { type: 'qwen2' },
+  qwen2_5_vl_text: { type: 'qwen2' },
+  qwen2_vl_text: { type: 'qwen2' },
+  qwen3_omni_moe_text: { type: 'qwen3_moe' },
+  qwen3_vl_moe_text: { type: 'qwen3_moe', always: () => ({ norm_topk_prob: true }) },
+  qwen3_vl_text: { type: 'qwen3' },
 };
-/** Prefixes of its tensors, as transformers 4 and 5 write them. */
-const BASES = ['model.language_model.', 'language_model.model.', 'model.'];
-const HEADS = ['lm_head.weight', 'language_model.lm_head.weight', 'model.language_model.lm_head.weight'];
+/** Prefixes of its tensors, as transformers 4 and 5 and the models' own code write them. */
+const BASES = [
+  'model.language_model.',
+  'language_model.model.',
+  'model.',
+  'model.text_model.',
+  'thinker.model.',
+  'language_model.',
+];
+const HEADS = [
+  'lm_head.weight',
+  'language_model.lm_head.weight',
+  'model.language_model.lm_head.weight',
+  'thinker.lm_head.weight',
+];
 
 /** `model_type` values of models whose language model is taken alone. */
 export const seeingModelTypes: readonly string[] = Object.keys(INSIDE);
@@ -34,11 +109,14 @@ export function textPart(config: Fields): Fields | undefined {
   const type = config.raw('model_type');
   const otherwise = typeof type === 'string' && Object.hasOwn(INSIDE, type) ? INSIDE[type] : undefined;
   if (otherwise === undefined) return undefined;
-  const text = config.child('text_config') ?? config;
+  const whole = config.child('thinker_config') ?? config;
+  const text = whole.child('text_config') ?? whole.child('llm_config') ?? whole;
   const own = text === config ? otherwise : (text.raw('model_type') ?? otherwise);
-  const inside = typeof own === 'string' && Object.hasOwn(ALIASES, own) ? ALIASES[own] : own;
-  const tied = [text, config].some((each) => each.boolean('tie_word_embeddings', false));
-  return withPlainRotation(text.with({ model_type: inside, tie_word_embeddings: tied }));
+  const alias = typeof own === 'string' && Object.hasOwn(ALIASES, own) ? ALIASES[own] : undefined;
+  const tied = [text, whole, config].some((each) => each.boolean('tie_word_embeddings', false));
+  const unsaid = Object.fromEntries(Object.entries(alias?.unsaid ?? {}).filter(([key]) => !text.has(key)));
+  const model_type = alias?.type ?? own;
+  return withPlainRotation(text.with({ ...unsaid, ...alias?.always?.(text), model_type, tie_word_embeddings: tied }));
 }
 
 /** Its description, with the names that its tensors have there. */

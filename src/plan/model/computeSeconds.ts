@@ -3,6 +3,7 @@ import { PAGE_TOKENS } from '../reserves.js';
 import {
   attendingShare,
   attentionElements,
+  attendedElements,
   cacheValues,
   feedForwardElements,
   meanOfLayers,
@@ -350,7 +351,7 @@ function attentionFlopsSeconds({ on, shape, threads = on.threads }: ComputeSetti
     threads,
     on.threads,
   );
-  return (4 * keys * shape.heads * shape.headDim) / rate;
+  return (2 * keys * shape.heads * attendedElements(shape)) / rate;
 }
 
 /**

@@ -1,5 +1,6 @@
 import { sum } from '../Affine.js';
 import type { BlockSetting, MemoryTerm } from '../CostModel.js';
+import { cacheValues } from '../ModelShape.js';
 import type { PlacementVector } from '../Placement.js';
 import { hostShare, refillsAtOnce, slotsOf, tokensPerSquareOf } from '../Policy.js';
 import type { Sizes } from './sizes.js';
@@ -121,8 +122,8 @@ function onCpu(
 }
 
 /** Keys and values of a square's tokens, in 32 bits. */
-function freshBytes({ kvHeads, headDim }: BlockSetting['shape'], tokens: number): number {
-  return 2 * tokens * kvHeads * headDim * 4;
+function freshBytes(shape: BlockSetting['shape'], tokens: number): number {
+  return tokens * cacheValues(shape) * 4;
 }
 
 function withGpu(

@@ -57,6 +57,7 @@ export function workingMemory(
     residual,
     rotaryElements,
     mixers = [],
+    latent,
   } = shape;
   const floats = (width: number, rows = tokens): number => align(rows * width * 4);
   const amx = instructionSet === 'amx';
@@ -66,10 +67,13 @@ export function workingMemory(
   const workspaces = align(threads * WORKSPACE_BYTES);
   // What attention or another mixer makes of a token, and what layers project beside queries, keys and values.
   const query = Math.max(heads * headDim, ...mixers.map(({ mixed }) => mixed));
+  const attended = latent ? heads * latent.value : query;
   const keysAndQueries = headDim * (heads + 2 * kvHeads);
   const beside = Math.max(
     0,
-    ...mixers.map(({ projected, window }) => (window === undefined ? projected : projected - keysAndQueries)),
+    ...(latent ? [] : mixers).map(({ projected, window }) =>
+      window === undefined ? projected : projected - keysAndQueries,
+    ),
   );
   // A norm's rows as a product's input: the bytes that stay, and those that are there while they are made.
   const normed = rounds ? rounded(h) : floats(h);
@@ -91,17 +95,28 @@ export function workingMemory(
     shared === 0 ? routed : Math.max(routed, rounded(h) + 3 * floats(1) + floats(h) + activatedOf(shared) + workspaces);
   const direct = residual === 'pre' && !experts;
   const finish = direct
-    ? Math.max(rounded(query) + workspaces, whileNormed, normed + activated + workspaces)
-    : 2 * floats(h) + Math.max(rounded(query) + workspaces, (residual === 'parallel' ? floats(h) : 0) + feedForward);
-  const project = Math.max(
-    whileNormed,
-    (residual === 'post' || residual === 'branch' ? rounded(h) : normed) + 2 * floats(kvHeads * headDim) + workspaces,
-  );
+    ? Math.max(rounded(attended) + workspaces, whileNormed, normed + activated + workspaces)
+    : 2 * floats(h) + Math.max(rounded(attended) + workspaces, (residual === 'parallel' ? floats(h) : 0) + feedForward);
+  const project = latent
+    ? floats(headDim) +
+      floats(heads * (latent.plain + latent.rotated)) +
+      Math.max(
+        whileNormed,
+        normed + workspaces + (latent.queryRank === 0 ? 0 : floats(latent.queryRank) + rounded(latent.queryRank)),
+        rounded(latent.plain) + workspaces,
+      )
+    : Math.max(
+        whileNormed,
+        (residual === 'post' || residual === 'branch' ? rounded(h) : normed) +
+          2 * floats(kvHeads * headDim) +
+          workspaces,
+      );
+  const expand = latent ? floats(heads * latent.value) + rounded(latent.rank) + workspaces : 0;
   const rows = Math.min(tokens, Math.min(256, Math.max(8, Math.floor((32 * 2 ** 20) / (v * 4)))));
   const head =
     floats(h, rows) + floats(v, rows) + threads * align(v * 8) + floats(1, rows) + rounded(h, rows) + workspaces;
   return {
-    scratchBytes: Math.max(finish + floats(1), project, head),
+    scratchBytes: Math.max(finish + floats(1), project, expand, head),
     activationBytes: floats(h) + floats(query) + floats(rotaryElements) + floats(beside),
   };
 }

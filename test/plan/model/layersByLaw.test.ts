@@ -2,7 +2,13 @@ import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { describeDecoder } from '../../../src/model/architectures/index.js';
 import type { BlockSetting } from '../../../src/plan/CostModel.js';
-import { mixersOf, shapeOfDecoder, type ModelShape } from '../../../src/plan/ModelShape.js';
+import {
+  attentionElements,
+  mixersOf,
+  shapeOfDecoder,
+  shapeSchema,
+  type ModelShape,
+} from '../../../src/plan/ModelShape.js';
 import { sizesOf } from '../../../src/plan/model/sizes.js';
 import { PAGE_TOKENS } from '../../../src/plan/reserves.js';
 import { cacheGroups, groupRules } from '../../../src/engine/memory/cacheGroups.js';
@@ -133,4 +139,25 @@ test('layers that are alike are of one kind, and a model whose layers all keep a
   const llama = shapeOf({ model_type: 'llama', num_hidden_layers: 4, hidden_size: 64, num_attention_heads: 4 });
   expect(llama).not.toHaveProperty('mixers');
   expect(mixersOf(llama)).toHaveLength(1);
+});
+
+test('a latent row is key and value at once, and is counted once', () => {
+  const shape = shapeOf({
+    model_type: 'deepseek_v3',
+    num_hidden_layers: 61,
+    hidden_size: 7168,
+    num_attention_heads: 128,
+    kv_lora_rank: 512,
+    q_lora_rank: 1536,
+    qk_nope_head_dim: 128,
+    qk_rope_head_dim: 64,
+    v_head_dim: 128,
+  });
+  expect(shape.latent).toEqual({ rank: 512, queryRank: 1536, rotated: 64, plain: 128, value: 128 });
+  const positions = 4096;
+  expect(rowBytes(shape, positions)).toBe((positions * 61 * (512 + 64) * 16) / 8);
+  // What is multiplied for a token: the published sizes of its matrices.
+  const elements = 7168 * 1536 + 1536 * 128 * 192 + 7168 * (512 + 64) + 128 * 512 * (128 + 128) + 128 * 128 * 7168;
+  expect(Math.abs(attentionElements(shape) / elements - 1)).toBeLessThan(1e-3);
+  expect(shapeSchema.parse(shape)).toEqual(shape);
 });

@@ -22,8 +22,10 @@ const names = [
   'lfm2',
   'bamba',
 ];
+// Rows of these tiny models' ranks are too short for what compresses weights.
+const latent = ['minicpm3', 'youtu', 'deepseek-v2', 'glm4-moe-lite'];
 
-test.each(names)('the memory that plans count is what the runtime reserves: %s', async (name) => {
+test.each([...names, ...latent])('the memory that plans count is what the runtime reserves: %s', async (name) => {
   const source = await readModel(`${MODELS}${name}`);
   const shape = shapeOfModel(source, name);
   const { instructionSets } = loadAddon().machine();

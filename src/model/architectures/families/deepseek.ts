@@ -6,15 +6,13 @@ import { latentConfig, latentGguf, latentGgufWeights, latentWeights, type Latent
 import {
   ggufMixture,
   ggufMixtureWeights,
-  MLP_EXPERTS,
-  type MixtureNames,
   mixtureWeights,
   sigmoidRouter,
+  storedExperts,
   withExperts,
 } from '../mixture.js';
 import { skipNextTokenLayers } from '../nextTokenLayers.js';
 import { withScaledQueries } from '../queryScale.js';
-import type { TensorIndex } from '../TensorIndex.js';
 
 const V2: LatentDefaults = {
   vocabulary: 102400,
@@ -114,13 +112,6 @@ function softmaxRouter(config: Fields): RouterSpec {
   };
 }
 
-/** Experts by themselves, as checkpoints have them, or stacked. */
-function expertNames(tensors: TensorIndex | undefined): MixtureNames {
-  const stacked = { gateUp: 'mlp.experts.gate_up_proj', down: 'mlp.experts.down_proj' };
-  const isStacked = tensors?.names().some((name) => name.endsWith(`.${stacked.gateUp}`)) ?? false;
-  return isStacked ? { ...MLP_EXPERTS, stacked } : MLP_EXPERTS;
-}
-
 /** Latent attention, and a mixture in most layers. */
 export function deepFamily(
   modelTypes: readonly string[],
@@ -141,7 +132,7 @@ export function deepFamily(
             config.boolean('attention_bias', false),
           ),
           ...(mixture
-            ? mixtureWeights(decoder, expertNames(tensors))
+            ? mixtureWeights(decoder, storedExperts(tensors, decoder.hiddenSize))
             : gatedFeedForwardWeights(config.boolean('mlp_bias', false))),
         ],
       };

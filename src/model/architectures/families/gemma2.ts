@@ -66,3 +66,16 @@ export const gemma2: Family = {
     },
   },
 };
+
+/** VaultGemma: Gemma 2 without norms behind its branches. */
+export const vaultGemma: Family = {
+  modelTypes: ['vaultgemma'],
+  fromConfig(config: Fields): Description {
+    const { decoder, weights, ...rest } = gemma2.fromConfig(config);
+    return {
+      ...rest,
+      decoder: { ...decoder, family: 'vaultgemma', residual: 'pre' },
+      weights: weights.filter(({ role }) => !role.startsWith('post_')),
+    };
+  },
+};

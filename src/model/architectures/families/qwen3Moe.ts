@@ -8,9 +8,10 @@ import {
   LLAMA_LAYER,
   type GatedDefaults,
 } from '../gatedDecoder.js';
-import { denseQwenLayers, mixtureWeights, SOFTMAX_AS_IT_IS, withExperts } from '../mixture.js';
+import { denseQwenLayers, mixtureWeights, SOFTMAX_AS_IT_IS, storedExperts, withExperts } from '../mixture.js';
 import { qwenLayers } from '../slidingLayers.js';
 import { withQueryKeyNorm } from '../specs.js';
+import type { TensorIndex } from '../TensorIndex.js';
 import { GGUF_LAYER, ggufAttention, ggufExperts, ggufGlobals, weights } from '../weights.js';
 
 const DEFAULTS: GatedDefaults = {
@@ -32,7 +33,7 @@ const EXPERTS_PER_TOKEN = 8;
 /** Qwen 3 with a mixture of experts in every layer (30B-A3B, 235B-A22B, Coder), none of them shared by all tokens. */
 export const qwen3Moe: Family = {
   modelTypes: ['qwen3_moe'],
-  fromConfig(config: Fields): Description {
+  fromConfig(config: Fields, tensors?: TensorIndex): Description {
     const decoder = withQueryKeyNorm(gatedConfig('qwen3_moe', config, DEFAULTS));
     const biases = config.boolean('attention_bias', false) ? (['q', 'k', 'v', 'o'] as const) : [];
     // transformers 5 writes the count under the name that mixtures have in common.
@@ -60,7 +61,7 @@ export const qwen3Moe: Family = {
           'q_norm.weight': 'self_attn.q_norm.weight',
           'k_norm.weight': 'self_attn.k_norm.weight',
         }),
-        ...mixtureWeights(mixed),
+        ...mixtureWeights(mixed, storedExperts(tensors, mixed.hiddenSize)),
       ],
     };
   },

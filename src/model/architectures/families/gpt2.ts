@@ -1,0 +1,129 @@
+import type { DecoderSpec } from '../../DecoderSpec.js';
+import type { Description, Family, WeightSource } from '../Family.js';
+import { LIMITS, type Fields } from '../Fields.js';
+import { readGgufSizes } from '../gatedDecoder.js';
+import { activation, dividedHeadDim, sameLayers } from '../specs.js';
+import { fusedQueryKeyValue, GGUF_LAYER, ggufGlobals, head, weights } from '../weights.js';
+
+const LAYER = '{base}h.{layer}.';
+
+/** GPT-2 and DistilGPT2: learned positions, layer norms, biases; matrices with a row for each input. */
+export const gpt2: Family = {
+  modelTypes: ['gpt2'],
+  fromConfig(config: Fields): Description {
+    const hiddenSize = config.integer('n_embd', LIMITS.hidden, 768);
+    const heads = config.integer('n_head', LIMITS.heads, 12);
+    const headDim = dividedHeadDim(config, hiddenSize, heads, 'n_head');
+    for (const key of ['scale_attn_by_inverse_layer_idx', 'add_cross_attention'])
+      if (config.boolean(key, false)) config.refuse(key, 'false');
+    const decoder = learned({
+      layers: config.integer('n_layer', LIMITS.layers, 12),
+      hiddenSize,
+      heads,
+      headDim,
+      vocabularySize: config.integer('vocab_size', LIMITS.vocabulary, 50257),
+      contextTokens: config.integer('n_positions', LIMITS.context, 1024),
+      feedForwardSize: config.integerOrNull('n_inner', LIMITS.feedForward, null) ?? 4 * hiddenSize,
+      epsilon: config.number('layer_norm_epsilon', LIMITS.epsilon, 1e-5),
+      activation: activation(config, 'activation_function', 'gelu_new'),
+      scale: config.boolean('scale_attn_weights', true) ? headDim ** -0.5 : 1,
+    });
+    const turned = (source: WeightSource): WeightSource =>
+      source.role.endsWith('.weight') ? { ...source, turned: true } : source;
+    return {
+      decoder,
+      bases: ['transformer.', ''],
+      weights: [
+        ...weights('{base}', {
+          token_embedding: 'wte.weight',
+          position_embedding: 'wpe.weight',
+          'final_norm.weight': 'ln_f.weight',
+          'final_norm.bias': 'ln_f.bias',
+        }),
+        head('lm_head.weight', config.boolean('tie_word_embeddings', true)),
+        ...weights(LAYER, {
+          'norm1.weight': 'ln_1.weight',
+          'norm1.bias': 'ln_1.bias',
+          'norm2.weight': 'ln_2.weight',
+          'norm2.bias': 'ln_2.bias',
+        }),
+        ...[
+          ...fusedQueryKeyValue(`${LAYER}attn.c_attn`, decoder, 1, ['weight', 'bias']),
+          ...weights(LAYER, {
+            'o.weight': 'attn.c_proj.weight',
+            'o.bias': 'attn.c_proj.bias',
+            'up.weight': 'mlp.c_fc.weight',
+            'up.bias': 'mlp.c_fc.bias',
+            'down.weight': 'mlp.c_proj.weight',
+            'down.bias': 'mlp.c_proj.bias',
+          }),
+        ].map(turned),
+      ],
+    };
+  },
+  gguf: {
+    architecture: 'gpt2',
+    describe(model) {
+      const { layers, hiddenSize, heads, headDim, vocabularySize, contextTokens, feedForwardSize } =
+        readGgufSizes(model);
+      const decoder = learned({
+        layers,
+        hiddenSize,
+        heads,
+        headDim,
+        vocabularySize,
+        contextTokens,
+        feedForwardSize,
+        epsilon: model.fields.number('attention.layer_norm_epsilon', LIMITS.epsilon),
+        activation: 'gelu-tanh',
+        scale: headDim ** -0.5,
+      });
+      return {
+        decoder,
+        weights: [
+          ...ggufGlobals(),
+          ...weights('', { position_embedding: 'position_embd.weight', 'final_norm.bias': 'output_norm.bias' }),
+          ...fusedQueryKeyValue(`${GGUF_LAYER}attn_qkv`, decoder, 1, ['weight', 'bias']),
+          ...weights(GGUF_LAYER, {
+            'norm1.weight': 'attn_norm.weight',
+            'norm1.bias': 'attn_norm.bias',
+            'norm2.weight': 'ffn_norm.weight',
+            'norm2.bias': 'ffn_norm.bias',
+            'o.weight': 'attn_output.weight',
+            'o.bias': 'attn_output.bias',
+            'up.weight': 'ffn_up.weight',
+            'up.bias': 'ffn_up.bias',
+            'down.weight': 'ffn_down.weight',
+            'down.bias': 'ffn_down.bias',
+          }),
+        ],
+      };
+    },
+  },
+};
+
+/** What config.json and GGUF say of it. */
+interface Sizes extends Pick<
+  DecoderSpec,
+  'layers' | 'hiddenSize' | 'heads' | 'headDim' | 'vocabularySize' | 'contextTokens' | 'feedForwardSize'
+> {
+  readonly epsilon: number;
+  readonly activation: DecoderSpec['feedForward']['activation'];
+  readonly scale: number;
+}
+
+function learned({ epsilon, activation: kind, scale, ...sizes }: Sizes): DecoderSpec {
+  return {
+    family: 'gpt2',
+    ...sizes,
+    kvHeads: sizes.heads,
+    norm: { kind: 'layer', epsilon },
+    residual: 'pre',
+    finalNorm: true,
+    embedding: { size: sizes.hiddenSize, scale: 1 },
+    attention: { scale, qkNorm: 'none' },
+    position: { kind: 'learned', offset: 0 },
+    feedForward: { kind: 'plain', activation: kind },
+    layerSpecs: sameLayers(sizes.layers),
+  };
+}
