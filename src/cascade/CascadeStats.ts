@@ -57,7 +57,11 @@ export class CascadeStats {
         tokens: tokensOf(model.runs),
         seconds: secondsOf(model.runs),
       })),
-      rows: { ...counts, truncated: sum(runs, ({ rows }) => rows.truncated) },
+      rows: {
+        ...counts,
+        truncated: sum(runs, ({ rows }) => rows.truncated),
+        begunTwice: sum(runs, ({ rows }) => rows.begunTwice),
+      },
       tokens,
       sharing: {
         promptTokensSaved: sum(runs, ({ sharing }) => sharing.promptTokensSaved),

@@ -279,7 +279,7 @@ export async function runRowJob(
     if (flags.trace !== undefined) trace = new TraceFile(flags.trace, flags.resume);
     const start = performance.now();
     const running = cascade?.first ?? engine;
-    if (running) watchEngine(watch, flags.model, running);
+    if (engine) watchEngine(watch, flags.model, engine);
     if (engine) peers = await ring?.connect(engine);
     // What is labelled, scored or embedded is text as it stands, as are prompts of `/v1/completions`.
     const textsAreMessages = asked.name === 'generate' && formats.input.format.name !== 'openai-batch';

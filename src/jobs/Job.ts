@@ -245,10 +245,10 @@ export class Job implements AsyncDisposable {
    */
   async run(engine: RowGenerator, watch?: RowWatch): Promise<JobSummary> {
     checkRowGenerator(engine);
-    return tracedJob(this.task.name, () => this.#run(engine));
+    return tracedJob(this.task.name, () => this.#run(engine, watch));
   }
 
-  async #run(engine: RowGenerator): Promise<JobSummary> {
+  async #run(engine: RowGenerator, watch: RowWatch | undefined): Promise<JobSummary> {
     if (this.#started) throw new UsageError('a job runs once; open another one to go on');
     this.#started = true;
     const record = this.file && withEngine(this.file.record, engine.resultIdentity);
