@@ -28,6 +28,7 @@ import {
 } from '../../src/api/operators.js';
 import { diagonalBlock, rowByRow, zigZagBlock } from '../../src/api/schedules.js';
 import { resultOf, runCli, startCli, type CliResult } from '../cli/support.js';
+import { tries } from '../support/tries.js';
 
 const model = (name: string): string => fileURLToPath(new URL(`../fixtures/models/${name}`, import.meta.url));
 /** Rows of up to 127 tokens: several pages of 32. Some sample, some get their tokens in one pass. */
@@ -131,7 +132,7 @@ describe.each(['llama-Q4_1.gguf', 'gemma3-mixed.gguf', 'mixtral', 'falcon-rw', '
           },
         ),
         {
-          numRuns: 16,
+          numRuns: tries(8, 16),
           examples: [
             [
               {

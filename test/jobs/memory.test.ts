@@ -11,9 +11,10 @@ import { readRows } from '../../src/jobs/input/readRows.js';
 import { runJob } from '../../src/jobs/runJob.js';
 import { temporaryFolder } from './support/files.js';
 import { StubEngine } from './support/stubEngine.js';
+import { tries } from '../support/tries.js';
 
 const path = temporaryFolder();
-const ROWS = 300_000;
+const ROWS = tries(150_000, 300_000);
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;

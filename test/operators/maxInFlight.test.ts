@@ -22,6 +22,7 @@ import { runs } from '../support/arbitraryRuns.js';
 import { inTime, judgedRun, judgePath, judgeResults, runAndJudge, type JudgedSetup } from '../support/judgedRun.js';
 import { overriding } from '../support/overriding.js';
 import { describeStage, SPREAD, square, stageBench } from './support.js';
+import { tries } from '../support/tries.js';
 
 const STAGES = [loadWeight, loadCache, loadActivation, compute, storeActivation, storeCache];
 const stagesOf = (run: StageContext): Stage => overlap(...STAGES.map((each) => each(run)));
@@ -116,7 +117,7 @@ describe('maxInFlight', () => {
           expect(most.get(queue)?.bytes).toBeLessThanOrEqual(Number(bytes));
         }
       }),
-      { numRuns: 300 },
+      { numRuns: tries(100, 300) },
     );
   }, 120_000);
 

@@ -24,6 +24,7 @@ import {
   type SimulatedRun,
   type SimulatedSetup,
 } from '../../support/simulatedRun.js';
+import { tries } from '../../support/tries.js';
 
 const GRID = { layers: 3, slots: 2, rowsPerSlot: 2, tokensPerSquare: 8 };
 
@@ -143,7 +144,7 @@ describe('a run on the simulated device', () => {
               for (const { firstPosition, tokens } of task.batch.rows) if (firstPosition > 4 && tokens > 1) hastened++;
         },
       ),
-      { numRuns: 100 },
+      { numRuns: tries(34, 100) },
     );
     expect(hastened).toBeGreaterThan(100);
   });
@@ -174,7 +175,7 @@ describe('a run on the simulated device', () => {
         expect(simulated.pool.used).toEqual({ gpu: 0, memory: 0, disk: 0 });
         expect(simulated.pool.peakUsed.memory).toBeLessThanOrEqual(given.pages ?? 0);
       }),
-      { numRuns: 300 },
+      { numRuns: tries(100, 300) },
     );
   });
 

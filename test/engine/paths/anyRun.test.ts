@@ -5,6 +5,7 @@ import { TaskError } from '../../../src/errors/engineErrors.js';
 import type { SimulatedResult } from '../../support/simulatedRun.js';
 import { runs } from '../../support/arbitraryRuns.js';
 import { inTime, judgedRun, judgeResults, runAndJudge } from '../../support/judgedRun.js';
+import { tries } from '../../support/tries.js';
 
 describe('any grid, rows, arrivals, policy, memory, window, look-ahead, timing, schedule and composition', () => {
   test('every path is valid, no tier is above its cap at any event, every row completes once, and everything is given back', async () => {
@@ -12,7 +13,7 @@ describe('any grid, rows, arrivals, policy, memory, window, look-ahead, timing, 
       fc.asyncProperty(runs, async (given) => {
         await runAndJudge(given);
       }),
-      { numRuns: 400 },
+      { numRuns: tries(134, 400) },
     );
   }, 120_000);
 
@@ -46,7 +47,7 @@ describe('any grid, rows, arrivals, policy, memory, window, look-ahead, timing, 
         expect(judged.pool.used).toEqual({ gpu: 0, memory: 0, disk: 0 });
         expect([...judged.lives.values()].every(({ until }) => until < Infinity)).toBe(true);
       }),
-      { numRuns: 200 },
+      { numRuns: tries(67, 200) },
     );
   }, 60_000);
 
@@ -80,7 +81,7 @@ describe('any grid, rows, arrivals, policy, memory, window, look-ahead, timing, 
         expect(judged.pool.used).toEqual({ gpu: 0, memory: 0, disk: 0 });
         expect([...judged.lives.values()].every(({ until }) => until < Infinity)).toBe(true);
       }),
-      { numRuns: 200 },
+      { numRuns: tries(67, 200) },
     );
   }, 60_000);
 });

@@ -6,6 +6,7 @@ import type { Grid, RowRange, Square } from '../../../src/engine/grid/Square.js'
 import { ScheduleError, type PathConstraint } from '../../../src/errors/engineErrors.js';
 import { runs } from '../../support/arbitraryRuns.js';
 import { inTime, judgedRun } from '../../support/judgedRun.js';
+import { tries } from '../../support/tries.js';
 
 type Mutation = (square: Square, grid: Grid) => readonly Square[];
 
@@ -109,7 +110,7 @@ describe('a schedule with one square that is', () => {
           expect(outcome).toBeInstanceOf(ScheduleError);
           if (outcome instanceof ScheduleError) expect(constraints).toContain(outcome.constraint);
         }),
-        { numRuns: 60 },
+        { numRuns: tries(30, 60) },
       );
       expect(refused).toBeGreaterThan(15);
     },
@@ -150,7 +151,7 @@ describe('a schedule with one square that is', () => {
         if (outcome instanceof ScheduleError)
           expect(['left-neighbour', 'lifetime', 'complete']).toContain(outcome.constraint);
       }),
-      { numRuns: 60 },
+      { numRuns: tries(30, 60) },
     );
     expect(refused).toBeGreaterThan(15);
   });

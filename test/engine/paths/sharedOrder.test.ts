@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { diagonalBlock, rowByRow, zigZagBlock } from '../../../src/engine/schedules/blockSchedules.js';
 import { admissions, computed, openSharing, playSharing, type SharingSetup } from '../../support/sharingRun.js';
 import type { SimulatedRow } from '../../support/simulatedRun.js';
+import { tries } from '../../support/tries.js';
 
 const SCHEDULES = [diagonalBlock(), zigZagBlock(), rowByRow()];
 const SETUP = {
@@ -119,7 +120,7 @@ describe('no row is passed by more than may wait', () => {
           }
         },
       ),
-      { numRuns: 100 },
+      { numRuns: tries(34, 100) },
     );
   });
 });
@@ -208,7 +209,7 @@ test('rows that become known late, with long answers, find the pages they grow i
     fc.asyncProperty(scarce, async (setup) => {
       await playSharing(setup);
     }),
-    { numRuns: 150 },
+    { numRuns: tries(50, 150) },
   );
 }, 60_000);
 

@@ -10,6 +10,7 @@ import { randomSchedule } from '../../support/randomSchedule.js';
 import { treesOfRows } from '../../support/treesOfRows.js';
 import { computed, LAYERS, openSharing, playSharing, type SharingSetup } from '../../support/sharingRun.js';
 import type { SimulatedResult, SimulatedRow } from '../../support/simulatedRun.js';
+import { tries } from '../../support/tries.js';
 
 const setups: fc.Arbitrary<SharingSetup> = fc
   .record({
@@ -41,7 +42,7 @@ describe('rows that share prefixes', () => {
       fc.asyncProperty(setups, async (setup) => {
         await playSharing(setup);
       }),
-      { numRuns: 500 },
+      { numRuns: tries(167, 500) },
     );
   }, 120_000);
 
@@ -78,7 +79,7 @@ describe('rows that share prefixes', () => {
         expect(opened.contents().wrong).toEqual([]);
         opened.nothingLeft();
       }),
-      { numRuns: 200 },
+      { numRuns: tries(67, 200) },
     );
   }, 60_000);
 

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { runs } from '../../support/arbitraryRuns.js';
 import { expectEnds } from '../../support/expectEnds.js';
 import { runAndJudgePeers, type PeersSetup } from '../../support/simulatedPeers.js';
+import { tries } from '../../support/tries.js';
 
 /** Runs of every kind that is valid, each layer shared by two to four devices. */
 const rings: fc.Arbitrary<PeersSetup> = runs.chain((given) =>
@@ -36,7 +37,7 @@ describe('layers shared by simulated devices', () => {
       fc.asyncProperty(rings, async (given) => {
         await runAndJudgePeers(given);
       }),
-      { numRuns: 150 },
+      { numRuns: tries(50, 150) },
     );
   }, 120_000);
 
