@@ -7,6 +7,8 @@ export interface CommandContext {
    * @param why for people: what ends it
    */
   endAfter(milliseconds: number, why: string): void;
+  /** Does work that keeps the event loop for seconds and leaves nothing behind: a signal ends the process meanwhile. */
+  endingAtOnce<T>(work: () => T | Promise<T>): Promise<T>;
   /** Set by a command that ends without an exception but not quite well. */
   exitCode: number;
   /** Writes words for people: to stderr, with an LF. */

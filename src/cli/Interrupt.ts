@@ -1,3 +1,5 @@
+import { InterruptedError } from './library.js';
+
 /** 128 and the signal's number, as shells report it. */
 const EXIT_CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const;
 type Signal = keyof typeof EXIT_CODES;
@@ -32,7 +34,7 @@ export class Interrupt {
         this.#controller.abort(signal);
       },
     ]);
-    for (const [signal, handler] of this.#handlers) process.on(signal, handler);
+    this.#listen();
   }
 
   get signal(): AbortSignal {
@@ -62,8 +64,31 @@ export class Interrupt {
     this.#timers.add(timer);
   }
 
+  /**
+   * Does work that keeps the event loop for seconds and has nothing to end in order: meanwhile a signal ends the
+   * process as it does one that does not listen.
+   * @throws InterruptedError where one came before
+   */
+  async endingAtOnce<T>(work: () => T | Promise<T>): Promise<T> {
+    if (this.signal.aborted) throw new InterruptedError(this.signal.reason);
+    this.#deafen();
+    try {
+      return await work();
+    } finally {
+      this.#listen();
+    }
+  }
+
   dispose(): void {
     for (const timer of this.#timers) clearTimeout(timer);
+    this.#deafen();
+  }
+
+  #listen(): void {
+    for (const [signal, handler] of this.#handlers) process.on(signal, handler);
+  }
+
+  #deafen(): void {
     for (const [signal, handler] of this.#handlers) process.off(signal, handler);
   }
 }

@@ -22,6 +22,7 @@ const interrupt = new Interrupt(say, () => ProgressMeter.clear());
 const context: CommandContext = {
   signal: interrupt.signal,
   endAfter: (milliseconds, why) => interrupt.endAfter(milliseconds, why),
+  endingAtOnce: (work) => interrupt.endingAtOnce(work),
   exitCode: EXIT.fine,
   say,
   async print(text, exactly = false) {

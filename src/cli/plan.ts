@@ -213,7 +213,7 @@ async function plan(flags: PlanCommandFlags, context: CommandContext): Promise<v
   const given = flags.policy === undefined ? undefined : await readPolicyFile(flags.policy);
   const own = typeof schedule === 'object' ? await loadSchedule(schedule.file) : undefined;
   const request = await requestOn(machine, flags, given?.compressWeights, context);
-  const document = withProcess(flags, request, () => planDocument(request, given));
+  const document = await context.endingAtOnce(() => withProcess(flags, request, () => planDocument(request, given)));
   if (document.predicted.warning !== undefined) context.say(`warning: ${document.predicted.warning}`);
   const simulated = flags.simulate ? await simulate(flags, request, document.policy, context) : undefined;
   const ownSchedule = own && {
@@ -223,7 +223,10 @@ async function plan(flags: PlanCommandFlags, context: CommandContext): Promise<v
   if (flags.html !== undefined)
     await writeFileAtomic(
       flags.html,
-      await planPage(document, planCurves(request, document.policy, document.predicted)),
+      await planPage(
+        document,
+        await context.endingAtOnce(() => planCurves(request, document.policy, document.predicted)),
+      ),
     );
   const whole = { ...document, ...(simulated && { simulated }), ...(ownSchedule && { ownSchedule }) };
   await context.print(
@@ -280,9 +283,9 @@ async function planMachines(flags: PlanCommandFlags, file: string, context: Comm
     hiddenStates: flags.hiddenStates,
     machines: machines.map((machine) => ({ ...machine, caps: requestOf(flags, shape, machine.hardware).caps })),
   };
-  const plan = planPipeline(request);
+  const plan = await context.endingAtOnce(() => planPipeline(request));
   const simulated = flags.simulate ? await simulatePipeline(request, plan, { signal: context.signal }) : undefined;
-  const tensorParallel = orRefusal(() => planTensorParallel(request));
+  const tensorParallel = await context.endingAtOnce(() => orRefusal(() => planTensorParallel(request)));
   const document = { ...plan, tensorParallel, ...(simulated && { simulated }) };
   await context.print(
     flags.json

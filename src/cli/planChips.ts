@@ -70,8 +70,9 @@ export async function planChips(flags: PlanChipsFlags, command: Command, context
   const { model, hardware, html, json, chips, interconnect, batchSize, maxLatency } = flags;
   if (html === undefined) checkStandardOutput();
   await checkCommandPaths({ model, read: { hardware }, reports: { html }, trace: undefined });
-  const document = planPartitioning({
-    chip: await readChip(hardware),
+  const chip = await readChip(hardware);
+  const request = {
+    chip,
     interconnect,
     shape: await readModelShape(model),
     workload: { promptTokens: flags.promptTokens, newTokens: flags.maxNewTokens },
@@ -79,7 +80,8 @@ export async function planChips(flags: PlanChipsFlags, command: Command, context
     batchSize,
     weights: weightFormats(flags.compressWeights),
     maxLatencySeconds: maxLatency,
-  });
+  };
+  const document = await context.endingAtOnce(() => planPartitioning(request));
   if (html !== undefined) await writeFileAtomic(html, await partitionPage(document));
   await context.print(json ? `${JSON.stringify(document, undefined, 2)}\n` : describePartitioning(document));
 }

@@ -67,12 +67,16 @@ export async function printSweep(
     ),
   };
   await context.print(`${Object.keys(COLUMNS).join(',')}\n`);
-  for await (const line of planSweep(sweep, { simulate, signal: context.signal }))
+  const lines = planSweep(sweep, { simulate, signal: context.signal });
+  const next = (): Promise<IteratorResult<SweepLine>> => context.endingAtOnce(() => lines.next());
+  for (let step = await next(); step.done !== true; step = await next()) {
+    const line = step.value;
     await context.print(
       `${Object.values(COLUMNS)
         .map((cell) => quoted(cell(line)))
         .join(',')}\n`,
     );
+  }
 }
 
 function quoted(cell: Cell): string {

@@ -211,7 +211,7 @@ export class Job implements AsyncDisposable {
       const longer = file.before !== undefined && (await opened.continues(file.before.input));
       if (file.before !== undefined)
         checkSameJob(output, file.before, record, { input: known && !longer, engine: false });
-      const earlier = options.resume === true ? await file.scan(options.retryErrors ?? false) : undefined;
+      const earlier = options.resume === true ? await file.scan(options.retryErrors ?? false, signal) : undefined;
       const job = new Job(options, task, { files: file, record, earlier, longer }, opened, formats, subset, place);
       if (place && isDatabaseOutput(given.output))
         job.#feed = await TableFeed.open(given.output, place, job.#feedOptions(record, file));
@@ -344,7 +344,7 @@ export class Job implements AsyncDisposable {
       // Parts of shards are put together as they stand.
       const ordered = files.published || (shard !== undefined && !stopped);
       if (ordered ? outOfTurn || byCompletion : outOfTurn && !byCompletion && !stopped)
-        await orderJournal(files.journalOf(record));
+        await orderJournal(files.journalOf(record), signal);
       if (!stopped) await this.input.checkUnchanged();
       if (files.published) await this.#publish(this.file, done + this.keptRows);
       if (shard !== undefined && !stopped)
@@ -471,7 +471,7 @@ export class Job implements AsyncDisposable {
   /** Writes the output, and what failed, from the journal, in which so many results stand. @throws JobFileError */
   async #publish({ files, record }: OutputFile, results: number): Promise<void> {
     const feed = this.#feed;
-    await publishJournal(files.journalOf(record), results, {
+    await publishJournal(files.journalOf(record), results, this.task.options.signal, {
       path: files.path,
       errors: files.errors,
       formats: this.formats,

@@ -290,6 +290,7 @@ describe('plan --machines', () => {
       signal: AbortSignal.abort('SIGINT'),
       exitCode: 0,
       endAfter: () => undefined,
+      endingAtOnce: async (work) => work(),
       say: () => undefined,
       print: (text) => Promise.resolve(void printed.push(text)),
     });

@@ -15,6 +15,7 @@ async function refused(...args: readonly string[]): Promise<{ readonly code: num
     signal: new AbortController().signal,
     exitCode: 0,
     endAfter: () => undefined,
+    endingAtOnce: async (work) => work(),
     say: () => undefined,
     print: () => Promise.resolve(),
   });

@@ -10,8 +10,8 @@ const path = temporaryFolder();
 const MIB = 2 ** 20;
 const CAP = 300 * MIB;
 /**
- * Starting is a turn of some 80 ms itself, and twice that on an older processor; the campaign of rows holds turns to
- * 100. Before rows were bounded these took seconds.
+ * The campaigns of rows and attacks hold turns to 100; a machine that has much else to do makes more of them. Before
+ * rows were bounded these took seconds.
  */
 const TURN_MILLISECONDS = 300;
 const TURNS = fileURLToPath(new URL('../../scripts/nightly/lib/longestTurn.mjs', import.meta.url));

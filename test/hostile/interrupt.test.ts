@@ -1,6 +1,7 @@
 import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
 import { resultOf, startCli, tinyModelWithTokenizer } from '../cli/support.js';
 import { temporaryFolder } from '../jobs/support/files.js';
@@ -131,3 +132,23 @@ test('tokenize: SIGINT ends the work on one row that takes long', async () => {
   clearInterval(again);
   expect({ code, rows: stdout.trim().split('\n').length }).toEqual({ code: 130, rows: 1 });
 });
+
+test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
+  'plan: %s ends a search, which keeps the event loop, at once',
+  async (signal) => {
+    const child = startCli([
+      ...['plan', '--model', 'opt-175b', '--hardware', 'flexgen-t4', '--prompt-tokens', '512'],
+      ...['--compress-weights', 'auto', '--compress-cache', 'auto', '--html', path('never.html')],
+    ]);
+    const ended = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>;
+    // Long after it has begun to search, and before it has searched all that the page shows.
+    await sleep(3000);
+    child.kill(signal);
+    // On a machine that had not begun by then the command's own end.
+    expect([
+      [null, signal],
+      [{ SIGHUP: 129, SIGINT: 130, SIGTERM: 143 }[signal], null],
+    ]).toContainEqual(await ended);
+    expect(existsSync(path('never.html'))).toBe(false);
+  },
+);

@@ -11,7 +11,7 @@ import { temporaryFolder } from '../jobs/support/files.js';
 
 const path = temporaryFolder();
 const TURNS = pathToFileURL(fileURLToPath(new URL('../../scripts/nightly/lib/longestTurn.mjs', import.meta.url))).href;
-/** Of processor time: a turn may take 100 ms; starting takes one of about 80, on a slow machine somewhat more. */
+/** Of processor time: a turn may take 100 ms, on a machine that has much else to do somewhat more. */
 const MOST_MILLISECONDS = 300;
 
 const WORDS = ['the ', 'museum ', 'closed ', 'Monday ', 'because ', 'heating ', 'déjà ', '漢字 '];

@@ -9,13 +9,13 @@ const list = (length: number): number[] => Array.from({ length }, (_, at) => at)
 describe('values of a conversation', () => {
   test.each<[string, Parameters<typeof checkValues>[0], string | undefined]>([
     ['as many as there may be', { templateArgs: { a: list(MOST - 1) } }, undefined],
-    ['one more', { templateArgs: { a: list(MOST) } }, 'templateArgs: found more than 65536 values'],
+    ['one more', { templateArgs: { a: list(MOST) } }, 'templateArgs: found more than 16384 values'],
     [
       'too many together',
       { messages: list(MOST / 2), tools: [list(MOST / 2)] },
-      'messages, tools: found more than 65536 values in messages, tools and templateArgs together, expected at most so many',
+      'messages, tools: found more than 16384 values in messages, tools and templateArgs together, expected at most so many',
     ],
-    ['deep ones', { tools: Array.from({ length: 300 }, () => [list(300)]) }, 'tools: found more than 65536 values'],
+    ['deep ones', { tools: Array.from({ length: 300 }, () => [list(300)]) }, 'tools: found more than 16384 values'],
     ['long texts are no values', { messages: [{ role: 'user', content: 'a'.repeat(2 ** 20) }] }, undefined],
     ['none at all', { messages: null, tools: undefined }, undefined],
   ])('%s', (_, row, message) => {
@@ -26,7 +26,7 @@ describe('values of a conversation', () => {
   test('a value that leads to itself, or cannot be read', () => {
     const round: unknown[] = [];
     round.push(round, round);
-    expect(() => checkValues({ tools: round }, MOST)).toThrow('found more than 65536 values');
+    expect(() => checkValues({ tools: round }, MOST)).toThrow('found more than 16384 values');
     const broken = {
       get a(): unknown {
         throw new Error('gone');

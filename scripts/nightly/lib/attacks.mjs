@@ -178,15 +178,15 @@ export const ATTACKS = [
     },
   }),
   row(
-    '10,900 messages',
+    '5,400 messages',
     () =>
-      `{"id":"a","messages":[${listOf(10_900, (at) => `{"role":"${at % 2 ? 'assistant' : 'user'}","content":"a"}`)}]}`,
+      `{"id":"a","messages":[${listOf(5_400, (at) => `{"role":"${at % 2 ? 'assistant' : 'user'}","content":"a"}`)}]}`,
   ),
   row('100,000 messages', () => `{"id":"a","messages":[${listOf(100_000, () => user('"a"'))}]}`),
   row(
-    '10,900 messages, a template that looks at each of them',
+    '5,400 messages, a template that looks at each of them',
     () =>
-      `{"id":"a","messages":[${listOf(10_900, (at) => `{"role":"${at % 2 ? 'assistant' : 'user'}","content":"a b"}`)}]}`,
+      `{"id":"a","messages":[${listOf(5_400, (at) => `{"role":"${at % 2 ? 'assistant' : 'user'}","content":"a b"}`)}]}`,
     {
       template:
         "{% for m in messages %}{% if loop.first or m.role != loop.previtem.role %}{{ m.role | upper }}: {% endif %}{{ (m.content | trim).split(' ') | join('-') | replace('a', 'b') | tojson }}\n{% endfor %}",
@@ -197,13 +197,13 @@ export const ATTACKS = [
   }),
   row('a message of 8 MiB', () => `{"id":"a","messages":[${user(text('what is so ', 7.9 * MIB))}]}`),
   row(
-    'a message of 10,900 parts',
-    () => `{"id":"a","messages":[${user(`[${listOf(10_900, (at) => `{"type":"text","text":"t${at}"}`)}]`)}]}`,
+    'a message of 5,400 parts',
+    () => `{"id":"a","messages":[${user(`[${listOf(5_400, (at) => `{"type":"text","text":"t${at}"}`)}]`)}]}`,
     { template: '{% for m in messages %}{% for p in m.content %}{{ p.text }}{% endfor %}{% endfor %}' },
   ),
   row(
-    '32,000 values of templateArgs',
-    () => `{"id":"a","messages":[${user('"a"')}],"templateArgs":{"x":[${listOf(32_000, (at) => `${at}.5`)}]}}`,
+    '16,000 values of templateArgs',
+    () => `{"id":"a","messages":[${user('"a"')}],"templateArgs":{"x":[${listOf(16_000, (at) => `${at}.5`)}]}}`,
     { template: "{{ x | tojson }}{{ x | sort | join(',') }}{{ x | unique | list | length }}{{ messages[0].content }}" },
   ),
   row(

@@ -255,7 +255,7 @@ export class TableFeed {
       [rows, bytes] = [[], 0];
     };
     const pieces = createReadStream(path, { start: from, highWaterMark: 2 ** 20 });
-    for await (const line of journalLines({ path, run: undefined }, pieces)) {
+    for await (const line of journalLines({ path, run: undefined }, { pieces })) {
       end = from + line.end;
       for (const row of rowsOfResult(line.result)) {
         if (this.#isThere(line, row, end)) continue;

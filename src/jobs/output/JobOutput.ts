@@ -92,9 +92,10 @@ export class JobOutput {
 
   /**
    * Reads what earlier runs left. Undefined if they got nowhere.
-   * @throws UsageError for results without a record, a record without results, and results of another run
+   * @throws UsageError for results without a record, a record without results, and results of another run;
+   * InterruptedError once the signal fires
    */
-  async scan(retryErrors: boolean): Promise<ScannedJournal | undefined> {
+  async scan(retryErrors: boolean, signal?: AbortSignal): Promise<ScannedJournal | undefined> {
     if (this.before === undefined) {
       if (!(await this.#holdsResults())) return undefined;
       throw new UsageError(
@@ -112,7 +113,7 @@ export class JobOutput {
         `${this.path}: cannot be resumed, as ${journal.path} holds the results of another run than ${recordPath(this.path)} tells of; ${BEGIN_ANEW}`,
       );
     }
-    return scanJournal(journal, retryErrors);
+    return scanJournal(journal, retryErrors, signal);
   }
 
   /**

@@ -3,8 +3,9 @@ import { isObject } from '../../arguments/isObject.js';
 import { isWithin } from '../../arguments/NumberRange.js';
 import { jsonMemory, takesAtMost } from '../../arguments/jsonMemory.js';
 import { Turns } from '../../collections/Turns.js';
+import { InterruptedError } from '../../errors/InterruptedError.js';
 import { JobFileError } from '../../errors/JobFileError.js';
-import { BEGIN_ANEW, fileFailure } from '../../files/fileErrors.js';
+import { BEGIN_ANEW, readFailure } from '../../files/fileErrors.js';
 import { readRegularStart } from '../../files/specialFiles.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import { formatBytes } from '../../units.js';
@@ -73,16 +74,21 @@ interface ScannedLine {
  * Reads an output that an earlier run left: streamed, four bytes a row in memory. What stands after the last LF is a
  * torn line and not counted. Nothing is changed in the file.
  * @param retryErrors error rows are not done
- * @throws JobFileError for a whole line that is no result, and for an index that stands twice
+ * @throws JobFileError for a whole line that is no result, and for an index that stands twice; InterruptedError once
+ * the signal fires
  */
-export async function scanJournal(journal: Journal, retryErrors: boolean): Promise<ScannedJournal> {
+export async function scanJournal(
+  journal: Journal,
+  retryErrors: boolean,
+  signal?: AbortSignal,
+): Promise<ScannedJournal> {
   const done = new DoneRows();
   const retried = new DoneRows();
   let failed = 0;
   let bytes = journal.run === undefined ? 0 : journalHeader(journal.run).length;
   let inOrder = true;
   let before: Pick<ScannedLine, 'index' | 'sample'> | undefined;
-  for await (const line of journalLines(journal)) {
+  for await (const line of journalLines(journal, { signal })) {
     const again = line.failed && retryErrors;
     if (!again) {
       if (before && compareLines(before, line) > 0) inOrder = false;
@@ -120,14 +126,18 @@ export interface JournalLine extends ScannedLine {
 /**
  * The whole lines of a journal that hold results.
  * @param pieces what the file holds; default: read ahead, a MiB at a time
- * @throws JobFileError for one that is no result
+ * @throws JobFileError for one that is no result; InterruptedError once the signal fires
  */
 export async function* journalLines(
   { path, run }: Journal,
-  pieces: AsyncIterable<Uint8Array> = createReadStream(path, { highWaterMark: 2 ** 20 }),
+  {
+    pieces = createReadStream(path, { highWaterMark: 2 ** 20 }),
+    signal,
+  }: { readonly pieces?: AsyncIterable<Uint8Array>; readonly signal?: AbortSignal | undefined } = {},
 ): AsyncGenerator<JournalLine, void, undefined> {
   try {
     for await (const { number, bytes, end, terminated } of readLines(pieces, ROW_LIMITS.resultBytes)) {
+      if (signal?.aborted === true) throw new InterruptedError(signal.reason);
       if (!terminated) return;
       if (run !== undefined && number === 1) continue;
       if (bytes === undefined || (!takesAtMost(bytes.length, ROW_LIMITS.resultBytes) && (await isTooLarge(bytes))))
@@ -145,7 +155,7 @@ export async function* journalLines(
       yield { ...result, number, bytes, end };
     }
   } catch (error) {
-    throw fileFailure(path, 'read', error);
+    throw readFailure(path, error);
   }
 }
 

@@ -65,15 +65,16 @@ export async function publishOutput({
 
 /**
  * The same from a journal in which so many results stand. @throws JobFileError, which says where those are that cannot
- * be written
+ * be written; InterruptedError once the signal fires: what stood there is as it was, and the journal has all results
  */
 export async function publishJournal(
   journal: Journal,
   results: number,
+  signal: AbortSignal | undefined,
   files: Omit<OutputFiles, 'results'>,
 ): Promise<void> {
   try {
-    await publishOutput({ ...files, results: await journalResults(journal) });
+    await publishOutput({ ...files, results: await journalResults(journal, signal) });
   } catch (error) {
     if (!(error instanceof JobFileError) || ![files.path, files.errors].includes(error.file)) throw error;
     const reason = error.message.slice(error.file.length + 2);

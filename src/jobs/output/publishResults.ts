@@ -39,14 +39,14 @@ export interface Publication {
   readonly rows?: AsyncIterable<RowInput> | Iterable<RowInput>;
 }
 
-/** The results of a journal that is in order. */
-export async function journalResults(journal: Journal): Promise<ResultLines> {
+/** The results of a journal that is in order. @param signal ends reading them with an InterruptedError */
+export async function journalResults(journal: Journal, signal?: AbortSignal): Promise<ResultLines> {
   const { path } = journal;
   return {
     name: path,
     kept: `all results are safe in ${path}, and \`resume\` writes it once more`,
     mode: await modeOf(path),
-    lines: () => journalLines(journal),
+    lines: () => journalLines(journal, { signal }),
   };
 }
 

@@ -1,4 +1,5 @@
 import { open, rm, type FileHandle } from 'node:fs/promises';
+import { InterruptedError } from '../../errors/InterruptedError.js';
 import { fileFailure } from '../../files/fileErrors.js';
 import { rewritePath } from './sidecarFiles.js';
 import { modeOf, moveOver } from '../../files/atomicFile.js';
@@ -34,12 +35,12 @@ export async function dropFailedRows(journal: Journal): Promise<number> {
 /**
  * Puts the rows of a finished output into the order of the input, where an interruption, or errors that were tried
  * again, left some out of their turn. Holds four numbers a row.
- * @throws JobFileError; the old output is then intact
+ * @throws JobFileError, and InterruptedError once the signal fires; the old output is then intact
  */
-export async function orderJournal(journal: Journal): Promise<void> {
+export async function orderJournal(journal: Journal, signal?: AbortSignal): Promise<void> {
   await rewrite(journal, 'in the order of the input', async (target) => {
     const [indexes, samples, ends]: [number[], number[], number[]] = [[], [], []];
-    for await (const { index, sample, end } of journalLines(journal)) {
+    for await (const { index, sample, end } of journalLines(journal, { signal })) {
       indexes.push(index);
       samples.push(sample ?? -1);
       ends.push(end);
@@ -52,6 +53,7 @@ export async function orderJournal(journal: Journal): Promise<void> {
     try {
       // Lines that follow one another in both are copied together.
       for (let at = 0; at < inTurn.length;) {
+        if (signal?.aborted === true) throw new InterruptedError(signal.reason);
         const first = inTurn[at] ?? 0;
         let last = first;
         while (inTurn[++at] === last + 1) last++;
@@ -105,6 +107,6 @@ async function rewrite(
     return bytes;
   } catch (error) {
     await rm(temporary, { force: true }).catch(() => undefined);
-    throw fileFailure(path, `rewritten ${how}`, error);
+    throw error instanceof InterruptedError ? error : fileFailure(path, `rewritten ${how}`, error);
   }
 }

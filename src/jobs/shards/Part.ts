@@ -102,7 +102,7 @@ export class PartReader implements AsyncDisposable {
   ) {
     const { journal } = part;
     if (journal.run !== undefined) this.#hash.update(journalHeader(journal.run));
-    this.#lines = journalLines(journal, piecesOf(journal.path, pieceBytes));
+    this.#lines = journalLines(journal, { pieces: piecesOf(journal.path, pieceBytes) });
   }
 
   /** The results of a row, which are the next ones. @throws JobFileError where they are not there */

@@ -72,7 +72,7 @@ export const ROW_LIMITS = {
   /** Columns of a table, and values of one of its rows; a file with more is refused (exit 2). */
   tableColumns: 65_536,
   /** Values in a row's messages, tools, `toolChoice` and `templateArgs` together: members of lists and objects. */
-  conversationValues: 32_768,
+  conversationValues: 16_384,
   /** Stop strings of a row. */
   stopStrings: 1_024,
   /** Units of a row's stop strings together. */
