@@ -8,8 +8,8 @@ const SETS: Readonly<Record<string, string>> = {
 };
 
 /**
- * A regular expression in Rust's syntax whose digits, letters and spaces are those of ASCII: there they are those of all
- * of Unicode. Brackets may stand in brackets.
+ * A regular expression in Rust's syntax whose digits, letters and spaces are those of ASCII: there they are those of
+ * all of Unicode. Brackets may stand in brackets.
  */
 export function asciiClasses(regex: string): string {
   return regex.replace(/\\([\s\S])/g, (escape, letter: string) => SETS[letter] ?? escape);
