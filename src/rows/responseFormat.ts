@@ -2,6 +2,7 @@ import { found } from '../arguments/found.js';
 import { isObject } from '../arguments/isObject.js';
 import { RowError } from '../errors/RowError.js';
 import { UsageError } from '../errors/UsageError.js';
+import { asciiClasses } from '../regex/asciiClasses.js';
 
 /**
  * What an answer is held to, token by token. JSON is written as `JSON.stringify` writes it: without spaces, properties
@@ -18,7 +19,12 @@ export type ResponseFormat =
       /** Items of an array without `maxItems`, at most, and properties of names that are not listed. Default 1024. */
       readonly maxArrayItems?: number;
     }
-  | { readonly type: 'regex'; readonly regex: string }
+  | {
+      readonly type: 'regex';
+      readonly regex: string;
+      /** What `\d`, `\w` and `\s` are: of all of Unicode, as Rust has them, or of ASCII. Default unicode. */
+      readonly classes?: 'unicode' | 'ascii';
+    }
   | { readonly type: 'grammar'; readonly grammar: string }
   | { readonly type: 'choices'; readonly choices: readonly string[] }
   | { readonly type: 'text' };
@@ -48,7 +54,7 @@ export function responseFormatOf(given: unknown): ResponseFormat {
     case 'json_object':
       return { type: 'json_schema', schema: { type: 'object' } };
     case 'regex':
-      return { type, regex: textOf('regex', given['regex'] ?? given['pattern']) };
+      return { type, regex: regexOf(textOf('regex', given['regex'] ?? given['pattern']), given['classes']) };
     case 'grammar':
       return { type, grammar: textOf('grammar', given['grammar']) };
     case 'choices': {
@@ -95,6 +101,11 @@ function boundOf<Name extends 'maxStringLength' | 'maxArrayItems'>(
   if (!Number.isSafeInteger(value) || (value as number) < 1 || (value as number) > MOST_BOUND)
     return refuse(name, value, `a whole number from 1 to ${MOST_BOUND}`);
   return { [name]: value } as { readonly [Key in Name]?: number };
+}
+
+function regexOf(regex: string, classes: unknown): string {
+  if (classes === undefined || classes === null || classes === 'unicode') return regex;
+  return classes === 'ascii' ? asciiClasses(regex) : refuse('classes', classes, 'unicode or ascii');
 }
 
 function textOf(field: string, value: unknown): string {

@@ -15,7 +15,7 @@ const all = async <T>(rows: AsyncIterable<T>): Promise<T[]> => {
   for await (const row of rows) results.push(row);
   return results;
 };
-const ajv = new Ajv2020({ strict: false });
+const ajv = new Ajv2020({ strict: false, formats: { date: /^[0-9]{4}-[0-9]{2}-[0-9]{2}$/ } });
 
 const TOOLS = [
   {
@@ -93,6 +93,35 @@ describeGrammars('calls of tools', () => {
 
     test('is told by the template', () => {
       expect(formIn(template)?.name).toBe(form);
+    });
+
+    test('texts that stand as they are keep to their patterns, formats and lengths', async () => {
+      const parameters = {
+        type: 'object',
+        properties: {
+          code: { type: 'string', pattern: '^[A-Z]{2}-[0-9]{3}$' },
+          day: { type: 'string', format: 'date' },
+          name: { type: 'string', minLength: 2, maxLength: 5 },
+        },
+        required: ['code', 'day', 'name'],
+        additionalProperties: false,
+      };
+      const rows: Row[] = Array.from({ length: 4 }, (_, at) => ({
+        messages: [{ role: 'user', content: `Which ${at}?` }],
+        tools: [{ type: 'function', function: { name: 'get', parameters } }],
+        temperature: 1,
+        seed: at,
+        maxNewTokens: 600,
+      }));
+      const options = { toolChoice: 'required', parallelToolCalls: false, reasoning: 'drop' } as const;
+      for (const { error, toolCalls, usage } of await all(engine.generate(rows, options))) {
+        // Reasoning may go on to the limit.
+        if (error && usage.completionTokens === 600) continue;
+        expect(error).toBeUndefined();
+        expect(
+          toolCalls?.map(({ function: called }) => ajv.validate(parameters, JSON.parse(called.arguments))),
+        ).toEqual([true]);
+      }
     });
 
     test.each(CHOICES)('%j: what is called is valid', async (options) => {

@@ -31,6 +31,17 @@ describe('responseFormatOf', () => {
       { type: 'choices', choices: ['a'] },
       { type: 'choices', choices: ['a'] },
     ],
+    [
+      { type: 'regex', regex: '\\d', classes: 'unicode' },
+      { type: 'regex', regex: '\\d' },
+    ],
+    [
+      { type: 'regex', pattern: '\\d+[\\w.]\\\\d\\S[^\\W]\\p{L}', classes: 'ascii' },
+      {
+        type: 'regex',
+        regex: '[0-9]+[[0-9A-Za-z_].]\\\\d[^\\t\\n\\x0B\\f\\r ][^[^0-9A-Za-z_]]\\p{L}',
+      },
+    ],
     [{ type: 'text' }, { type: 'text' }],
   ])('%j', (given, meant) => {
     expect(responseFormatOf(given)).toEqual(meant);
@@ -45,6 +56,7 @@ describe('responseFormatOf', () => {
     [{ type: 'choices', choices: [] }, 'at least one'],
     [{ type: 'choices', choices: ['a', 1] }, 'choices[1]'],
     [{ type: 'regex', regex: '\ud800' }, 'surrogates'],
+    [{ type: 'regex', regex: 'a', classes: 'posix' }, 'unicode or ascii'],
   ])('refuses %j', (given, words) => {
     expect(() => responseFormatOf(given)).toThrow(words);
     expect(() => {

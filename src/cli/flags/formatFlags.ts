@@ -23,6 +23,7 @@ export interface FormatFlags {
   readonly schemaDir?: string;
   readonly maxStringLength?: number;
   readonly maxArrayItems?: number;
+  readonly regexClasses?: 'unicode' | 'ascii';
   readonly schemaInPrompt: 'on' | 'off';
 }
 
@@ -62,6 +63,12 @@ export function addFormatFlags(command: Command): void {
     wholeNumber(1),
   );
   command.option('--regex <text>', 'answers match it as a whole (default: none)');
+  command.addOption(
+    new Option(
+      '--regex-classes <unicode|ascii>',
+      'what \\d, \\w and \\s of --regex are: digits, letters and spaces of all of Unicode, or those of ASCII (default: unicode)',
+    ).choices(['unicode', 'ascii']),
+  );
   command.option('--grammar <file>', "answers follow it; in Lark's notation, as llguidance reads it (default: none)");
   command.option('--choices <a,b,c>', 'answers are one of these (default: none)');
   command.option(
@@ -113,6 +120,8 @@ export async function formatOptions(flags: FormatFlags, signal: AbortSignal): Pr
     for (const [name, flag] of Object.entries(SCHEMA_FLAGS))
       if (flags[name as keyof typeof SCHEMA_FLAGS] !== undefined)
         throw new UsageError(`found ${flag} without --json-schema, expected both: it says more of that schema`);
+  if (flags.regexClasses !== undefined && flags.regex === undefined)
+    throw new UsageError('found --regex-classes without --regex, expected both: it says more of that expression');
   const written = jsonOf(
     '--json-schema',
     await textOf(['--json-schema', 'a file, or the JSON of a schema'], flags.jsonSchema, files['json-schema'], signal),
@@ -173,7 +182,7 @@ async function bundled(schema: unknown, folder: string): Promise<unknown> {
 }
 
 function formatOf(
-  { regex, choices, maxStringLength, maxArrayItems }: FormatFlags,
+  { regex, regexClasses, choices, maxStringLength, maxArrayItems }: FormatFlags,
   schema: unknown,
   grammar: string | undefined,
 ): ResponseFormat | undefined {
@@ -186,7 +195,7 @@ function formatOf(
       ...(maxArrayItems !== undefined && { maxArrayItems }),
     };
   }
-  if (regex !== undefined) return { type: 'regex', regex };
+  if (regex !== undefined) return { type: 'regex', regex, ...(regexClasses && { classes: regexClasses }) };
   if (grammar !== undefined) return { type: 'grammar', grammar };
   if (choices === undefined) return undefined;
   const list = choices.split(',').map((choice) => choice.trim());

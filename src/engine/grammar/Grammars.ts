@@ -120,10 +120,21 @@ export class Grammars {
     }
     const { text: held } = format;
     const schema = held?.type === 'json_schema' ? await enforced(held) : undefined;
-    const made = (of: unknown): Promise<NativeGrammar> => {
+    const { choice, parallel } = format;
+    const made = async (of: unknown): Promise<NativeGrammar> => {
       const text = held && ((rules: Rules): string => textRule(held, of, rules));
-      const grammar = form.grammar({ tools, choice: format.choice, parallel: format.parallel, ...reasoned, text });
-      return this.native('composed', JSON.stringify(grammar), format, vocabulary);
+      const written = (holdsTexts: boolean): string =>
+        JSON.stringify(form.grammar({ tools, choice, parallel, ...reasoned, text, holdsTexts }));
+      const whole = written(true);
+      try {
+        return await this.native('composed', whole, format, vocabulary);
+      } catch (error) {
+        if (!(error instanceof ResponseFormatError)) throw error;
+        // What texts have to be is looked at then, when a call is there.
+        const looser = written(false);
+        if (looser === whole) throw error;
+        return await this.native('composed', looser, format, vocabulary);
+      }
     };
     return {
       grammar: await (schema ? this.asTaken(schema, made) : made(undefined)),

@@ -8,7 +8,7 @@ import type { PreparedRow } from './prepareRow.js';
  * Which answers grammars give: to be raised when a new version of llguidance, or what is told to it, allows other
  * tokens, and when other answers count as whole ones.
  */
-const GRAMMARS_VERSION = 5;
+const GRAMMARS_VERSION = 6;
 /**
  * What is made of log-probabilities and hidden states: to be raised when `answerTasks`, or what it calls, makes other
  * numbers of them.

@@ -28,6 +28,9 @@ export class Rules {
   readonly #lines: string[] = [...TERMINALS];
   readonly #ends = new Map<string, string>();
 
+  /** @param holdsTexts whether texts that stand as they are are held to their schemas */
+  constructor(readonly holdsTexts = false) {}
+
   /** A rule of a name that no other has. @returns the name */
   rule(name: string, body: string): string {
     const own = `${name}_${this.#lines.length}`;
@@ -42,10 +45,11 @@ export class Rules {
     return [own, (body) => (this.#lines[at] = `${own}: ${body}`)];
   }
 
-  /** A text that matches a pattern and none of the others. */
-  terminal(name: string, pattern: string, without: readonly string[] = []): string {
+  /** A text that matches a pattern, those besides, and none of the others. */
+  terminal(name: string, pattern: string, without: readonly string[] = [], besides: readonly string[] = []): string {
     const own = `${name}_${this.#lines.length}`;
-    this.#lines.push(`${own}: ${[`/${pattern}/`, ...without.map((other) => `~/${other}/`)].join(' & ')}`);
+    const all = [...[pattern, ...besides].map((each) => `/${each}/`), ...without.map((other) => `~/${other}/`)];
+    this.#lines.push(`${own}: ${all.join(' & ')}`);
     return own;
   }
 

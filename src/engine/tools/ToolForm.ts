@@ -29,6 +29,8 @@ export interface CallRules extends Omit<AskedTools, 'tools'>, Reasoned {
   readonly tools: Tools;
   /** An expression for an answer that calls nothing, where it is held to a format. */
   readonly text?: ((rules: Rules) => string) | undefined;
+  /** Whether arguments that stand as texts are held to their patterns, formats and lengths. */
+  readonly holdsTexts?: boolean;
 }
 
 /** How a model writes calls of tools, as its chat template shows. */

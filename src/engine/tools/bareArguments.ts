@@ -3,6 +3,7 @@ import { isObject } from '../../arguments/isObject.js';
 import { enforcedPart } from './enforcedPart.js';
 import type { Reader, Steps, Tell } from './Reader.js';
 import { joined, literal, type Rules } from './Rules.js';
+import { textUpTo } from './textUpTo.js';
 import { readText } from './taggedArguments.js';
 import type { ArgumentForm } from './ToolForm.js';
 
@@ -70,7 +71,7 @@ class BareRules {
       if (own) return this.rules.schema(own.grammar);
     }
     const ways = [...types].flatMap((type) => {
-      if (type === 'string') return [this.text()];
+      if (type === 'string') return [joined(literal(this.mark), textUpTo(this.mark, part, this.rules))];
       if (type === 'number') return [this.number(declaresInteger(schema))];
       if (type === 'boolean') return ['"true"', '"false"'];
       if (type === 'null') return ['"null"'];

@@ -53,10 +53,10 @@ export function sectionForm(facts: SectionFacts): ToolForm {
 
 function grammarOf(
   { trigger, alone, section, begins, named, ends, between, arguments: form }: SectionFacts,
-  { tools, choice, parallel, marks, open, text: held }: CallRules,
+  { tools, choice, parallel, marks, open, text: held, holdsTexts }: CallRules,
 ): ReturnType<ToolForm['grammar']> {
   const [opens, closes] = section ?? ['', ''];
-  const rules = new Rules();
+  const rules = new Rules(holdsTexts);
   const think = rules.reasoning(marks, open);
   const call = rules.rule(
     'call',

@@ -2,6 +2,7 @@ import { declaredTypes, propertiesOf, typeOfValue, type PartOfSchema } from './d
 import { enforcedPart } from './enforcedPart.js';
 import type { Reader, Steps, Tell } from './Reader.js';
 import { joined, literal, type Rules } from './Rules.js';
+import { textUpTo } from './textUpTo.js';
 import type { ArgumentForm, CallableTool } from './ToolForm.js';
 
 export interface Tags {
@@ -39,7 +40,7 @@ function valueRule({ named, ends, python }: Tags, property: PartOfSchema, rules:
     const among = textsAmong(property.schema);
     ways.push(
       among === undefined
-        ? joined(literal(text), rules.upTo(ends))
+        ? joined(literal(text), textUpTo(ends, property, rules))
         : `${literal(text)} (${among.map((each) => literal(each + ends)).join(' | ')})`,
     );
   }

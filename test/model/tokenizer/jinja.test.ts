@@ -44,6 +44,7 @@ describe('Python’s values', () => {
       "{{ [3, 1]|sort|join(',') }}{{ ['a', 'B']|map('upper')|list }}{{ [1, 2]|select('eq', 2)|list }}",
       "1,3['A', 'B'][2]",
     ],
+    ["{{ '%c' % (1 == 1,) }}{{ '%c' % 97 }}{{ 1 is test }}{{ none is filter }}", '\u0001aFalseFalse'],
     ['{{ ("x" if false) is undefined }}{{ {"a": none}.a }}', 'TrueNone'],
     ["{{ {'é': [1.0, none, true]}|tojson(indent=1) }}", '{\n "é": [\n  1.0,\n  null,\n  true\n ]\n}'],
   ])('%s', (source, text) => {
@@ -73,6 +74,9 @@ describe('Python’s values', () => {
     ['{{ missing.member }}', /'missing' is undefined/],
     ["{{ 'a' + 1 }}", /TypeError/],
     ['{{ none[1:] }}', /not subscriptable/],
+    ['{{ [1] is test }}', /unhashable type: 'list'/],
+    ['{{ {"a": 1} is filter }}', /unhashable type: 'dict'/],
+    ['{{ (1, [2]) is test }}', /unhashable type: 'list'/],
     ["{% include 'other' %}", /\{% include %\}/],
     ['{{ [1]|random }}', /the filter random/],
     ['{{ [1]|map("string") }}', /the text of a generator/],

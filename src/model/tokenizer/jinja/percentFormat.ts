@@ -103,9 +103,10 @@ function converted(value: Value, type: string, { flags, places, convert }: Conve
     case 'c': {
       const character = textOf(value);
       if (character !== undefined && lengthOf(character) === 1) return character;
-      if (typeof value !== 'number') throw typeError('%c requires int or char');
-      if (value < 0 || value > 0x10ffff) throw new PythonError('OverflowError', '%c arg not in range(0x110000)');
-      return String.fromCodePoint(value);
+      const code = typeof value === 'boolean' ? Number(value) : value;
+      if (typeof code !== 'number') throw typeError('%c requires int or char');
+      if (code < 0 || code > 0x10ffff) throw new PythonError('OverflowError', '%c arg not in range(0x110000)');
+      return String.fromCodePoint(code);
     }
     case 'd':
     case 'i':

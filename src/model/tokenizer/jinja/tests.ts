@@ -1,4 +1,4 @@
-import { contains, equal, order, truth } from './compare.js';
+import { contains, equal, order } from './compare.js';
 import { PythonError, typeError } from './errors.js';
 import { iterateIfAny } from './iterate.js';
 import { binary, lengthIfAny } from './numbers.js';
@@ -117,7 +117,8 @@ export function runTest(
     );
   if (of !== undefined) {
     const key = textOf(value);
-    return key === undefined ? truth(false) : of(key);
+    // Python looks for it among names: what cannot be hashed is an error.
+    return key === undefined ? new Dict().has(value) : of(key);
   }
   return (one ?? two ?? isSame)(value, ...(all as [Value]));
 }
