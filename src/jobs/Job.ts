@@ -36,7 +36,7 @@ import { JobOutput } from './output/JobOutput.js';
 import { JobRows } from './JobRows.js';
 import { RowSubset } from './RowSubset.js';
 import { publishJournal } from './output/publishOutput.js';
-import { readsCarry, Truth } from './Truth.js';
+import { checkTruthColumn, readsCarry, Truth } from './Truth.js';
 import { WholeRows } from './output/WholeRows.js';
 import { orderJournal } from './output/rewriteJournal.js';
 import type { ScannedJournal } from './output/Journal.js';
@@ -413,6 +413,7 @@ export class Job implements AsyncDisposable {
   #checked(first?: RowInput): this {
     const columns = this.input.table?.columns ?? Object.keys(first?.carry ?? {});
     if (this.#writesTables) resultColumns(columns, this.#writeOptions());
+    if (this.options.truth !== undefined && this.input.table) checkTruthColumn(this.options.truth, columns);
     return this;
   }
 
