@@ -25,8 +25,10 @@ const { values, number } = readFlags(
   },
 );
 const TARGETS = [0.9, 0.95, 0.98];
-const CHARACTERS = 300;
-const LABELS = [' spam', ' ham'];
+const CHARACTERS = 200;
+const LABELS = [' advertisement', ' discussion'];
+/** What the set calls mails of each label. */
+const KINDS = ['spam', 'ham'];
 
 /** Numbers from 0 below 1 that follow from a seed (mulberry32). */
 function drawn(seed) {
@@ -63,12 +65,16 @@ function textOf(path) {
 }
 
 const EXAMPLES = [
-  ['Lowest rates ever. Refinance your home today, no credit check, click here to apply now and save thousands', 'spam'],
-  ['Re: patch for the build. I applied it on my machine and the second test still fails, log attached', 'ham'],
-  ['You have been selected! Claim your free prize, limited time offer, act now', 'spam'],
-  ['Meeting on Thursday. Can we move it to three? I have to pick up the kids at five', 'ham'],
+  ['Lowest rates ever. Refinance your home today, no credit check, click here to apply now and save thousands', 0],
+  ['Re: patch for the build. I applied it on my machine and the second test still fails, log attached', 1],
+  ['You have been selected! Claim your free prize, limited time offer, act now', 0],
+  ['Meeting on Thursday. Can we move it to three? I have to pick up the kids at five', 1],
+  ['Re: [ILUG] mount point. You have to edit fstab first, then try again as root', 1],
+  ['Increase your sales with one million fresh email addresses, only $99, call now', 0],
+  ['Lose 20 pounds in two weeks, guaranteed, all natural, order today', 0],
+  ['Re: The case for spam. I think the author is wrong about filters, see my reply below', 1],
 ];
-const BEFORE = EXAMPLES.map(([text, kind]) => `Mail: ${text}\nKind: ${kind}\n\n`).join('');
+const BEFORE = EXAMPLES.map(([text, label]) => `Mail: ${text}\nType:${LABELS[label]}\n\n`).join('');
 
 const mails = ['spam-1', 'spam-2', 'easy-ham-1', 'easy-ham-2', 'hard-ham-1'].flatMap((folder) =>
   readdirSync(join(values.mails, folder))
@@ -81,7 +87,7 @@ const half = (kind) =>
     1,
   ).slice(0, number('rows') / 2);
 const rows = shuffled([...half('spam'), ...half('ham')], 2).map(({ path, truth }) => ({
-  prompt: `${BEFORE}Mail: ${textOf(path)}\nKind:`,
+  prompt: `${BEFORE}Mail: ${textOf(path)}\nType:`,
   truth,
 }));
 const asked = rows.map(({ prompt }) => ({ prompt }));
@@ -129,7 +135,7 @@ const share = (part, of) => `${((100 * part) / of).toFixed(1)}%`;
 const { small, large } = answers;
 const every = rows.map((_, row) => row);
 const same = every.filter((row) => small.results[row].label === large.results[row].label).length;
-const right = (of) => every.filter((row) => of.results[row].label.trim() === rows[row].truth).length;
+const right = (of) => every.filter((row) => KINDS[LABELS.indexOf(of.results[row].label)] === rows[row].truth).length;
 console.log(
   `${rows.length} mails; the small model is right of ${share(right(small), rows.length)}, the large one of ${share(right(large), rows.length)}; they agree on ${share(same, rows.length)}`,
 );

@@ -165,7 +165,7 @@ export class CascadeRows<Result extends AnyResult> {
     const bytes = heldBytes(input, this.limits.bytes);
     this.held += bytes;
     const { carry, ...row } = input;
-    return { place, row: error ? { error } : (row as Row), identity, carry, bytes, bad: error !== undefined };
+    return { place, row: error ? { error } : row, identity, carry, bytes, bad: error !== undefined };
   }
 
   private errorOf(input: RowInput): RowFailure | undefined {

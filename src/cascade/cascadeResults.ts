@@ -91,7 +91,9 @@ export function cascadeResults<Result extends AnyResult>(
       rows.close();
       await engines.close();
       const total = stats.total(rows.counts);
-      if (total) await onStats?.(total);
+      // One that is asynchronous is waited for.
+      const told: unknown = total && onStats?.(total);
+      await told;
     }
   };
   return endedAtOnce(run(), () => {

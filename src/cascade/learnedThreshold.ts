@@ -10,7 +10,7 @@ export interface JudgedRow {
 export interface LearnedThreshold {
   /** From which confidence on answers stand; null where none may. */
   readonly threshold: number | null;
-  /** Rows of the sample, those whose answers stand from there on, and those of them that differ from the last model's. */
+  /** Rows of the sample, those whose answers stand from there on, and those of them that are not the last model's. */
   readonly rows: number;
   readonly stand: number;
   readonly differ: number;

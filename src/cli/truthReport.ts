@@ -14,6 +14,7 @@ export function describeTruth({
   errors,
   confusion,
   calibration,
+  models = {},
 }: TruthReport): string {
   const of = answer === undefined || answer === column ? column : `${answer} by ${column}`;
   const beside = [
@@ -21,7 +22,8 @@ export function describeTruth({
     ...(errors > 0 ? [`${errors} with an error`] : []),
   ];
   const sure = calibration ? [`expected calibration error ${calibration.error.toFixed(3)}`] : [];
-  const parts = [`${right} of ${rows} right (${(100 * accuracy).toFixed(1)}%)`, ...sure, ...beside];
+  const byModel = Object.entries(models).map(([model, each]) => `${each.right} of ${each.rows} by ${model}`);
+  const parts = [`${right} of ${rows} right (${(100 * accuracy).toFixed(1)}%)`, ...byModel, ...sure, ...beside];
   const lines = Object.entries(confusion)
     .slice(0, SHOWN)
     .map(([truth, by]) => {

@@ -34,15 +34,14 @@ import {
   type JobIdentity,
   type JobRecord,
 } from './record/jobRecord.js';
-import { JobOutput } from './output/JobOutput.js';
+import { JobOutput, type OutputFile } from './output/JobOutput.js';
 import { JobRows } from './JobRows.js';
 import { answersApart, type RowWatch } from './RowWatch.js';
-import { RowSubset } from './RowSubset.js';
+import { drawnRows, RowSubset } from './RowSubset.js';
 import { publishJournal } from './output/publishOutput.js';
-import { readsCarry, Truth } from './Truth.js';
+import { checkTruthColumn, readsCarry, Truth } from './Truth.js';
 import { WholeRows } from './output/WholeRows.js';
 import { orderJournal } from './output/rewriteJournal.js';
-import type { ScannedJournal } from './output/Journal.js';
 import { rowsOfShard, settledShard } from './shards/Shard.js';
 import { openSpecialWritable } from '../files/specialFiles.js';
 import { type RowSink, StreamWriter } from '../files/StreamWriter.js';
@@ -54,18 +53,7 @@ import { completePart } from './shards/completePart.js';
 import { FedJournal } from './database/FedJournal.js';
 import { type FeedOptions, TableFeed } from './database/TableFeed.js';
 
-/** An output that can be resumed, and what it is resumed from. */
-interface OutputFile {
-  readonly files: JobOutput;
-  /**
-   * The fingerprint of this run; a stream's lacks its first row, and what was not known before there was an engine is
-   * missing of that.
-   */
-  readonly record: JobRecord;
-  readonly earlier: ScannedJournal | undefined;
-  /** Whether the input has got more rows since, behind those that there were. */
-  readonly longer: boolean;
-}
+const NOTHING_DONE = new DoneRows();
 
 /**
  * One run over an input into an output, such that any number of runs, however they end, leave each row in the output
@@ -227,13 +215,8 @@ export class Job implements AsyncDisposable {
    * not.
    * @throws UsageError for an input that comes once; InterruptedError; whatever reading throws
    */
-  async drawn(rows: number, seed = 0): Promise<RowInput[]> {
-    const again = this.input.again ? (): ReturnType<JobInput['read']> => this.input.read(false) : undefined;
-    const subset = await RowSubset.drawn(rows, seed, again, this.task.options.signal);
-    const drawn: RowInput[] = [];
-    let index = 0;
-    for await (const row of again?.() ?? []) if (subset.has(row, index++)) drawn.push(row);
-    return drawn;
+  drawn(rows: number, seed = 0): Promise<RowInput[]> {
+    return drawnRows(rows, seed, this.input.again ? () => this.input.read(false) : undefined, this.task.options.signal);
   }
 
   /**
@@ -420,6 +403,7 @@ export class Job implements AsyncDisposable {
   #checked(first?: RowInput): this {
     const columns = this.input.table?.columns ?? Object.keys(first?.carry ?? {});
     if (this.#writesTables) resultColumns(columns, this.#writeOptions());
+    if (this.options.truth !== undefined && this.input.table) checkTruthColumn(this.options.truth, columns);
     return this;
   }
 

@@ -119,6 +119,20 @@ export class RowSubset {
   }
 }
 
+/** The rows themselves that are drawn, in the order of the input. @throws as `RowSubset.drawn` */
+export async function drawnRows(
+  rows: number,
+  seed: number,
+  again: ReadAgain | undefined,
+  signal?: AbortSignal,
+): Promise<RowInput[]> {
+  const subset = await RowSubset.drawn(rows, seed, again, signal);
+  const drawn: RowInput[] = [];
+  let index = 0;
+  for await (const row of again?.() ?? []) if (subset.has(row, index++)) drawn.push(row);
+  return drawn;
+}
+
 /** @throws UsageError unless it is a number of rows or a share of them */
 export function checkSample(name: string, value: unknown): asserts value is RowSample {
   if (isWithin(value, SAMPLE_ROWS) || (typeof value === 'string' && (shareOf(value) ?? 0) > 0)) return;

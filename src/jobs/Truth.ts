@@ -1,16 +1,18 @@
 import { checkText } from '../arguments/checks.js';
 import { found } from '../arguments/found.js';
+import { didYouMean } from '../arguments/nearest.js';
 import { isObject } from '../arguments/isObject.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { AnyResult } from '../Results.js';
 import type { GenerateOptions, RowInput } from '../Row.js';
 import { carriesInto, type JobFormats } from './jobFormats.js';
 import type { JobOptions } from './JobOptions.js';
+import { asAnswer, comparedText } from './comparedText.js';
 import type { Question } from '../rows/questions.js';
 import type { Calibration, TruthReport } from './TruthReport.js';
 
 const BINS = 10;
-/** Different texts that are told apart, and units of each: rows are not trusted. */
+/** Different texts that the report tells apart, and units of each: rows are not trusted. */
 const MOST_TEXTS = 256;
 const TEXT_UNITS = 256;
 const OTHERS = '…';
@@ -28,6 +30,15 @@ export function checkTruth(name: string, value: unknown): asserts value is strin
     throw new UsageError(`${name}: found ${found(value)}, expected ${expected}`);
 }
 
+/** @throws UsageError for a column that the table does not have */
+export function checkTruthColumn(truth: string, columns: readonly string[]): void {
+  const column = truth.slice(truth.indexOf('=') + 1);
+  if (!columns.includes(column))
+    throw new UsageError(
+      `truth: found the column ${found(column)}, expected one of the input's: ${columns.join(', ')}${didYouMean(column, columns)}`,
+    );
+}
+
 /** Compares the answers of a job with a column of its input. */
 export class Truth {
   /** What is right of rows that have no answer yet. */
@@ -37,6 +48,7 @@ export class Truth {
   private readonly counts = { rows: 0, unknown: 0, errors: 0, right: 0 };
   private readonly confusion = new Map<string, Map<string, number>>();
   private readonly texts = new Set<string>();
+  private readonly models = new Map<string, { readonly rows: number; readonly right: number }>();
   private readonly bins = Array.from({ length: BINS }, () => ({ rows: 0, confidence: 0, right: 0 }));
 
   /**
@@ -77,7 +89,7 @@ export class Truth {
 
   /** A row on its way to the engine. */
   take(row: RowInput): RowInput {
-    if (row.index !== undefined) this.expected.set(row.index, textOf(valueOf(row, this.column)));
+    if (row.index !== undefined) this.expected.set(row.index, comparedText(valueOf(row, this.column)));
     if (this.keepsCarry) return row;
     const { carry: _carry, ...others } = row;
     return others;
@@ -92,10 +104,20 @@ export class Truth {
   private judgeOne(result: AnyResult): void {
     const expected = this.expected.get(result.index);
     this.expected.delete(result.index);
-    const { text, confidence } = this.given(result);
+    const { value, confidence } = this.given(result, expected);
+    const text = comparedText(value);
     if (text === undefined) this.counts.errors++;
     else if (expected === undefined) this.counts.unknown++;
-    else this.count(this.known(expected), this.known(text), confidence, expected === text);
+    else {
+      const right = asAnswer(expected, value);
+      this.count(this.known(right), this.known(text), confidence, right === text);
+      if (result.model !== undefined) this.countModel(result.model, right === text);
+    }
+  }
+
+  private countModel(model: string, right: boolean): void {
+    const counts = this.models.get(model) ?? { rows: 0, right: 0 };
+    this.models.set(model, { rows: counts.rows + 1, right: counts.right + Number(right) });
   }
 
   report(): TruthReport {
@@ -108,6 +130,7 @@ export class Truth {
       accuracy: counts.rows === 0 ? 0 : counts.right / counts.rows,
       confusion: Object.fromEntries([...confusion].map(([truth, by]) => [truth, Object.fromEntries(by)])),
       ...(told > 0 && { calibration: this.calibration(told) }),
+      ...(this.models.size > 0 && { models: Object.fromEntries(this.models) }),
     };
   }
 
@@ -133,25 +156,32 @@ export class Truth {
     if (right) bin.right++;
   }
 
-  /** What was answered, and how sure the model was. */
-  private given(result: AnyResult): { readonly text: string | undefined; readonly confidence: number | undefined } {
+  /**
+   * What was answered, and how sure the model was. Of an object it is the property that is meant: the one of the
+   * column's name, or the only one; else all of it, where that is what the column says.
+   */
+  private given(
+    result: AnyResult,
+    expected: string | undefined,
+  ): { readonly value?: unknown; readonly confidence?: number | undefined } {
     const { answers, label, probability, value, text, confidence, fieldConfidence, error } = result;
     if (answers) {
       const own = this.answer === undefined ? undefined : answers[this.answer];
-      return {
-        text: own === undefined || own.error ? undefined : textOf(own.value ?? own.text),
-        confidence: own?.confidence,
-      };
+      return own === undefined || own.error ? {} : { value: own.value ?? own.text, confidence: own.confidence };
     }
-    if (error) return { text: undefined, confidence: undefined };
-    if (label !== undefined) return { text: textOf(label), confidence: probability };
-    const field = this.answer ?? this.column;
-    if (isObject(value) && Object.hasOwn(value, field))
-      return { text: textOf(value[field]), confidence: fieldConfidence?.[field]?.mean };
-    return { text: textOf(text), confidence };
+    if (error) return {};
+    if (label !== undefined) return { value: label, confidence: probability };
+    if (!isObject(value)) return { value: value ?? text, confidence };
+    const [only, ...others] = Object.keys(value);
+    const isOnly = others.length === 0 && expected?.startsWith('{') !== true && !Object.hasOwn(value, this.column);
+    const field = this.answer ?? (isOnly ? only : this.column);
+    if (field !== undefined && Object.hasOwn(value, field))
+      return { value: value[field] ?? 'null', confidence: fieldConfidence?.[field]?.mean };
+    return this.answer === undefined ? { value, confidence } : {};
   }
 
-  private known(text: string): string {
+  private known(whole: string): string {
+    const text = whole.slice(0, TEXT_UNITS);
     if (this.texts.has(text) || this.texts.size < MOST_TEXTS) {
       this.texts.add(text);
       return text;
@@ -166,12 +196,4 @@ function valueOf(row: RowInput, column: string): unknown {
   return sources.find(
     (source): source is Readonly<Record<string, unknown>> => isObject(source) && Object.hasOwn(source, column),
   )?.[column];
-}
-
-/** Texts are compared without blanks at their ends; numbers and truth values as they are written. */
-function textOf(value: unknown): string | undefined {
-  if (value === undefined || value === null) return undefined;
-  const plain = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
-  const text = (plain || typeof value === 'bigint' ? String(value) : (JSON.stringify(value) ?? '')).trim();
-  return text === '' ? undefined : text.slice(0, TEXT_UNITS);
 }

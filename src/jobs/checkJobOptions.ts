@@ -121,7 +121,7 @@ export function checkJobOptions(options: Partial<JobOptions>): void {
   if (resultColumns !== undefined) checkResultColumns('resultColumns', resultColumns, answerProperties(generate));
 }
 
-/** Whether there is one answer a row, which can be compared. @param name of the option that wants it @throws UsageError */
+/** Whether there is one answer a row, which can be compared. @param name what wants it @throws UsageError */
 function checkCompared(name: string, { generate, score, rerank, embed }: Partial<JobOptions>): void {
   const other = Object.entries({ score, rerank, embed }).find(([, task]) => task !== undefined)?.[0];
   if (other !== undefined)

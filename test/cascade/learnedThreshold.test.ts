@@ -7,7 +7,7 @@ function drawn(seed: number): () => number {
   return () => (state = (state * 48_271) % 2_147_483_647) / 2_147_483_647;
 }
 
-/** A model that is the surer the likelier it agrees, or not, and how likely it differs where it is as sure as `least`. */
+/** Models, and how likely each differs where it is so sure. */
 const MODELS: Readonly<Record<string, (confidence: number) => number>> = {
   calibrated: (confidence) => 1 - confidence,
   'a little too sure': (confidence) => Math.min(1, 1.5 * (1 - confidence)),

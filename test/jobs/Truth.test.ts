@@ -72,6 +72,67 @@ test('of several answers the one that is meant is compared', () => {
   expect(property.report()).toMatchObject({ right: 1, calibration: { bins: [{ rows: 1, confidence: 0.9 }] } });
 });
 
+test.each<[expected: unknown, value: unknown, right: boolean]>([
+  ['True', true, true],
+  ['FALSE', false, true],
+  ['1', true, true],
+  ['no', false, false],
+  ['4.0', 4, true],
+  ['0.50', 0.5, true],
+  [4n, 4, true],
+  ['4', 5, false],
+  ['four', 4, false],
+  ['{"b": [1], "a": 2}', { a: 2, b: [1] }, true],
+  [{ b: [1], a: 2 }, { a: 2, b: [1] }, true],
+  ['{"a": 2}', { a: 3 }, false],
+  ['Rom', { city: 'Rom' }, true],
+  ['3.0', { stars: 3 }, true],
+  ['[1,2]', [1, 2], true],
+])('%j is the truth of the value %j: %j', (expected, value, right) => {
+  const truth = new Truth('right', undefined, false);
+  judged(truth, expected, { text: JSON.stringify(value), value, confidence: 0.5 });
+  expect(truth.report()).toMatchObject({ rows: 1, right: Number(right) });
+});
+
+test('texts of choices are themselves, and long ones are compared to their ends', () => {
+  const truth = new Truth('right', undefined, false);
+  judged(truth, '4.0', { text: '4', value: '4' });
+  judged(truth, `${'x'.repeat(300)}a`, { text: `${'x'.repeat(300)}b` });
+  judged(truth, `${'x'.repeat(100_000)}a`, { text: `${'x'.repeat(100_000)}b` });
+  expect(truth.report()).toMatchObject({ rows: 3, right: 0 });
+  judged(truth, `${'x'.repeat(100_000)}a`, { text: `${'x'.repeat(100_000)}a` });
+  expect(truth.report()).toMatchObject({ rows: 4, right: 1 });
+});
+
+test('a property that is meant is compared, and one that an answer lacks is none', () => {
+  const truth = new Truth('city=right', undefined, false);
+  judged(truth, 'Rom', { text: '{"town":"Rom"}', value: { town: 'Rom' } });
+  expect(truth.report()).toMatchObject({ rows: 0, errors: 1 });
+});
+
+test('of a cascade it is said how right each model was', () => {
+  const truth = new Truth('right', undefined, false);
+  judged(truth, 'a', { label: 'a', probability: 1, probabilities: {}, model: 'small' });
+  judged(truth, 'b', { label: 'a', probability: 1, probabilities: {}, model: 'small' });
+  judged(truth, 'a', { label: 'a', probability: 1, probabilities: {}, model: 'large' });
+  expect(truth.report().models).toEqual({ small: { rows: 2, right: 1 }, large: { rows: 1, right: 1 } });
+  expect(describeTruth(truth.report())).toMatch(/2 of 3 right \(66.7%\), 1 of 2 by small, 1 of 1 by large/);
+});
+
+test('a column that a table does not have is refused before a row is answered', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'spillway-truth-'));
+  await writeFile(join(folder, 'in.csv'), 'prompt,right\na,a\n');
+  const engine: RowGenerator = {
+    generate: () => {
+      throw new Error('it was asked');
+    },
+  };
+  await expect(
+    runJob({ engine, input: join(folder, 'in.csv'), output: sink(), generate: {}, truth: 'rigth' }),
+  ).rejects.toThrow(/^truth: found the column "rigth", expected one of the input's: prompt, right.*did you mean/i);
+  await rm(folder, { recursive: true });
+});
+
 test('many different texts take no room without end', () => {
   const truth = new Truth('right', undefined, false);
   for (let nth = 0; nth < 2000; nth++) judged(truth, `t${nth}`, { text: `${nth}`.repeat(1000), confidence: 0.5 });

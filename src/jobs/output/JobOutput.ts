@@ -23,6 +23,19 @@ export interface OutputPaths {
   readonly form: string;
 }
 
+/** An output that can be resumed, and what it is resumed from. */
+export interface OutputFile {
+  readonly files: JobOutput;
+  /**
+   * The fingerprint of this run; a stream's lacks its first row, and what was not known before there was an engine is
+   * missing of that.
+   */
+  readonly record: JobRecord;
+  readonly earlier: ScannedJournal | undefined;
+  /** Whether the input has got more rows since, behind those that there were. */
+  readonly longer: boolean;
+}
+
 /** The files of a job whose output can be resumed: locked, looked at, not touched yet. */
 export class JobOutput {
   private constructor(

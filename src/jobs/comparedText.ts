@@ -1,0 +1,44 @@
+import { createHash } from 'node:crypto';
+
+/** Longer texts are compared by their digests. */
+const WHOLE_UNITS = 2 ** 16;
+
+/** A value as a text to compare, without blanks at its ends; undefined where there is none. */
+export function comparedText(value: unknown): string | undefined {
+  if (value === undefined || value === null) return undefined;
+  const plain = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
+  const text = (plain || typeof value === 'bigint' ? String(value) : sorted(value)).trim();
+  if (text === '') return undefined;
+  return text.length > WHOLE_UNITS ? `${text.slice(0, 64)}… ${createHash('sha256').update(text).digest('hex')}` : text;
+}
+
+/**
+ * What is said to be right as an answer of the same kind would be written: `True`, as pandas has it, is the truth value
+ * true, `4.0` the number 4, and members of an object stand in any order. A text is itself.
+ */
+export function asAnswer(expected: string, given: unknown): string {
+  const kind = given instanceof Number ? 'number' : typeof given;
+  if (kind === 'boolean')
+    return { true: 'true', '1': 'true', false: 'false', '0': 'false' }[expected.toLowerCase()] ?? expected;
+  if (kind === 'number') {
+    const value = Number(expected);
+    return Number.isFinite(value) ? String(value) : expected;
+  }
+  if (kind !== 'object') return expected;
+  try {
+    return comparedText(JSON.parse(expected)) ?? expected;
+  } catch {
+    return expected;
+  }
+}
+
+/** JSON with members by their names. */
+function sorted(value: unknown): string {
+  const byName = (_: string, member: unknown): unknown =>
+    typeof member === 'object' && member !== null && !Array.isArray(member) && !(member instanceof Number)
+      ? Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : typeof member === 'bigint'
+        ? String(member)
+        : member;
+  return JSON.stringify(value, byName) ?? '';
+}
