@@ -6,8 +6,8 @@ import { createWriteStream, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { once } from 'node:events';
-import { Engine, estimateRows } from '../dist/index.js';
-import { dryRun, readRows, runJob } from '../dist/api/jobs.js';
+import { Engine } from '../dist/index.js';
+import { dryRun, estimateRows, readRows, runJob } from '../dist/api/jobs.js';
 import { createTokenizer, readModel } from '../dist/api/models.js';
 import { readFlags } from './lib/flags.mjs';
 
