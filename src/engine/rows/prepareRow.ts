@@ -197,10 +197,11 @@ interface RunParameters extends Parameters {
 }
 
 const OF_RUNS = new WeakMap<GenerateOptions, RunParameters>();
-const OWN_PARAMETERS = [...(Object.keys(SAMPLING_RANGES) as NumericOption[]), 'stop', ...TOKEN_LISTS] as const;
+const PARAMETERS: ReadonlySet<string> = new Set([...Object.keys(SAMPLING_RANGES), 'stop', ...TOKEN_LISTS]);
 
 function bringsParameters(row: Row): boolean {
-  return OWN_PARAMETERS.some((name) => (row[name] ?? undefined) !== undefined);
+  // A row has few fields: fewer than there are parameters.
+  return Object.entries(row).some(([name, value]) => PARAMETERS.has(name) && (value ?? undefined) !== undefined);
 }
 
 function knownParameters(
