@@ -72,7 +72,9 @@ export async function estimateRows(
   options: EstimateRowsOptions = {},
 ): Promise<ExpectedRows | undefined> {
   checkMembers('options', options, CHECKS);
-  const { read, generate = {}, rows: left = Infinity } = options;
+  const { read, rows: left = Infinity } = options;
+  // A copy: what it says is found out once.
+  const generate = { ...options.generate };
   // Each is an answer of its own, and shares the row's text with the others.
   const questions = generate.questions?.length ?? 1;
   const { chunkTokens } = generate;

@@ -79,6 +79,7 @@ export type {
   GenerateOptions,
   PromptOptions,
   QuestionAnswer,
+  RowChunk,
   Reasoning,
   Truncation,
   Row,
@@ -92,6 +93,7 @@ export type {
   ToolOptions,
 } from './Row.js';
 export { partialJson } from './rows/partialJson.js';
+export type { ChunkOptions, ChunkPlace, MergedParts } from './rows/chunks.js';
 export type { Question } from './rows/questions.js';
 export type { NamedFunction, ToolCall, ToolCallDelta, ToolChoice } from './rows/toolCalls.js';
 
@@ -109,6 +111,7 @@ export type {
   VectorRanges,
   VectorType,
   EmbedResult,
+  EmbeddedChunk,
   ResultBase,
   ScoreOptions,
   RerankOptions,

@@ -10,7 +10,7 @@ import { responseFormatOf, type ResponseFormat } from '../../rows/responseFormat
 import type { HeldFormat } from '../grammar/formatText.js';
 import type { LogitAdjustments } from '../grid/Device.js';
 import { checkKnown, logitAdjustments, tokenLists } from './logitAdjustments.js';
-import { type NUMBERS, promptField, SAMPLES } from '../../rows/rowFields.js';
+import { type NUMBERS, promptField, SAMPLES, TOKEN_LISTS } from '../../rows/rowFields.js';
 import { channelForm, type Channels } from '../tools/channelForm.js';
 import { textFormat } from '../tools/heldText.js';
 import { formedTools, heldTools } from '../tools/heldTools.js';
@@ -128,13 +128,124 @@ export function* prepareRow(
   limits: RowLimits,
 ): Work<PreparedRow> {
   checkValues(row, ROW_LIMITS.conversationValues);
-  const asked = setting('maxNewTokens', row, options);
-  const samples = row.samples ?? options.samples;
+  const known = bringsParameters(row)
+    ? undefined
+    : (knownParameters(options, tokenizer, limits) ?? (yield* runParameters(options, tokenizer, limits)));
+  const asked = known?.asked ?? setting('maxNewTokens', row, options);
   const format = heldFormat(row, options);
   const tools = formedTools(row, options, tokenizer);
   if (tools) yield;
   if (tools) checkCalling(row, options, tokenizer);
   const text = tools && format ? textFormat(format) : undefined;
+  const parameters =
+    (tools ? undefined : known) ?? (yield* parametersOf(row, options, tokenizer, limits, tools, asked));
+  const { minNewTokens, badWords } = parameters;
+  if ((format ?? tools) && (minNewTokens > 0 || badWords > 0))
+    throw new RowError(
+      'invalid-parameter',
+      `${badWords > 0 ? 'badWords' : 'minNewTokens'}: found it beside ${tools ? 'tools' : 'a responseFormat'}, which may need just the tokens that it forbids, expected one of them`,
+    );
+  const samples = row.samples ?? options.samples;
+  const settled = {
+    ...parameters.settled,
+    samples: samples === undefined ? undefined : wantedSamples(row.wantedSamples, setting('samples', row, options)),
+  };
+  const { contextTokens } = limits;
+  // The last sampled token is never computed, so it needs no position.
+  const behind = Math.min(asked, Math.max(1, Math.floor(contextTokens / 2))) - 1;
+  const { tokens, truncated } = yield* fittedPrompt(row, options, tokenizer, limits, {
+    most: contextTokens,
+    room: contextTokens - behind,
+  });
+  const room = contextTokens - tokens.length + 1;
+  if (room < 1) throw tooManyTokens(tokens.length, contextTokens);
+  const responseFormat = tools ? heldTools(tools, tokens, tokenizer, options.reasoning ?? 'keep', text) : format;
+  const maxNewTokens = Math.min(asked, room);
+  const retries = known?.retries ?? setting('retries', row, options);
+  const retryTemperature = known?.retryTemperature ?? setting('retryTemperature', row, options);
+  // What is held to nothing cannot fail.
+  const retry =
+    retries > 0 && responseFormat
+      ? {
+          most: retries,
+          temperature: retryTemperature,
+          ...retryPrompts({ tokens, truncated, maxNewTokens }, row, options, tokenizer, limits),
+        }
+      : undefined;
+  const channels = responseFormat ? undefined : channelForm(tokens, tokenizer);
+  return { ...settled, tokens, truncated, responseFormat, maxNewTokens, retry, ...(channels && { channels }) };
+}
+
+/** What a row is told beside its prompt and what its answer is held to. */
+interface Parameters {
+  readonly minNewTokens: number;
+  /** How many there are. */
+  readonly badWords: number;
+  readonly settled: Pick<
+    PreparedRow,
+    'temperature' | 'topP' | 'topK' | 'minP' | 'repetitionPenalty' | 'seed' | 'stop' | 'stopTokens' | 'adjustments'
+  >;
+}
+
+/** Those of rows that bring none of their own, of a run with a model. */
+interface RunParameters extends Parameters {
+  readonly tokenizer: Tokenizer;
+  readonly vocabularySize: number;
+  readonly asked: number;
+  readonly retries: number;
+  readonly retryTemperature: number;
+}
+
+const OF_RUNS = new WeakMap<GenerateOptions, RunParameters>();
+const PARAMETERS: ReadonlySet<string> = new Set([...Object.keys(SAMPLING_RANGES), 'stop', ...TOKEN_LISTS]);
+
+function bringsParameters(row: Row): boolean {
+  // A row has few fields: fewer than there are parameters.
+  return Object.entries(row).some(([name, value]) => PARAMETERS.has(name) && (value ?? undefined) !== undefined);
+}
+
+function knownParameters(
+  options: GenerateOptions,
+  tokenizer: Tokenizer,
+  { vocabularySize }: RowLimits,
+): RunParameters | undefined {
+  const known = OF_RUNS.get(options);
+  return known?.tokenizer === tokenizer && known.vocabularySize === vocabularySize ? known : undefined;
+}
+
+/** What rows without parameters of their own are told, found out once; undefined where that is wrong. */
+function* runParameters(
+  options: GenerateOptions,
+  tokenizer: Tokenizer,
+  limits: RowLimits,
+): Work<RunParameters | undefined> {
+  try {
+    const asked = setting('maxNewTokens', {}, options);
+    const parameters = {
+      ...(yield* parametersOf({}, options, tokenizer, limits, undefined, asked)),
+      tokenizer,
+      vocabularySize: limits.vocabularySize,
+      asked,
+      retries: setting('retries', {}, options),
+      retryTemperature: setting('retryTemperature', {}, options),
+    };
+    OF_RUNS.set(options, parameters);
+    return parameters;
+  } catch (error) {
+    if (!(error instanceof RowError)) throw error;
+    return undefined;
+  }
+}
+
+/** @param asked most new tokens @throws RowError */
+function* parametersOf(
+  row: SamplingOptions,
+  options: GenerateOptions,
+  tokenizer: Tokenizer,
+  limits: RowLimits,
+  tools: ReturnType<typeof formedTools>,
+  asked: number,
+): Work<Parameters> {
   const { stop, stopTokens } = stops(row.stop ?? options.stop, tokenizer);
   const lists = tokenLists({
     logitBias: row.logitBias ?? options.logitBias,
@@ -155,11 +266,6 @@ export function* prepareRow(
     frequencyPenalty: setting('frequencyPenalty', row, options),
     minNewTokens: checkedLeast(setting('minNewTokens', row, options), asked),
   };
-  if ((format ?? tools) && (adjusting.minNewTokens > 0 || lists.badWords.length > 0))
-    throw new RowError(
-      'invalid-parameter',
-      `${lists.badWords.length > 0 ? 'badWords' : 'minNewTokens'}: found it beside ${tools ? 'tools' : 'a responseFormat'}, which may need just the tokens that it forbids, expected one of them`,
-    );
   const settled = {
     temperature: setting('temperature', row, options),
     topP: Math.max(LEAST_FLOAT, setting('topP', row, options)),
@@ -175,32 +281,8 @@ export function* prepareRow(
       tokenizer,
       limits.vocabularySize,
     ),
-    samples: samples === undefined ? undefined : wantedSamples(row.wantedSamples, setting('samples', row, options)),
   };
-  const { contextTokens } = limits;
-  // The last sampled token is never computed, so it needs no position.
-  const behind = Math.min(asked, Math.max(1, Math.floor(contextTokens / 2))) - 1;
-  const { tokens, truncated } = yield* fittedPrompt(row, options, tokenizer, limits, {
-    most: contextTokens,
-    room: contextTokens - behind,
-  });
-  const room = contextTokens - tokens.length + 1;
-  if (room < 1) throw tooManyTokens(tokens.length, contextTokens);
-  const responseFormat = tools ? heldTools(tools, tokens, tokenizer, options.reasoning ?? 'keep', text) : format;
-  const maxNewTokens = Math.min(asked, room);
-  const retries = setting('retries', row, options);
-  const retryTemperature = setting('retryTemperature', row, options);
-  // What is held to nothing cannot fail.
-  const retry =
-    retries > 0 && responseFormat
-      ? {
-          most: retries,
-          temperature: retryTemperature,
-          ...retryPrompts({ tokens, truncated, maxNewTokens }, row, options, tokenizer, limits),
-        }
-      : undefined;
-  const channels = responseFormat ? undefined : channelForm(tokens, tokenizer);
-  return { ...settled, tokens, truncated, responseFormat, maxNewTokens, retry, ...(channels && { channels }) };
+  return { minNewTokens: adjusting.minNewTokens, badWords: lists.badWords.length, settled };
 }
 
 /** Whether a row may call tools that says so. @throws RowError */

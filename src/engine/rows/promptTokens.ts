@@ -77,7 +77,11 @@ export function* tokensOfText(
     throw new RowError('empty-prompt', 'the prompt has no tokens, and the model has no begin token to start from');
   for (let at = 0; at < tokens.length; at += SLICE_IDS) {
     if (at > 0) yield;
-    checkedIds('tokens', tokens.slice(at, at + SLICE_IDS), limits.vocabularySize);
+    const end = Math.min(tokens.length, at + SLICE_IDS);
+    for (let each = at; each < end; each++) {
+      const id = tokens[each] ?? -1;
+      if (!(id >= 0 && id < limits.vocabularySize)) checkedIds('tokens', [id], limits.vocabularySize);
+    }
   }
   return tokens;
 }
