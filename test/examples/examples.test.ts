@@ -12,6 +12,7 @@ import { main as askQuestions } from '../../examples/09-questions.js';
 import { main as pipelinesOfCalls } from '../../examples/08-pipelines-of-calls.js';
 import { main as database } from '../../examples/10-database.js';
 import { main as costModel } from '../../examples/11-cost-model.js';
+import { main as aiSdk } from '../../examples/12-ai-sdk.js';
 import { collect } from '../jobs/support/files.js';
 import { readRows } from '../../src/jobs/input/readRows.js';
 import { testGrammars } from '../support/grammars.js';
@@ -45,7 +46,16 @@ describe('examples', () => {
       '09-questions.ts',
       '10-database.ts',
       '11-cost-model.ts',
+      '12-ai-sdk.ts',
     ]);
+  });
+
+  test('the AI SDK answers, streams, embeds, decides, and has a batch', async () => {
+    const { texts, batched, urgent } = await aiSdk(model.path);
+    expect(texts).toHaveLength(3);
+    expect(batched.map((line) => line.split(':')[0])).toEqual(['Bern', 'Oslo', 'Kyoto']);
+    expect(urgent).toBeGreaterThan(0);
+    expect(urgent).toBeLessThan(1);
   });
 
   test('the RxJS pipeline answers every review, in order', async () => {
