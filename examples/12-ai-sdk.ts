@@ -1,5 +1,5 @@
-// The AI SDK (`npm install ai @ai-sdk/provider`) with models of this process: calls that run at once join one run, and a
-// batch goes on after the process has ended. Usage: node scripts/run-example.mjs 12-ai-sdk [MODEL]
+// The AI SDK (`npm install ai @ai-sdk/provider`) with models of this process: calls that run at once join one run, and
+// a batch goes on after the process has ended. Usage: node scripts/run-example.mjs 12-ai-sdk [MODEL]
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
