@@ -4,10 +4,11 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { runCampaign } from './lib/Campaign.mjs';
 import { ROOT } from './lib/commandLine.mjs';
-import { needBuild, realModel } from './lib/models.mjs';
+import { needBuild, realModel, tinyTextModel } from './lib/models.mjs';
 import { startServer } from './lib/servers.mjs';
 
-const USAGE = `Has the package \`openai\` of PyPI talk to \`spillway serve\`: chats, streams, log-probabilities, schemas, embeddings, a batch.
+const KEY = 'a-key-of-16-bytes';
+const USAGE = `Has the package \`openai\` of PyPI talk to \`spillway serve\`: chats, streams, log-probabilities, schemas, tools, embeddings, files, batches, errors.
   --python FILE  an interpreter that has it (default python3)
   --rows N       requests of the batch (default 500)`;
 
@@ -22,14 +23,19 @@ await runCampaign(
     needBuild();
     const real = await realModel(campaign);
     if (real === undefined) return;
-    const server = await startServer(['--model', real, '--port', '0', '--data', join(campaign.folder, 'data')]);
-    const { data } = await (await fetch(`${server.url}/v1/models`)).json();
+    const tools = await tinyTextModel(campaign, 'hermes');
+    const data = join(campaign.folder, 'data');
+    const server = await startServer(
+      ['--model', real, '--model', tools, '--port', '0', '--data', data, '--open-requests', '8'],
+      { env: { SPILLWAY_API_KEY: KEY } },
+    );
     const script = join(ROOT, 'scripts/nightly/lib/openaiClient.py');
     try {
       const { stdout } = await promisify(execFile)(campaign.values.python, [
         script,
         server.url,
-        data[0].id,
+        real,
+        tools,
         campaign.values.rows,
       ]);
       campaign.set('found', stdout.trim());

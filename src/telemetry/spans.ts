@@ -1,4 +1,6 @@
 import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import type * as OpenTelemetry from '@opentelemetry/api';
 import { errorOf } from '../errors/errorOf.js';
 import { SpillwayError } from '../errors/SpillwayError.js';
@@ -11,7 +13,7 @@ type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
 /** Where copies of `@opentelemetry/api` find what was registered with one of them. */
 const REGISTERED = Symbol.for('opentelemetry.js.api.1');
 
-let loaded: Api | undefined;
+let loaded: Api | 'nowhere' | undefined;
 
 /** Something that takes time, and that somebody traces. */
 export interface Span {
@@ -31,16 +33,20 @@ export interface Span {
 function api(): Api | undefined {
   const registered = (globalThis as { readonly [REGISTERED]?: { readonly trace?: unknown } })[REGISTERED];
   if (registered?.trace === undefined) return undefined;
-  return (loaded ??= required());
+  loaded ??= required() ?? 'nowhere';
+  return loaded === 'nowhere' ? undefined : loaded;
 }
 
+/** The package where this one is installed, or, where this one is the machine's, the program's. */
 function required(): Api | undefined {
-  try {
-    return createRequire(import.meta.url)('@opentelemetry/api') as Api;
-  } catch {
-    // Who has registered one has a copy that is not ours to see.
-    return undefined;
+  for (const place of [import.meta.url, pathToFileURL(join(process.cwd(), 'package.json'))]) {
+    try {
+      return createRequire(place)('@opentelemetry/api') as Api;
+    } catch {
+      // Whoever has registered a provider has a copy that is not to be seen from here.
+    }
   }
+  return undefined;
 }
 
 /**

@@ -404,6 +404,24 @@ describe('generate', () => {
     expect(new Set(events.filter(({ ph }) => ph === 'X').map(({ name }) => name))).toContain('compute L0 embed');
   });
 
+  test('--log-format json: all words are documents, progress and errors among them', async () => {
+    const { args } = flags(rows(10));
+    const run = [...args, '--max-new-tokens', '5', '--log-format', 'json'];
+    const linesOf = (text: string): { readonly time: string; readonly level: string; readonly message: string }[] =>
+      text
+        .split('\n')
+        .slice(0, -1)
+        .map((line) => JSON.parse(line) as { time: string; level: string; message: string });
+    const said = linesOf((await runCli([...run, '--progress', 'on'])).stderr);
+    for (const { time, level } of said) expect([new Date(time).toISOString(), level]).toEqual([time, 'info']);
+    expect(said).toContainEqual(
+      expect.objectContaining({ progress: { of: 'rows', done: expect.any(Number), total: 10 } }),
+    );
+    const refused = await runCli(run);
+    expect(refused.code).toBe(1);
+    expect(linesOf(refused.stderr).at(-1)).toMatchObject({ level: 'error', message: expect.stringMatching(/exists/) });
+  });
+
   test('--progress on without a terminal writes lines', async () => {
     const { args } = flags(rows(10));
     expect((await runCli([...args, '--max-new-tokens', '5', '--progress', 'on'])).stderr).toMatch(

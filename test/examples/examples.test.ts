@@ -14,6 +14,7 @@ import { main as database } from '../../examples/10-database.js';
 import { main as costModel } from '../../examples/11-cost-model.js';
 import { main as cascade } from '../../examples/12-cascade.js';
 import { main as longDocuments } from '../../examples/13-long-documents.js';
+import { main as aiSdk } from '../../examples/14-ai-sdk.js';
 import { collect } from '../jobs/support/files.js';
 import { readRows } from '../../src/jobs/input/readRows.js';
 import { testGrammars } from '../support/grammars.js';
@@ -49,6 +50,7 @@ describe('examples', () => {
       '11-cost-model.ts',
       '12-cascade.ts',
       '13-long-documents.ts',
+      '14-ai-sdk.ts',
     ]);
   });
 
@@ -68,6 +70,14 @@ describe('examples', () => {
     expect(summary?.parts?.count).toBeGreaterThan(5);
     expect(passages?.chunks?.length).toBeGreaterThan(30);
     expect(print).toHaveBeenCalledWith(expect.stringMatching(/^mill, \d+ parts, merged in 1 levels: /));
+  });
+
+  test('the AI SDK answers, streams, embeds, decides, and has a batch', async () => {
+    const { texts, batched, urgent } = await aiSdk(model.path);
+    expect(texts).toHaveLength(3);
+    expect(batched.map((line) => line.split(':')[0])).toEqual(['Bern', 'Oslo', 'Kyoto']);
+    expect(urgent).toBeGreaterThan(0);
+    expect(urgent).toBeLessThan(1);
   });
 
   test('the RxJS pipeline answers every review, in order', async () => {

@@ -188,11 +188,12 @@ describe('batches', () => {
 
   test.each([
     ['cancelled', '24h'],
-    ['expired', '1s'],
+    // On a busy machine the first answers take their time.
+    ['expired', '4s'],
   ] as const)(
     'one that is %s has what was answered, and says of each other request that it was not',
     async (status, window) => {
-      const server = await stubServer({ stub: { tokenMilliseconds: 10, places: 4 } });
+      const server = await stubServer({ stub: { tokenMilliseconds: 25, places: 4 } });
       const { id } = await begun(server, requests(400), { completion_window: window });
       await until(
         async () => ((await server.json(`/v1/batches/${id}`)) as unknown as Batch).request_counts.completed > 3,

@@ -168,7 +168,8 @@ test('parse makes an object of an answer, and of the inputs of tools', async () 
     tools: [zodFunction({ name: 'shape', parameters: Shape })],
     tool_choice: { type: 'function', function: { name: 'shape' } },
   });
-  const input = parsed.choices[0]?.message.tool_calls?.[0]?.function.parsed_arguments;
+  const [called] = parsed.choices[0]?.message.tool_calls ?? [];
+  const input: unknown = called?.type === 'function' ? called.function.parsed_arguments : undefined;
   expect(Shape.parse(input)).toEqual(input);
 });
 
@@ -186,6 +187,7 @@ test('runTools calls functions and goes on with what they give', async () => {
           type: 'function',
           function: {
             name: 'weather',
+            description: 'Tells the weather.',
             parameters: {
               type: 'object',
               properties: { city: { enum: ['Bern', 'Oslo'] } },

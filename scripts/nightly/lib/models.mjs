@@ -10,12 +10,14 @@ export const TINY = join(ROOT, 'test/fixtures/models/llama-Q8_0.gguf');
 /**
  * The same shape as a folder, with a tokenizer (a token a byte) and a chat template. @returns its path, in the
  * campaign's folder
+ * @param form whose calls of tools the template has; default: none
  */
-export async function tinyTextModel(campaign) {
+export async function tinyTextModel(campaign, form) {
   process.chdir(ROOT);
   register('../../typescriptHooks.mjs', import.meta.url);
   const { tinyChatModel } = await import('../../../test/support/tinyChatModel.ts');
-  const made = await tinyChatModel();
+  const { TEMPLATES } = await import('../../../test/engine/tools/templates.ts');
+  const made = await tinyChatModel(TEMPLATES.find((each) => each.form === form));
   const path = join(campaign.folder, 'text-model');
   cpSync(made.path, path, { recursive: true });
   await made[Symbol.asyncDispose]();
