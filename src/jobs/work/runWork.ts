@@ -27,7 +27,7 @@ import {
   takeOver,
 } from './attempts.js';
 import { checkFingerprint, type JobManifest, parseQueued, queuedJson, stoppable } from './JobManifest.js';
-import type { Lease, WorkSource } from './WorkSource.js';
+import type { Lease, ShardProgress, WorkSource } from './WorkSource.js';
 
 export interface RunWorkOptions {
   readonly source: WorkSource;
@@ -156,12 +156,13 @@ class Work {
     const { signal } = this.options;
     const place: ShardPlace = { parts: this.#parts, manifest: this.manifest, shard: lease.shard };
     const lost = new AbortController();
-    const renewal = this.#keepRenewing(lease, lost);
+    const progress = new PartProgress();
+    const renewal = this.#keepRenewing(lease, lost, progress);
     const parting = signal && givingBack(lease, signal);
     let committing = false;
     try {
       const stop = signal === undefined ? lost.signal : AbortSignal.any([signal, lost.signal]);
-      const summary = await this.#run(place, lease.attempt, stop);
+      const summary = await this.#run(place, lease.attempt, stop, progress);
       committing = true;
       // Whoever had it meanwhile: a part that is whole is as good as any.
       if (!(await lease.commit(signal))) {
@@ -207,13 +208,14 @@ class Work {
   }
 
   /** Answers the rows of a shard into the attempt's part. */
-  async #run(place: ShardPlace, attempt: string, signal: AbortSignal): Promise<JobSummary> {
+  async #run(place: ShardPlace, attempt: string, signal: AbortSignal, progress: PartProgress): Promise<JobSummary> {
     const { engine } = this.options;
     makeAttempt(place, attempt);
     const options = await this.#jobOptions(place, attempt, signal);
     const job = await openPart(place, attempt, options);
     try {
       await this.#agree(job);
+      progress.begin(job);
       const summary = await job.run(engine);
       await job.close();
       return summary;
@@ -267,14 +269,14 @@ class Work {
   }
 
   /** Renews the lease while its shard is worked on. A queue that is away says nothing: then the work goes on. */
-  #keepRenewing(lease: Lease, lost: AbortController): { stop(): void } {
+  #keepRenewing(lease: Lease, lost: AbortController, progress: PartProgress): { stop(): void } {
     let asking = false;
     const timer = setInterval(
       () => {
         if (asking) return;
         asking = true;
         lease
-          .renew()
+          .renew(progress.now)
           .then(
             (ours) => {
               if (!ours) lost.abort();
@@ -288,6 +290,24 @@ class Work {
       (this.manifest.leaseSeconds * 1000) / RENEWALS,
     );
     return { stop: () => clearInterval(timer) };
+  }
+}
+
+/** How far a part is. */
+class PartProgress {
+  #job: Pick<Job, 'finishedRows' | 'keptRows'> | undefined;
+  #begun = 0;
+
+  begin(job: Pick<Job, 'finishedRows' | 'keptRows'>): void {
+    this.#job = job;
+    this.#begun = performance.now();
+  }
+
+  get now(): ShardProgress | undefined {
+    if (!this.#job) return undefined;
+    const { finishedRows: rows, keptRows } = this.#job;
+    const seconds = (performance.now() - this.#begun) / 1000;
+    return { rows, rowsPerSecond: seconds > 0 ? (rows - keptRows) / seconds : 0 };
   }
 }
 
