@@ -25,9 +25,9 @@ export function addJobStatus(job: Command, context: CommandContext): void {
   });
 }
 
-/** `1:05`, or nothing where nobody knows. */
+/** `1:05`, or `-` where nobody knows. */
 export function timeLeft(seconds: number | undefined): string {
-  return seconds === undefined ? '' : formatDuration(seconds);
+  return seconds === undefined ? '-' : formatDuration(seconds);
 }
 
 function tables({ rows, rowsDone, secondsLeft, shards, maxDeliver, output, leased, troubled }: JobStatus): string {
