@@ -7,9 +7,9 @@ import type { ShardState, WorkSource } from './WorkSource.js';
 export interface JobStatus {
   /** Rows of the input. */
   readonly rows: number;
-  /** Of these, as far as workers have said: those of shards that are committed, and what is done of leased ones. */
+  /** Of these, those of shards that are committed, and what is done of leased ones, as far as workers have said. */
   readonly rowsDone: number;
-  /** What is left of shards that are not given up, at the pace of those who work now; undefined where nobody has one. */
+  /** What is left of shards that are not given up, at the pace of those who work now; undefined where nobody does. */
   readonly secondsLeft?: number;
   /** Shards in all, and how many of them are what. */
   readonly shards: Readonly<Record<ShardState['state'] | 'count', number>>;
