@@ -107,6 +107,8 @@ export class JobWatch {
   /** The engine is there. */
   opened(engine: WatchedEngine): void {
     this.#engine = engine;
+    // It counts from when it is first asked.
+    engine.activity();
   }
 
   /** @param total results that there will be, where that is known, `kept` of earlier runs among them */
