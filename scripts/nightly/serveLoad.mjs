@@ -4,7 +4,16 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { runCampaign } from './lib/Campaign.mjs';
 import { needBuild, realModel } from './lib/models.mjs';
-import { batchOf, batchText, outputOf, percentile, residentMib, sendBatch, startServer } from './lib/servers.mjs';
+import {
+  batchOf,
+  batchText,
+  outputOf,
+  percentile,
+  probeHealth,
+  residentMib,
+  sendBatch,
+  startServer,
+} from './lib/servers.mjs';
 
 const USAGE = `Lets clients stream answers from a server, one after another each, while a batch runs; over a stub, or the small real model with --real.
   --clients N   that stream at once (default 200)
@@ -103,19 +112,13 @@ async function campaignMain(campaign) {
   const server = await start('load');
   const id = await sendBatch(server.url, text);
   const figures = { texts: new Map(), first: [], tokens: 0 };
-  const [health, memory] = [[], []];
+  const memory = [];
+  const probed = probeHealth(server.url);
   const begun = performance.now();
   const end = begun + seconds * 1000;
   const goesOn = () => performance.now() < end && campaign.goesOn;
   const watch = (async () => {
     while (goesOn()) {
-      const at = performance.now();
-      const ok = await fetch(`${server.url}/health`).then(
-        (response) => response.ok,
-        () => false,
-      );
-      if (!ok) campaign.violation('no answer from /health');
-      health.push(performance.now() - at);
       memory.push(residentMib(server.child));
       await sleep(200);
     }
@@ -127,6 +130,8 @@ async function campaignMain(campaign) {
   });
   await Promise.all([watch, ...streams]);
   const measured = (performance.now() - begun) / 1000;
+  const { times: health, failed } = await probed();
+  if (failed > 0) campaign.violation(`/health gave no answer ${failed} times`);
   batch = await batchOf(server.url, id);
   const total = (figures.tokens + batch.request_counts.completed * tokens) / measured;
   campaign.set('tokens/s in all', total.toFixed(0));
@@ -142,6 +147,8 @@ async function campaignMain(campaign) {
     `${Math.max(...memory.slice(0, third))}, ${Math.max(...memory.slice(-third))}, ${Math.max(...memory)}`,
   );
   campaign.set('rows of the batch by the end of the streams', batch.request_counts.completed);
+  // Requests fill all places, and the batch comes forward nevertheless.
+  if (seconds >= 30 && batch.request_counts.completed === 0) campaign.violation('the batch got nothing');
   if (percentile(health, 0.99) > campaign.number('health'))
     campaign.violation(`/health takes ${percentile(health, 0.99).toFixed(0)} ms (p99)`);
   batch = await over(server, id);

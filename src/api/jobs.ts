@@ -26,7 +26,7 @@ export { jobStatus, type JobStatus } from '../jobs/work/jobStatus.js';
 export { openWorkSource } from '../jobs/work/openWorkSource.js';
 export { memoryWork } from '../jobs/work/memoryWork.js';
 export { type JobManifest, parseManifest, type QueuedOptions } from '../jobs/work/JobManifest.js';
-export type { Lease, LeaseOptions, ShardState, WorkSource } from '../jobs/work/WorkSource.js';
+export type { Lease, LeaseOptions, ShardProgress, ShardState, WorkSource } from '../jobs/work/WorkSource.js';
 export type { FormatName } from '../jobs/formats/rowFormats.js';
 export type { InputFingerprint, FileFingerprint, RowsRead } from '../jobs/record/fingerprint.js';
 export type { JobIdentity } from '../jobs/record/jobRecord.js';

@@ -1,6 +1,8 @@
 import type { Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
+import { addJobCancel } from './jobCancel.js';
 import { addJobCollect } from './jobCollect.js';
+import { addJobList } from './jobList.js';
 import { addJobStatus } from './jobStatus.js';
 import { addJobSubmit } from './jobSubmit.js';
 import { addJobWork } from './jobWork.js';
@@ -11,5 +13,6 @@ export function addJob(program: Command, context: CommandContext): void {
     .command('job')
     .description('Several processes at work on one input: by a queue, or each with a share of its own (`--shard K/N`).')
     .helpCommand(false);
-  for (const add of [addJobSubmit, addJobWork, addJobStatus, addJobCollect]) add(command, context);
+  for (const add of [addJobSubmit, addJobWork, addJobList, addJobStatus, addJobCancel, addJobCollect])
+    add(command, context);
 }

@@ -3,6 +3,7 @@ import type { CommandContext } from './CommandContext.js';
 import { addSwitch } from './flags/commandFlags.js';
 import { addQueueFlags, queueOf, type QueueFlags } from './flags/queueFlags.js';
 import { jobStatus, type JobStatus } from './library.js';
+import { formatDuration } from './ProgressMeter.js';
 import { formatTable } from './table.js';
 
 interface StatusFlags extends QueueFlags {
@@ -13,7 +14,7 @@ export function addJobStatus(job: Command, context: CommandContext): void {
   const command = job
     .command('status')
     .description(
-      'Says how far a job of a queue has come: shards by state, who works on which, which were given up and why.',
+      'Says how far a job of a queue has come: rows that are done and the time that is left, shards by state, who works on which, which were given up and why.',
     );
   addQueueFlags(command);
   addSwitch(command, '--json', 'print one JSON document');
@@ -24,15 +25,23 @@ export function addJobStatus(job: Command, context: CommandContext): void {
   });
 }
 
-function tables({ rows, shards, maxDeliver, output, leased, troubled }: JobStatus): string {
+/** `1:05`, or `-` where nobody knows. */
+export function timeLeft(seconds: number | undefined): string {
+  return seconds === undefined ? '-' : formatDuration(seconds);
+}
+
+function tables({ rows, rowsDone, secondsLeft, shards, maxDeliver, output, leased, troubled }: JobStatus): string {
+  const { count, open, leased: taken, committed, failed } = shards;
   const lines = [
-    ['rows', 'shards', 'open', 'leased', 'committed', 'given up', 'output'],
-    [rows, shards.count, shards.open, shards.leased, shards.committed, shards.failed, output].map(String),
+    ['rows', 'done', 'left', 'shards', 'open', 'leased', 'committed', 'given up', 'output'],
+    [rows, rowsDone, timeLeft(secondsLeft), count, open, taken, committed, failed, output].map(String),
   ];
-  const workers = leased.map(({ shard, worker = '', deliveries }) => [
+  const workers = leased.map(({ shard, worker = '', deliveries, progress }) => [
     String(shard),
     worker,
     `${deliveries} of ${maxDeliver}`,
+    progress ? String(progress.rows) : '',
+    progress ? progress.rowsPerSecond.toFixed(1) : '',
   ]);
   const reasons = troubled.map(({ shard, state, deliveries, reasons: why }) => [
     String(shard),
@@ -42,7 +51,9 @@ function tables({ rows, shards, maxDeliver, output, leased, troubled }: JobStatu
   ]);
   return [
     formatTable(lines),
-    ...(workers.length === 0 ? [] : [formatTable([['shard', 'worker', 'delivery'], ...workers])]),
+    ...(workers.length === 0
+      ? []
+      : [formatTable([['shard', 'worker', 'delivery', 'rows done', 'rows/s'], ...workers])]),
     ...(reasons.length === 0 ? [] : [formatTable([['shard', 'state', 'delivery', 'last failure'], ...reasons])]),
   ].join('\n');
 }

@@ -164,7 +164,7 @@ async function openEngine(
 const WORDS: Readonly<Record<ShardEvent['what'], string>> = {
   leased: 'begun',
   committed: 'done',
-  lost: 'lost: another worker has it',
+  lost: 'lost: another worker has it, or the job was cancelled',
   givenBack: 'given back',
   failed: 'failed',
 };

@@ -91,12 +91,15 @@ describe.each(QUEUES.filter(({ start }) => start !== undefined))('a queue in $na
       const status = await runCli(['job', 'status', '--job', 'cli', '--json'], '', place);
       expect(JSON.parse(status.stdout)).toMatchObject({
         rows: 30,
+        rowsDone: 30,
         ended: true,
         shards: { count: 8, committed: 8, open: 0, leased: 0, failed: 0 },
         output,
       });
       const table = await runCli(['job', 'status', '--job', 'cli'], '', place);
-      expect(table.stdout).toMatch(/^rows +shards +open +leased +committed +given up +output\n30 +8 +0 +0 +8 +0 /);
+      expect(table.stdout).toMatch(
+        /^rows +done +left +shards +open +leased +committed +given up +output\n30 +30 +- +8 +0 +0 +8 +0 /,
+      );
       expect(await runCli(['job', 'collect', '--job', 'cli', '--output', output], '', place)).toMatchObject({
         code: 0,
         stdout: '',
@@ -104,7 +107,27 @@ describe.each(QUEUES.filter(({ start }) => start !== undefined))('a queue in $na
       });
       expect(readFileSync(output, 'utf8')).toBe(readFileSync(whole, 'utf8'));
       expect(await runCli([...submit, '--overwrite'], '', place)).toMatchObject({ code: 0 });
-      expect((await runCli(['job', 'status', '--job', 'cli'], '', place)).stdout).toContain('\n30    8       8 ');
+      expect((await runCli(['job', 'status', '--job', 'cli'], '', place)).stdout).toMatch(/\n30 +0 +- +8 +8 /);
+
+      const list = async (): Promise<unknown> => {
+        const { stdout } = await runCli(['job', 'list', '--json'], '', place);
+        return (JSON.parse(stdout) as { job: string }[]).find(({ job }) => job === 'cli');
+      };
+      expect(await list()).toEqual({ job: 'cli', state: 'open', rows: 30, rowsDone: 0, workers: 0, output });
+      expect(await runCli(['job', 'cancel', '--job', 'cli'], '', place)).toMatchObject({
+        code: 0,
+        stdout: '',
+        stderr: expect.stringMatching(/job cli is cancelled: 8 shards were not done\n$/) as string,
+      });
+      expect(await list()).toMatchObject({ job: 'cli', state: 'failed' });
+      expect((await runCli(['job', 'list'], '', place)).stdout).toMatch(
+        /^job +state +rows +done +left +workers +output\n(.*\n)*cli +failed +30 +0 +- +0 /,
+      );
+      const late = await runCli(work, '', place);
+      expect(late.code).toBe(2);
+      expect(late.stderr).toMatch(/8 shards were given up/);
+      const again = await runCli(['job', 'cancel', '--job', 'cli', '--json'], '', place);
+      expect(JSON.parse(again.stdout)).toEqual({ job: 'cli', cancelled: 0 });
     },
   );
 
@@ -252,7 +275,7 @@ describe('wrong usage', () => {
     expect(result.stderr).not.toContain(SECRET);
   });
 
-  test.each(['submit', 'work', 'status', 'collect'])('help of %s', async (command) => {
+  test.each(['submit', 'work', 'status', 'cancel', 'collect'])('help of %s', async (command) => {
     const { code, stdout } = await runCli(['job', command, '--help']);
     expect(code).toBe(0);
     for (const flag of ['--queue', '--job']) expect(stdout).toContain(`\n  ${flag}`);

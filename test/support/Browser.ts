@@ -188,7 +188,7 @@ export class Browser {
   #send<Result = object>(method: string, params: object = {}): Promise<Result> {
     const id = ++this.#last;
     return new Promise<Result>((resolve, reject) => {
-      this.#waiting.set(id, { resolve: resolve as (value: never) => void, reject });
+      this.#waiting.set(id, { resolve, reject });
       this.socket.send(JSON.stringify({ id, method, params }));
     });
   }

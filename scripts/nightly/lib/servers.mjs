@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { MAIN, ROOT } from './commandLine.mjs';
 
 const STUB = new URL('stubServer.mjs', import.meta.url).pathname;
+const PROBE = new URL('healthProbe.mjs', import.meta.url).pathname;
 const START_SECONDS = 300;
 
 /**
@@ -38,6 +39,22 @@ export async function startServer(args, { stub = false, env = {} } = {}) {
     });
   });
   return { child, url, port: Number(new URL(url).port), ended, said };
+}
+
+/**
+ * Begins to ask for `/health`, from another process: this one has clients to see to.
+ * @returns stops it, and resolves to the milliseconds of all answers, and how many failed
+ */
+export function probeHealth(url, pause = 100) {
+  const child = spawn(process.execPath, [PROBE, url, String(pause)], { stdio: ['pipe', 'pipe', 'inherit'] });
+  let text = '';
+  child.stdout.setEncoding('utf8').on('data', (part) => (text += part));
+  const ended = new Promise((resolve) => child.once('close', resolve));
+  return async () => {
+    child.stdin.end();
+    await ended;
+    return JSON.parse(text);
+  };
 }
 
 /** Resident memory of a process, in MiB. */

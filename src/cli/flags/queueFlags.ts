@@ -9,14 +9,22 @@ export interface QueueFlags {
 }
 
 export function addQueueFlags(command: Command, required = true): void {
-  const necessary = required ? 'necessary; ' : '';
+  addQueueFlag(command, required);
+  command.addOption(new Option('--job <name>', `${necessary(required)}what the job is called in the queue`));
+}
+
+/** Without a job: of all of them. */
+export function addQueueFlag(command: Command, required = true): void {
   command.addOption(
     new Option(
       '--queue <url>',
-      `${necessary}a queue that exists: nats://HOST:PORT, tls://HOST:PORT (JetStream) or postgres://HOST/DATABASE. Passwords are better in the environment`,
+      `${necessary(required)}a queue that exists: nats://HOST:PORT, tls://HOST:PORT (JetStream) or postgres://HOST/DATABASE. Passwords are better in the environment`,
     ).env('SPILLWAY_QUEUE'),
   );
-  command.addOption(new Option('--job <name>', `${necessary}what the job is called in the queue`));
+}
+
+function necessary(required: boolean): string {
+  return required ? 'necessary; ' : '';
 }
 
 /** @throws UsageError; QueueError where it cannot be reached; InterruptedError where the signal fires before */

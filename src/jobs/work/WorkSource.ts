@@ -20,6 +20,8 @@ export interface WorkSource extends AsyncDisposable {
   readonly durability?: string;
   /** Puts a job there, with all its shards. @throws UsageError if there is one of its name; QueueError */
   submit(manifest: JobManifest): Promise<void>;
+  /** Names of all jobs of the queue, in order. @throws QueueError */
+  jobs(): Promise<readonly string[]>;
   /** @throws UsageError if there is no such job; QueueError for one that cannot be read */
   manifest(): Promise<JobManifest>;
   /**
@@ -34,6 +36,11 @@ export interface WorkSource extends AsyncDisposable {
   lease(options: LeaseOptions): Promise<Lease | undefined>;
   /** All shards, in order. */
   shards(): Promise<readonly ShardState[]>;
+  /**
+   * Gives up all shards that are not done, whoever works on them: they are told with their next renewal. @param reason
+   * for people @returns how many these were
+   */
+  cancel(reason: string): Promise<number>;
   /** Takes the job away, whatever its state. Parts stay. */
   remove(): Promise<void>;
 }
@@ -51,8 +58,11 @@ export interface Lease {
   readonly attempt: string;
   /** Which one this is that counts against `maxDeliver`, from 1. */
   readonly delivery: number;
-  /** Begins `leaseSeconds` anew. @returns false if the shard is not ours any more @throws QueueError */
-  renew(): Promise<boolean>;
+  /**
+   * Begins `leaseSeconds` anew. @param progress how far the shard is, for people
+   * @returns false if the shard is not ours any more @throws QueueError
+   */
+  renew(progress?: ShardProgress): Promise<boolean>;
   /**
    * Makes this attempt's part the shard's. May be asked again where the answer was lost.
    * @param signal once it fires a queue that is away is waited for no longer, and whether it is committed is not known
@@ -67,6 +77,14 @@ export interface Lease {
   fail(reason: string, signal?: AbortSignal): Promise<void>;
 }
 
+/** How far a shard is that somebody works on. */
+export interface ShardProgress {
+  /** Its rows that are done. */
+  readonly rows: number;
+  /** That its worker does. */
+  readonly rowsPerSecond: number;
+}
+
 /** What is known of a shard. */
 export interface ShardState {
   readonly shard: number;
@@ -77,6 +95,8 @@ export interface ShardState {
   readonly attempt?: string;
   /** Who has it, or had it last. */
   readonly worker?: string;
+  /** Of a lease: what its worker has said last. */
+  readonly progress?: ShardProgress;
   /** Why the last leases came to nothing, in words. */
   readonly reasons: readonly string[];
 }

@@ -1,4 +1,5 @@
 import { object } from '../../arguments/memberChecks.js';
+import { rowsOfShard } from '../shards/Shard.js';
 import { isWaiting } from './shardStates.js';
 import type { ShardState, WorkSource } from './WorkSource.js';
 
@@ -6,6 +7,10 @@ import type { ShardState, WorkSource } from './WorkSource.js';
 export interface JobStatus {
   /** Rows of the input. */
   readonly rows: number;
+  /** Of these, those of shards that are committed, and what is done of leased ones, as far as workers have said. */
+  readonly rowsDone: number;
+  /** What is left of shards that are not given up, at the pace of those who work now; undefined where nobody does. */
+  readonly secondsLeft?: number;
   /** Shards in all, and how many of them are what. */
   readonly shards: Readonly<Record<ShardState['state'] | 'count', number>>;
   /** Whether nothing is left to do: each shard is committed, or given up. */
@@ -23,11 +28,20 @@ export interface JobStatus {
 /** @throws UsageError where there is no such job; QueueError */
 export async function jobStatus(source: WorkSource): Promise<JobStatus> {
   object('source', source);
-  const { rows, maxDeliver, input, parts, output } = await source.manifest();
+  const { rows, maxDeliver, input, parts, output, shards: dealt } = await source.manifest();
   const shards = await source.shards();
   const count = (state: ShardState['state']): number => shards.filter((shard) => shard.state === state).length;
+  const rowsIn = ({ shard }: ShardState): number => rowsOfShard(rows, { index: shard, ...dealt });
+  const doneOf = (each: ShardState): number =>
+    each.state === 'committed' ? rowsIn(each) : Math.min(rowsIn(each), each.progress?.rows ?? 0);
+  const sum = (some: readonly ShardState[], of: (shard: ShardState) => number): number =>
+    some.reduce((total, each) => total + of(each), 0);
+  const waiting = shards.filter(isWaiting);
+  const pace = sum(waiting, ({ progress }) => progress?.rowsPerSecond ?? 0);
   return {
     rows,
+    rowsDone: sum(shards, doneOf),
+    ...(pace > 0 && { secondsLeft: sum(waiting, (each) => rowsIn(each) - doneOf(each)) / pace }),
     shards: {
       count: shards.length,
       open: count('open'),
@@ -35,7 +49,7 @@ export async function jobStatus(source: WorkSource): Promise<JobStatus> {
       committed: count('committed'),
       failed: count('failed'),
     },
-    ended: !shards.some(isWaiting),
+    ended: waiting.length === 0,
     maxDeliver,
     input,
     parts,

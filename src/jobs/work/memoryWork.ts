@@ -1,7 +1,18 @@
 import { UsageError } from '../../errors/UsageError.js';
 import { checkManifest, type JobManifest } from './JobManifest.js';
 import { pause } from './persistently.js';
-import { committed, failed, givenBack, holds, isWaiting, leased, newAttempt, openShard } from './shardStates.js';
+import {
+  cancelled,
+  committed,
+  failed,
+  givenBack,
+  holds,
+  isWaiting,
+  leased,
+  newAttempt,
+  openShard,
+  progressed,
+} from './shardStates.js';
 import type { Lease, LeaseOptions, ShardState, WorkSource } from './WorkSource.js';
 
 const LOOK_SECONDS = 0.02;
@@ -31,6 +42,10 @@ class MemoryWork implements WorkSource {
     this.#manifest = manifest;
     this.#shards = Array.from({ length: manifest.shards.count }, (_, shard) => openShard(shard));
     return Promise.resolve();
+  }
+
+  async jobs(): Promise<readonly string[]> {
+    return Promise.resolve(this.#manifest ? [this.name] : []);
   }
 
   async manifest(): Promise<JobManifest> {
@@ -63,6 +78,13 @@ class MemoryWork implements WorkSource {
     return Promise.resolve(this.#shards);
   }
 
+  async cancel(reason: string): Promise<number> {
+    this.#known();
+    const given = this.#shards.flatMap((before) => cancelled(before, reason) ?? []);
+    for (const state of given) this.#set(state);
+    return Promise.resolve(given.length);
+  }
+
   async remove(): Promise<void> {
     this.#manifest = this.#identity = undefined;
     this.#shards = [];
@@ -85,7 +107,8 @@ class MemoryWork implements WorkSource {
       shard,
       attempt,
       delivery: deliveries,
-      renew: () => Promise.resolve(change((before) => (holds(before, attempt) ? before : undefined))),
+      renew: (progress) =>
+        Promise.resolve(change((before) => (holds(before, attempt) ? progressed(before, progress) : undefined))),
       commit: () => Promise.resolve(change((before) => committed(before, attempt, worker))),
       giveBack: async () => {
         change((before) => givenBack(before, attempt));

@@ -29,7 +29,7 @@ import {
 } from './attempts.js';
 import { RowsUnderWay } from './RowsUnderWay.js';
 import { checkFingerprint, type JobManifest, parseQueued, queuedJson, stoppable } from './JobManifest.js';
-import type { Lease, WorkSource } from './WorkSource.js';
+import type { Lease, ShardProgress, WorkSource } from './WorkSource.js';
 
 export interface RunWorkOptions {
   readonly source: WorkSource;
@@ -158,12 +158,13 @@ class Work {
     const { signal } = this.options;
     const place: ShardPlace = { parts: this.#parts, manifest: this.manifest, shard: lease.shard };
     const lost = new AbortController();
-    const renewal = this.#keepRenewing(lease, lost);
+    const progress = new PartProgress();
+    const renewal = this.#keepRenewing(lease, lost, progress);
     const parting = signal && givingBack(lease, signal);
     let committing = false;
     try {
       const stop = signal === undefined ? lost.signal : AbortSignal.any([signal, lost.signal]);
-      const summary = await this.#run(place, lease.attempt, stop);
+      const summary = await this.#run(place, lease.attempt, stop, progress);
       committing = true;
       // Whoever had it meanwhile: a part that is whole is as good as any.
       if (!(await lease.commit(signal))) {
@@ -209,7 +210,7 @@ class Work {
   }
 
   /** Answers the rows of a shard into the attempt's part. */
-  async #run(place: ShardPlace, attempt: string, signal: AbortSignal): Promise<JobSummary> {
+  async #run(place: ShardPlace, attempt: string, signal: AbortSignal, progress: PartProgress): Promise<JobSummary> {
     const { engine } = this.options;
     makeAttempt(place, attempt);
     const options = await this.#jobOptions(place, attempt, signal);
@@ -218,6 +219,7 @@ class Work {
     let underWay: RowsUnderWay | undefined;
     try {
       await this.#agree(job);
+      progress.begin(job);
       underWay = RowsUnderWay.begin(own, others);
       const summary = await job.run(engine, underWay);
       await job.close();
@@ -276,14 +278,14 @@ class Work {
   }
 
   /** Renews the lease while its shard is worked on. A queue that is away says nothing: then the work goes on. */
-  #keepRenewing(lease: Lease, lost: AbortController): { stop(): void } {
+  #keepRenewing(lease: Lease, lost: AbortController, progress: PartProgress): { stop(): void } {
     let asking = false;
     const timer = setInterval(
       () => {
         if (asking) return;
         asking = true;
         lease
-          .renew()
+          .renew(progress.now)
           .then(
             (ours) => {
               if (!ours) lost.abort();
@@ -303,6 +305,24 @@ class Work {
 /** Whether a failure may be that of a shard's rows. */
 function isOfShard(error: unknown): boolean {
   return !(error instanceof SpillwayError) || OF_A_SHARD.has(error.code);
+}
+
+/** How far a part is. */
+class PartProgress {
+  #job: Pick<Job, 'finishedRows' | 'keptRows'> | undefined;
+  #begun = 0;
+
+  begin(job: Pick<Job, 'finishedRows' | 'keptRows'>): void {
+    this.#job = job;
+    this.#begun = performance.now();
+  }
+
+  get now(): ShardProgress | undefined {
+    if (!this.#job) return undefined;
+    const { finishedRows: rows, keptRows } = this.#job;
+    const seconds = (performance.now() - this.#begun) / 1000;
+    return { rows, rowsPerSecond: seconds > 0 ? (rows - keptRows) / seconds : 0 };
+  }
 }
 
 /** Gives a shard back soon after the signal fires, however long the run takes to end. */

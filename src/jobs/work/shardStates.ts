@@ -3,7 +3,7 @@ import { found, shortened } from '../../arguments/found.js';
 import { isObject } from '../../arguments/isObject.js';
 import { isWithin, wholeRange } from '../../arguments/NumberRange.js';
 import { QueueError } from '../../errors/QueueError.js';
-import type { ShardState } from './WorkSource.js';
+import type { ShardProgress, ShardState } from './WorkSource.js';
 
 // What becomes of a shard's state, whatever queue it is kept in. Pure but for `newAttempt`.
 
@@ -41,12 +41,16 @@ export function leased(before: ShardState, attempt: string, worker: string, maxD
   return before.deliveries >= maxDeliver
     ? { ...away, state: 'failed' }
     : {
-        ...away,
+        ...withoutProgress(away),
         state: 'leased',
         deliveries: before.deliveries + 1,
         attempt,
         worker: shortened(worker, WORKER_CHARACTERS),
       };
+}
+
+function withoutProgress({ progress: _progress, ...rest }: ShardState): ShardState {
+  return rest;
 }
 
 export function holds({ state, attempt }: ShardState, own: string): boolean {
@@ -56,13 +60,13 @@ export function holds({ state, attempt }: ShardState, own: string): boolean {
 /** The state once an attempt is whole, whoever has the lease by now. Undefined where another one is committed. */
 export function committed(before: ShardState, attempt: string, worker: string): ShardState | undefined {
   if (before.state === 'committed') return before.attempt === attempt ? before : undefined;
-  return { ...before, state: 'committed', attempt, worker: shortened(worker, WORKER_CHARACTERS) };
+  return { ...withoutProgress(before), state: 'committed', attempt, worker: shortened(worker, WORKER_CHARACTERS) };
 }
 
 /** The state once an attempt has given its shard back, which then does not count. Undefined where it has none. */
 export function givenBack(before: ShardState, attempt: string): ShardState | undefined {
   if (!holds(before, attempt)) return undefined;
-  const { attempt: _attempt, worker: _worker, ...rest } = before;
+  const { attempt: _attempt, worker: _worker, progress: _progress, ...rest } = before;
   return { ...rest, state: 'open', deliveries: Math.max(0, before.deliveries - 1) };
 }
 
@@ -74,8 +78,24 @@ export function failed(
   maxDeliver: number,
 ): ShardState | undefined {
   if (!holds(before, attempt)) return undefined;
-  const { attempt: _attempt, ...rest } = withReason(before, `${before.worker ?? 'its worker'}: ${reason}`);
+  const {
+    attempt: _attempt,
+    progress: _progress,
+    ...rest
+  } = withReason(before, `${before.worker ?? 'its worker'}: ${reason}`);
   return { ...rest, state: before.deliveries >= maxDeliver ? 'failed' : 'open' };
+}
+
+/** The state once the job was cancelled. Undefined where there is nothing left to do. */
+export function cancelled(before: ShardState, reason: string): ShardState | undefined {
+  if (!isWaiting(before)) return undefined;
+  const { attempt: _attempt, ...rest } = withReason(before, reason);
+  return { ...rest, state: 'failed' };
+}
+
+/** The state once its worker has said how far it is. */
+export function progressed(before: ShardState, progress: ShardProgress | undefined): ShardState {
+  return progress ? { ...before, progress } : before;
 }
 
 function withReason(before: ShardState, reason: string): ShardState {
@@ -88,7 +108,7 @@ function withReason(before: ShardState, reason: string): ShardState {
  * @throws QueueError for what is none of that shard
  */
 export function checkedState(queue: string, shard: number, value: unknown): ShardState {
-  const { state, deliveries, attempt, worker, reasons } = isObject(value) ? value : {};
+  const { state, deliveries, attempt, worker, reasons, progress } = isObject(value) ? value : {};
   const fits =
     STATES.includes(state) &&
     isWithin(deliveries, DELIVERIES) &&
@@ -109,8 +129,20 @@ export function checkedState(queue: string, shard: number, value: unknown): Shar
     deliveries,
     ...(isAttempt(attempt) && { attempt }),
     ...(typeof worker === 'string' && { worker }),
+    ...(isProgress(progress) && { progress: { rows: progress.rows, rowsPerSecond: progress.rowsPerSecond } }),
     reasons: reasons as readonly string[],
   };
+}
+
+/** What is none is left out: it decides nothing. */
+function isProgress(value: unknown): value is ShardProgress {
+  return (
+    isObject(value) &&
+    isWithin(value['rows'], wholeRange(0)) &&
+    typeof value['rowsPerSecond'] === 'number' &&
+    value['rowsPerSecond'] >= 0 &&
+    value['rowsPerSecond'] < Infinity
+  );
 }
 
 function isNothing(value: unknown): boolean {

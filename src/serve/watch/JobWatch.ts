@@ -107,6 +107,8 @@ export class JobWatch {
   /** The engine is there. */
   opened(engine: WatchedEngine): void {
     this.#engine = engine;
+    // It counts from when it is first asked.
+    engine.activity();
   }
 
   /** @param total results that there will be, where that is known, `kept` of earlier runs among them */
@@ -153,14 +155,16 @@ export class JobWatch {
       [{ kind: 'generated' }, this.#tokens.generated],
     ]);
     registry.gauge('spillway_rows_active', 'Rows that are under way.', () => this.#active ?? 0);
-    registry.gauge('spillway_job_rows', 'Results that there will be, where that is known (else NaN).', () =>
-      Number(this.#expected ?? NaN),
+    registry.gauge(
+      'spillway_job_rows',
+      'Results that there will be, where that is known (else NaN).',
+      () => this.#expected ?? NaN,
     );
     registry.gauge('spillway_job_rows_kept', 'Results of earlier runs.', () => this.#rows.kept);
     registry.gauge(
       'spillway_job_seconds_left',
       'How long the job still takes, as far as that is known (else NaN).',
-      () => Number(this.#watch.latest?.left ?? NaN),
+      () => this.#watch.latest?.left ?? NaN,
     );
     engineMetrics(registry, () => this.#engines());
     processMetrics(registry);

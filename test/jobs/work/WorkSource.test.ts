@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { jobStatus } from '../../../src/jobs/work/jobStatus.js';
+import { rowsOfShard } from '../../../src/jobs/shards/Shard.js';
 import type { Lease, WorkSource } from '../../../src/jobs/work/WorkSource.js';
 import { manifestOf, openQueue, type OpenQueue, QUEUES } from './support.js';
 
@@ -7,6 +9,9 @@ jest.setTimeout(120_000);
 const SHORT_SECONDS = 1;
 /** Of the test that renews one in time, however busy the machine is. */
 const LONGER_SECONDS = 4;
+
+/** Rows of a shard of the manifest that the tests submit. */
+const rowsOf = (rows: number, index: number): number => rowsOfShard(rows, { index, ...manifestOf().shards });
 
 describe.each(QUEUES)('a queue in $name', (kind) => {
   const there = kind.missing === undefined ? test : test.skip;
@@ -100,6 +105,59 @@ describe.each(QUEUES)('a queue in $name', (kind) => {
     await one.submit(manifestOf());
     expect(await one.agree('{"a":1}')).toBe('{"a":1}');
     expect(await other.agree('{"a":2}')).toBe('{"a":1}');
+  });
+
+  there('a worker says how far its shard is, which ends with its lease', async () => {
+    const source = await queue.source(job());
+    await source.submit(manifestOf());
+    const mine = await lease(source);
+    expect(await mine.renew({ rows: 12, rowsPerSecond: 2.5 })).toBe(true);
+    expect((await source.shards())[mine.shard]?.progress).toEqual({ rows: 12, rowsPerSecond: 2.5 });
+    expect(await mine.renew()).toBe(true);
+    expect((await source.shards())[mine.shard]?.progress).toEqual({ rows: 12, rowsPerSecond: 2.5 });
+    const status = await jobStatus(source);
+    expect(status.rowsDone).toBe(Math.min(12, rowsOf(status.rows, mine.shard)));
+    await mine.giveBack();
+    expect((await source.shards())[mine.shard]?.progress).toBeUndefined();
+    const again = await lease(source);
+    await again.renew({ rows: 3, rowsPerSecond: 1 });
+    await again.commit();
+    expect((await source.shards())[again.shard]?.progress).toBeUndefined();
+    expect((await jobStatus(source)).rowsDone).toBe(rowsOf(status.rows, again.shard));
+  });
+
+  there('a job that is cancelled is over: who works on it learns it, what is done stays', async () => {
+    const name = job();
+    const [one, other] = [await queue.source(name), await queue.source(name)];
+    await one.submit(manifestOf());
+    const [done, taken] = [await lease(one), await lease(one)];
+    await done.commit();
+    const waiting = other.lease({ worker: 'other' });
+    const third = await waiting;
+    expect(await other.cancel('the job was cancelled')).toBe(2);
+    expect([await taken.renew({ rows: 1, rowsPerSecond: 1 }), await third?.renew()]).toEqual([false, false]);
+    await taken.giveBack();
+    await third?.fail('too late');
+    expect(await one.lease({ worker: 'w' })).toBeUndefined();
+    const states = await one.shards();
+    expect(states.map(({ state }) => state).sort()).toEqual(['committed', 'failed', 'failed']);
+    for (const { state, reasons } of states)
+      expect(reasons).toEqual(state === 'failed' ? ['the job was cancelled'] : []);
+    const { ended, secondsLeft } = await jobStatus(one);
+    expect([ended, secondsLeft]).toEqual([true, undefined]);
+    expect(await one.cancel('again')).toBe(0);
+  });
+
+  there('all jobs of a queue are listed', async () => {
+    const name = job();
+    const source = await queue.source(name);
+    expect(await source.jobs()).not.toContain(name);
+    await source.submit(manifestOf());
+    const jobs = await source.jobs();
+    expect(jobs).toContain(kind.name === 'memory' ? 'memory' : name);
+    expect(jobs).toEqual([...jobs].sort());
+    await source.remove();
+    expect(await source.jobs()).not.toContain(name);
   });
 
   there('what is given back others have at once, and it does not count', async () => {

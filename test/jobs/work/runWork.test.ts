@@ -373,11 +373,13 @@ test('what is a process’s own is not in the queue; zod’s schema is there as 
 function bound(source: WorkSource): WorkSource {
   return {
     name: source.name,
+    jobs: () => source.jobs(),
     submit: (manifest) => source.submit(manifest),
     manifest: () => source.manifest(),
     agree: (identity) => source.agree(identity),
     lease: (options) => source.lease(options),
     shards: () => source.shards(),
+    cancel: (reason) => source.cancel(reason),
     remove: () => source.remove(),
     [Symbol.asyncDispose]: () => source[Symbol.asyncDispose](),
   };

@@ -11,7 +11,7 @@ const HOSTILE = [
   '"><script>window.harmed=1</script>',
   "');window.harmed=1;//",
   '\u202e\u0000</pre></details><svg onload=window.harmed=1>',
-  `${'x'.repeat(5000)}`,
+  'x'.repeat(5000),
 ];
 const SIZES: readonly (readonly [name: string, view: PageView])[] = [
   ['light', { width: 1200, height: 900 }],

@@ -14,6 +14,7 @@ import {
 import { LAST_SECONDS, type Persistence, persistently, UNSTOPPED, withinSeconds } from '../persistently.js';
 import { checkJobName, type QueueAddress } from '../QueueAddress.js';
 import {
+  cancelled,
   checkedState,
   committed,
   failed,
@@ -23,6 +24,7 @@ import {
   leased,
   newAttempt,
   openShard,
+  progressed,
 } from '../shardStates.js';
 import type { Lease, LeaseOptions, ShardState, WorkSource } from '../WorkSource.js';
 import { connectNats, type Nats } from './connectNats.js';
@@ -37,6 +39,7 @@ const ASKED_AT_ONCE = 64;
 const FIRST_LOOK = 8;
 const MOST_MESSAGE_BYTES = 64;
 const CONSUMER = 'workers';
+const BUCKET_STREAM = 'KV_spillway_';
 /** What the server says of a key that is not as it was. */
 const CHANGED: readonly unknown[] = [10071, 10164];
 
@@ -125,6 +128,16 @@ class NatsWork implements WorkSource {
     this.#known = undefined;
   }
 
+  async jobs(): Promise<readonly string[]> {
+    return this.#do('list the jobs', async () => {
+      const names: string[] = [];
+      // A bucket is a stream of the server's, too.
+      for await (const name of this.nats.manager.streams.names())
+        if (name.startsWith(BUCKET_STREAM)) names.push(name.slice(BUCKET_STREAM.length));
+      return names.sort();
+    });
+  }
+
   async manifest(): Promise<JobManifest> {
     return (await this.#readJob()).manifest;
   }
@@ -206,6 +219,20 @@ class NatsWork implements WorkSource {
     return states;
   }
 
+  async cancel(reason: string): Promise<number> {
+    const met = await this.#met();
+    let given = 0;
+    for (const before of await this.shards()) {
+      if (!isWaiting(before)) continue;
+      const change = (): Promise<ShardState | undefined> =>
+        this.#change(met, before.shard, (now) => cancelled(now, reason));
+      if ((await this.#do('cancel a shard', change)) !== undefined) given += 1;
+    }
+    // Workers that wait for one need not wait for its lease to end.
+    await this.#do('cancel the job', () => this.nats.manager.streams.purge(this.#stream(met.manifest)));
+    return given;
+  }
+
   async remove(): Promise<void> {
     const { manager } = this.nats;
     const prefix = `${this.#prefix}_`;
@@ -230,10 +257,19 @@ class NatsWork implements WorkSource {
       shard,
       attempt,
       delivery: deliveries,
-      renew: async () => {
+      renew: async (progress) => {
         message.working();
         const { state } = await this.#do('renew a lease', () => this.#state(met, shard), { seconds: 0 });
-        return holds(state, attempt);
+        if (!holds(state, attempt)) return false;
+        const now =
+          progress &&
+          (await this.#do(
+            'renew a lease',
+            () =>
+              this.#change(met, shard, (before) => (holds(before, attempt) ? progressed(before, progress) : undefined)),
+            { seconds: 0 },
+          ));
+        return progress === undefined || now !== undefined;
       },
       commit: async (signal) => {
         const now = await this.#do(

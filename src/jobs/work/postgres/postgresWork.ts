@@ -4,7 +4,17 @@ import { loadPeers } from '../../loadPeers.js';
 import { type JobManifest, type MetJob, parseManifest, queuedJson } from '../JobManifest.js';
 import { LAST_SECONDS, pause, type Persistence, persistently, UNSTOPPED, withinSeconds } from '../persistently.js';
 import { checkJobName, type QueueAddress } from '../QueueAddress.js';
-import { checkedState, committed, failed, givenBack, holds, leased, newAttempt } from '../shardStates.js';
+import {
+  cancelled,
+  checkedState,
+  committed,
+  failed,
+  givenBack,
+  holds,
+  leased,
+  newAttempt,
+  progressed,
+} from '../shardStates.js';
 import type { Lease, LeaseOptions, ShardState, WorkSource } from '../WorkSource.js';
 
 const PACKAGE = 'pg';
@@ -32,9 +42,11 @@ const TABLES = `
     reasons jsonb not null default '[]',
     expires timestamptz,
     primary key (job, shard));
+  alter table spillway_shards add column if not exists progress jsonb;
   create index if not exists spillway_shards_waiting on spillway_shards (job, shard) where state in ('open', 'leased');`;
 
-const STATE = 'shard, state, deliveries, attempt, worker, reasons';
+/** Tables of earlier versions say nothing of progress. */
+const STATE = "shard, state, deliveries, attempt, worker, reasons, to_jsonb(spillway_shards) -> 'progress' as progress";
 
 /**
  * `clock_timestamp()` is the server's clock, and the moment itself: what a worker's clock says is nothing to a lease.
@@ -89,6 +101,7 @@ class PostgresWork implements WorkSource {
   readonly #persistence: Persistence;
   /** The job that this source has met last, whatever has its name by now. */
   #known: MetJob | undefined;
+  #hasProgress: boolean | undefined;
 
   constructor(
     private readonly pool: Postgres.Pool,
@@ -134,6 +147,13 @@ class PostgresWork implements WorkSource {
       ]);
     });
     this.#known = undefined;
+  }
+
+  async jobs(): Promise<readonly string[]> {
+    const rows = await this.#do('list the jobs', () =>
+      this.#rows<{ name: string }>('select name from spillway_jobs order by name collate "C"', []),
+    );
+    return rows.map(({ name }) => name);
   }
 
   async manifest(): Promise<JobManifest> {
@@ -197,6 +217,25 @@ class PostgresWork implements WorkSource {
     return Array.from({ length: count }, (_, shard) => this.#stateOf(rows[shard] ?? { shard }));
   }
 
+  async cancel(reason: string): Promise<number> {
+    const met = await this.#met();
+    return this.#transaction('cancel the job', async (client) => {
+      if (!(await this.#isThere(client, met))) throw this.#replaced();
+      const { rows } = await client.query(
+        `select ${STATE} from spillway_shards where job = $1 and state in ('open', 'leased') order by shard for update`,
+        [this.job],
+      );
+      let given = 0;
+      for (const row of rows) {
+        const now = cancelled(this.#stateOf(row), reason);
+        if (now === undefined) continue;
+        await this.#write(client, now, met.manifest.leaseSeconds);
+        given += 1;
+      }
+      return given;
+    });
+  }
+
   async remove(): Promise<void> {
     await this.#do('remove the job', () => this.#rows('delete from spillway_jobs where name = $1', [this.job]));
     this.#known = undefined;
@@ -232,9 +271,14 @@ class PostgresWork implements WorkSource {
       shard,
       attempt,
       delivery: deliveries,
-      renew: async () =>
-        (await change('renew a lease', (before) => (holds(before, attempt) ? before : undefined), { seconds: 0 })) !==
-        undefined,
+      renew: async (progress) => {
+        const now = await change(
+          'renew a lease',
+          (before) => (holds(before, attempt) ? progressed(before, progress) : undefined),
+          { seconds: 0 },
+        );
+        return now !== undefined;
+      },
       commit: async (signal) =>
         (await change('commit a shard', (before) => committed(before, attempt, worker), { signal })) !== undefined,
       giveBack: async () => {
@@ -257,6 +301,23 @@ class PostgresWork implements WorkSource {
        where job = $1 and shard = $2`,
       [this.job, shard, state, deliveries, attempt, worker, JSON.stringify(reasons), leaseSeconds],
     );
+    if (await this.#tellsProgress(client))
+      await client.query('update spillway_shards set progress = $3 where job = $1 and shard = $2', [
+        this.job,
+        shard,
+        now.progress ? JSON.stringify(now.progress) : null,
+      ]);
+  }
+
+  /** Whether the tables have a place for it. */
+  async #tellsProgress(client: Postgres.PoolClient): Promise<boolean> {
+    this.#hasProgress ??=
+      (
+        await client.query(
+          `select from pg_attribute where attrelid = 'spillway_shards'::regclass and attname = 'progress' and not attisdropped`,
+        )
+      ).rows.length > 0;
+    return this.#hasProgress;
   }
 
   async #met(): Promise<MetJob> {
