@@ -17,8 +17,7 @@ void CpuPass::finishFactorised(float* embedded) const {
     };
     if (spec.position == PositionKind::Learned)
       add(global.positionEmbedding, size_t(token.position) + spec.learnedOffset);
-    if (spec.tokenTypes != 0)
-      add(global.typeEmbedding, batch.ranges[token.range].sequence->typeOf(token.position));
+    if (spec.tokenTypes != 0) add(global.typeEmbedding, batch.ranges[token.range].sequence->typeOf(token.position));
     if (spec.embeddingNorm)
       compute.kernels.rows.layerNorm(to, global.embeddingNorm, global.embeddingNormBias, spec.normEpsilon, width, to);
   });

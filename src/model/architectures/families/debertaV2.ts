@@ -19,7 +19,10 @@ const LAYER = '{base}encoder.layer.{layer}.';
 const CONTENT_TO_POSITION = 'c2p';
 const POSITION_TO_CONTENT = 'p2c';
 /** -1 stands for none. */
-const OR_NONE = { min: -1, max: 2 ** 24 };
+const OR_NONE = { min: -1, max: 2 ** 14 };
+const LEAST_BUCKETS = 4;
+/** What scores of distances add to those of contents stands in memory for a row as a whole. */
+const MOST_CONTEXT = 2 ** 12;
 
 /** DeBERTa, its second and third version: BERT whose scores are of contents and of distances, each by itself. */
 export const debertaV2: Family = {
@@ -113,11 +116,17 @@ function disentangledOf(
   kinds: ReadonlySet<string>,
 ): DisentangledSpec | undefined {
   if (!config.boolean('relative_attention', false)) return undefined;
+  if (contextTokens > MOST_CONTEXT)
+    config.refuse('max_position_embeddings', `at most ${MOST_CONTEXT} beside relative_attention`);
   const given = config.integer('max_relative_positions', OR_NONE, -1);
   const distance = given < 1 ? contextTokens : given;
   const buckets = config.integer('position_buckets', OR_NONE, -1);
+  const shared = buckets > 0 && contextTokens - 1 > buckets / 2;
+  if (shared && buckets < LEAST_BUCKETS) config.refuse('position_buckets', `at least ${LEAST_BUCKETS}`);
+  if (shared && distance <= Math.floor(buckets / 2) + 1)
+    config.refuse('max_relative_positions', `more than half of the ${buckets} position_buckets`, distance);
   return {
-    ...(buckets > 0 ? { span: buckets, distance } : { span: distance }),
+    ...(shared ? { span: buckets, distance } : { span: buckets > 0 ? buckets : distance }),
     contentToPosition: kinds.has(CONTENT_TO_POSITION),
     positionToContent: kinds.has(POSITION_TO_CONTENT),
     ownProducts: !config.boolean('share_att_key', false),
