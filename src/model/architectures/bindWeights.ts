@@ -13,7 +13,8 @@ import type { TensorIndex } from './TensorIndex.js';
  * are.
  */
 export function bindWeights(description: Description, tensors: TensorIndex): TensorBinding[] {
-  const { decoder, weights } = description;
+  const { decoder, weights, layerNumbers = [] } = description;
+  const numberOf = (layer: number): string => String(layerNumbers[layer] ?? layer);
   const base = chooseBase(description, tensors);
   const bindings: TensorBinding[] = [];
   for (const source of weights) {
@@ -24,13 +25,13 @@ export function bindWeights(description: Description, tensors: TensorIndex): Ten
     }
     for (let layer = source.fromLayer ?? 0; layer < decoder.layers; layer++) {
       const { mixer = 'attention' } = decoder.layerSpecs[layer] ?? {};
-      if (hasRole(mixer, source.role)) bind(pattern.replace('{layer}', String(layer)), layer, source);
+      if (hasRole(mixer, source.role)) bind(pattern.replace('{layer}', numberOf(layer)), layer, source);
     }
   }
   return bindings;
 
   function bind(first: string, layer: number, source: WeightSource): void {
-    const other = source.otherwise?.replace('{base}', base).replace('{layer}', String(layer));
+    const other = source.otherwise?.replace('{base}', base).replace('{layer}', numberOf(layer));
     const name = other !== undefined && !tensors.has(first) && tensors.has(other) ? other : first;
     if (source.optional === true && !tensors.has(name)) return;
     if (source.layers !== undefined && layer >= 0 && !source.layers(layer)) return;
