@@ -287,7 +287,8 @@ function describeGguf(header: ModelHeader & { format: 'gguf' }, tensors: TensorI
 
 /** Too many to list: the one that was probably meant. */
 function oneOf(known: readonly string[], found: unknown): string {
-  return `one of the ${known.length} that are known (README)${typeof found === 'string' ? didYouMean(found, known) : ''}`;
+  const meant = typeof found === 'string' ? didYouMean(found, known) : '';
+  return `one of the ${known.length} that are known (README)${meant}`;
 }
 
 /**

@@ -3,8 +3,8 @@ import type { Fields } from './Fields.js';
 import type { TensorIndex } from './TensorIndex.js';
 
 /**
- * Models that also see or hear: what the language model inside is where its own configuration does not say. Their text is
- * computed alone.
+ * Models that also see or hear: what the language model inside is where its own configuration does not say. Text is
+ * computed by that alone.
  */
 const INSIDE: Readonly<Record<string, string | undefined>> = {
   aya_vision: 'cohere2',
