@@ -139,7 +139,12 @@ function bindTurnedBlocks(
   );
   const { bytes, elements } = WEIGHT_TYPES[whole.type];
   if (elements !== 1 || (whole.float8 ?? whole.packed))
-    throw new ModelFileError(path, `tensor ${tensor.name}`, `type ${tensor.type}`, 'F32, F16 or BF16');
+    throw new ModelFileError(
+      path,
+      `tensor ${tensor.name}`,
+      `type ${tensor.type}`,
+      'F32, F16 or BF16, for its rows become columns: use the model in 16 bits, or a GGUF file of it',
+    );
   const segments = indices.flatMap((each) => {
     const before = sizes.slice(0, each).reduce((sum, size) => sum + size, 0);
     return Array.from({ length: groups }, (_, group) => ({

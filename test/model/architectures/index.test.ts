@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { ModelFileError } from '../../../src/errors/ModelFileError.js';
@@ -9,6 +10,8 @@ import {
   knownModelTypes,
 } from '../../../src/model/architectures/index.js';
 import { checkDecoder } from '../../../src/model/architectures/specs.js';
+import type { TensorInfo } from '../../../src/model/ModelSource.js';
+import { readSafetensorsModel } from '../../../src/model/safetensors/readSafetensorsModel.js';
 import { ggufHeader, safetensorsHeader, type Shapes } from '../../support/syntheticModel.js';
 
 const { defaults } = JSON.parse(readFileSync(new URL('../../fixtures/configs.json', import.meta.url), 'utf8')) as {
@@ -258,6 +261,35 @@ describe('families', () => {
       describeDecoder({ model_type: 'llama', quantization_config: { quant_method: 'bitsandbytes' } }, 'config.json'),
     ).toThrow('quantization_config.quant_method: found "bitsandbytes"');
     expect(describeDecoder({ model_type: 'llama', quantization_config: null }, 'config.json').family).toBe('llama');
+  });
+
+  test.each([
+    [{ quant_method: 'bitsandbytes', load_in_4bit: true, bnb_4bit_quant_type: 'nf4' }, 'found "bitsandbytes"'],
+    [{ quant_method: 'modelopt', quant_algo: 'NVFP4' }, 'found "NVFP4"'],
+    [{ quant_method: 'compressed-tensors', format: 'nvfp4-pack-quantized' }, 'found "nvfp4-pack-quantized"'],
+  ])('what is quantised by %p is refused with the remedy', (quantization_config, found) => {
+    const describing = () => describeDecoder({ model_type: 'llama', quantization_config }, 'config.json');
+    expect(describing).toThrow(found);
+    expect(describing).toThrow(/use the model that was quantised.*or a GGUF file of it/);
+  });
+
+  test('the keys of latent attention in 8-bit floats are refused by name, with the remedy', async () => {
+    const folder = fileURLToPath(new URL('../../fixtures/models/deepseek-v3', import.meta.url));
+    const { header } = await readSafetensorsModel(folder);
+    const tensors = header.tensors.map((tensor): TensorInfo => {
+      if (!tensor.name.endsWith('kv_b_proj.weight')) return tensor;
+      const scales = {
+        file: tensor.file,
+        offset: tensor.offset,
+        type: 'F32' as const,
+        blockRows: 128,
+        blockColumns: 128,
+      };
+      return { ...tensor, type: 'F8_E4M3', bytes: tensor.bytes / 2, scales };
+    });
+    expect(() => describeModel({ ...header, tensors })).toThrow(
+      /kv_b_proj\.weight: found type F8_E4M3, expected .*use the model in 16 bits, or a GGUF file of it/,
+    );
   });
 });
 
