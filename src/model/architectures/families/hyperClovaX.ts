@@ -17,7 +17,7 @@ export const hyperClovaX = gatedFamily({
       }),
     );
     const logitScale = config.number('logits_scaling', { min: 1e-6, max: 1e6 }, 1);
-    return { ...scaled, logitScale, ...(hasPostNorms(config) && { residual: 'sandwich' }) };
+    return { ...scaled, logitScale, ...(hasPostNorms(config) && { residual: 'sandwich' as const }) };
   },
   names: (config) => ({
     ...biases(config.boolean('attention_bias', false), 'q', 'k', 'v', 'o'),
