@@ -53,6 +53,8 @@ export interface ModelShape {
   readonly latent?: Omit<LatentSpec, 'epsilon'> | undefined;
   /** Where layers differ, or keep less than all positions. Default: all attend, and keep all. */
   readonly mixers?: readonly MixerShape[] | undefined;
+  /** Windows let nothing go: engines that share a model name each other pages of all layers. Default false. */
+  readonly keepsAll?: boolean | undefined;
   readonly vocabularySize: number;
   readonly contextTokens: number;
   /** Elements a token of the tables of sines and cosines; 0 without rotary encoding. */
@@ -131,6 +133,7 @@ export const shapeSchema: z.ZodType<ModelShape> = z.strictObject({
     )
     .min(1)
     .optional(),
+  keepsAll: z.boolean().optional(),
   vocabularySize: within(LIMITS.vocabulary),
   contextTokens: within(LIMITS.context),
   rotaryElements: z.int().min(0),
@@ -377,6 +380,7 @@ function sizes(decoder: DecoderSpec, name: string, weightType: WeightType): Mode
     experts: feedForward.experts && expertsShape(feedForward.experts),
     ...(decoder.attention.latent && { latent: sizesOfLatent(decoder.attention.latent) }),
     ...mixersOfDecoder(decoder),
+    ...((decoder.part ?? decoder.share) && { keepsAll: true }),
     rotaryElements: position.kind === 'rotary' ? position.tables.length * position.dims : 0,
     layerWeightBytes: 0,
     globalWeightBytes: 0,

@@ -35,6 +35,8 @@ export interface Description {
    * Spellings of `{base}` in the tensors' names; a checkpoint uses the first one under which its first weight is found.
    */
   readonly bases?: readonly string[];
+  /** Of each layer its number in the tensors' names, where some of the file's layers are left out. Default: its own. */
+  readonly layerNumbers?: readonly number[];
   /**
    * Of an encoder: weights and activations of its products have 8 bits each, where nobody says otherwise and its file
    * has more. True where that was measured to give embeddings of a cosine of 0.999 to float32's. Default false.

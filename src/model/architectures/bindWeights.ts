@@ -13,7 +13,8 @@ import type { TensorIndex } from './TensorIndex.js';
  * are.
  */
 export function bindWeights(description: Description, tensors: TensorIndex): TensorBinding[] {
-  const { decoder, weights } = description;
+  const { decoder, weights, layerNumbers = [] } = description;
+  const numberOf = (layer: number): string => String(layerNumbers[layer] ?? layer);
   const base = chooseBase(description, tensors);
   const bindings: TensorBinding[] = [];
   for (const source of weights) {
@@ -24,13 +25,13 @@ export function bindWeights(description: Description, tensors: TensorIndex): Ten
     }
     for (let layer = source.fromLayer ?? 0; layer < decoder.layers; layer++) {
       const { mixer = 'attention' } = decoder.layerSpecs[layer] ?? {};
-      if (hasRole(mixer, source.role)) bind(pattern.replace('{layer}', String(layer)), layer, source);
+      if (hasRole(mixer, source.role)) bind(pattern.replace('{layer}', numberOf(layer)), layer, source);
     }
   }
   return bindings;
 
   function bind(first: string, layer: number, source: WeightSource): void {
-    const other = source.otherwise?.replace('{base}', base).replace('{layer}', String(layer));
+    const other = source.otherwise?.replace('{base}', base).replace('{layer}', numberOf(layer));
     const name = other !== undefined && !tensors.has(first) && tensors.has(other) ? other : first;
     if (source.optional === true && !tensors.has(name)) return;
     if (source.layers !== undefined && layer >= 0 && !source.layers(layer)) return;
@@ -138,7 +139,12 @@ function bindTurnedBlocks(
   );
   const { bytes, elements } = WEIGHT_TYPES[whole.type];
   if (elements !== 1 || (whole.float8 ?? whole.packed))
-    throw new ModelFileError(path, `tensor ${tensor.name}`, `type ${tensor.type}`, 'F32, F16 or BF16');
+    throw new ModelFileError(
+      path,
+      `tensor ${tensor.name}`,
+      `type ${tensor.type}`,
+      'F32, F16 or BF16, for its rows become columns: use the model in 16 bits, or a GGUF file of it',
+    );
   const segments = indices.flatMap((each) => {
     const before = sizes.slice(0, each).reduce((sum, size) => sum + size, 0);
     return Array.from({ length: groups }, (_, group) => ({

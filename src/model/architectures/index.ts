@@ -64,11 +64,15 @@ import { jais2 } from './families/jais2.js';
 import { hunyuanV3 } from './families/hunyuanV3.js';
 import { afmoe } from './families/afmoe.js';
 import { sarvamMoe } from './families/sarvamMoe.js';
+import { hyperClovaX } from './families/hyperClovaX.js';
+import { mllama } from './families/mllama.js';
+import { deepseekV32, glmMoeDsa } from './families/sparseLatent.js';
 import { gpt2 } from './families/gpt2.js';
-import { graniteSwa } from './families/graniteSwa.js';
+import { graniteMoeSwa, graniteSwa } from './families/graniteSwa.js';
 import { roberta } from './families/roberta.js';
 import type { Description, Family, WeightSource } from './Family.js';
 import { foundInFile } from '../../arguments/found.js';
+import { didYouMean } from '../../arguments/nearest.js';
 import { Fields } from './Fields.js';
 import { refuseQuantised } from './refuseQuantised.js';
 import { checkDecoder } from './specs.js';
@@ -160,6 +164,11 @@ const FAMILIES: readonly Family[] = [
   gpt2,
   graniteSwa,
   vaultGemma,
+  graniteMoeSwa,
+  hyperClovaX,
+  deepseekV32,
+  glmMoeDsa,
+  mllama,
 ];
 
 /** `model_type` values of config.json that are known. */
@@ -258,7 +267,7 @@ function describeConfig(value: unknown, path: string, tensors?: TensorIndex): De
   const family = isJina
     ? jinaBert
     : FAMILIES.find(({ modelTypes }) => typeof type === 'string' && modelTypes.includes(type));
-  if (family === undefined) return config.refuse('model_type', `one of ${knownModelTypes.join(', ')}`);
+  if (family === undefined) return config.refuse('model_type', oneOf(knownModelTypes, type));
   refuseQuantised(whole);
   // Embedding models are made of decoders that way.
   for (const each of [config, config.child('text_config')])
@@ -276,10 +285,16 @@ function describeGguf(header: ModelHeader & { format: 'gguf' }, tensors: TensorI
       path,
       'general.architecture',
       foundInFile(architecture),
-      `one of ${knownGgufArchitectures.join(', ')}`,
+      oneOf(knownGgufArchitectures, architecture),
     );
   }
   return gguf.describe({ fields: Fields.ofMetadata(path, metadata, `${gguf.architecture}.`), tensors, vectors });
+}
+
+/** Too many to list: the one that was probably meant. */
+function oneOf(known: readonly string[], found: unknown): string {
+  const meant = typeof found === 'string' ? didYouMean(found, known) : '';
+  return `one of the ${known.length} that are known (README)${meant}`;
 }
 
 /**

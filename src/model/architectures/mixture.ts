@@ -78,6 +78,15 @@ export function denseQwenLayers(config: Fields, layers: number): (layer: number)
   return (layer) => dense.has(layer) || (layer + 1) % step !== 0;
 }
 
+/** Layers without experts as `mlp_layer_types` lists them; undefined where it does not. */
+export function listedDenseLayers(config: Fields, layers: number): ((layer: number) => boolean) | undefined {
+  const types = config.raw('mlp_layer_types');
+  if (types === undefined || types === null) return undefined;
+  if (!Array.isArray(types) || types.length !== layers || !types.every((type) => type === 'dense' || type === 'sparse'))
+    return config.refuse('mlp_layer_types', `dense or sparse for each of ${layers} layers`);
+  return (layer) => types[layer] === 'dense';
+}
+
 /** Whether a layer has experts, or none. */
 const sparse =
   (decoder: DecoderSpec) =>

@@ -85,7 +85,7 @@ function refuseIn(quantisation: Fields): void {
     )
       quantisation.refuse(
         key,
-        `${usual}: of what this method makes, only 8-bit floats${method === 'compressed-tensors' ? ', pack-quantized and int-quantized integers' : ''} are read`,
+        `${usual}: of what this method makes, only 8-bit floats${method === 'compressed-tensors' ? ', pack-quantized and int-quantized integers' : ''} are read; use the model that was quantised, or a GGUF file of it`,
       );
     refuseTransforms(quantisation);
     return;

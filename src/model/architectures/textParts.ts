@@ -3,8 +3,8 @@ import type { Fields } from './Fields.js';
 import type { TensorIndex } from './TensorIndex.js';
 
 /**
- * Models that also see or hear: what the language model inside is where its own configuration does not say. Their text is
- * computed alone.
+ * Models that also see or hear: what the language model inside is where its own configuration does not say. Text is
+ * computed by that alone.
  */
 const INSIDE: Readonly<Record<string, string | undefined>> = {
   aya_vision: 'cohere2',
@@ -19,6 +19,9 @@ const INSIDE: Readonly<Record<string, string | undefined>> = {
   glm_ocr: 'glm4',
   glmasr: 'llama',
   got_ocr2: 'qwen2',
+  granite4_vision: 'granite',
+  granite_docling: 'granite',
+  hyperclovax_vision_v2: 'hyperclovax',
   idefics2: 'mistral',
   idefics3: 'llama',
   internvl: 'qwen2',
@@ -70,6 +73,8 @@ const ALIASES: Readonly<Record<string, Alias | undefined>> = {
     unsaid: { head_dim: null, partial_rotary_factor: 1 },
     always: () => ({ attention_bias: false }),
   },
+  granite4_vision_text: { type: 'granite' },
+  granite_docling_text: { type: 'granite' },
   paddleocr_vl_text: {
     type: 'llama',
     unsaid: { head_dim: 128, rope_theta: 500000, rms_norm_eps: 1e-5 },

@@ -77,10 +77,17 @@ async function readAdditionalTemplates(
   return Object.fromEntries(await Promise.all(templates));
 }
 
-/** `eos_token_id`: absent, null, an id or a list of ids. Models made of several keep theirs under `text_config`. */
+/** Where models made of several keep what their language model has. */
+const INSIDE = ['text_config', 'llm_config', 'thinker_config'] as const;
+
+function endTokenIn(config: Readonly<Record<string, unknown>>, deeper = 2): unknown {
+  const inner = INSIDE.map((name) => config[name]).find(isObject);
+  return config['eos_token_id'] ?? (inner && deeper > 0 ? endTokenIn(inner, deeper - 1) : undefined);
+}
+
+/** `eos_token_id`: absent, null, an id or a list of ids, of the model or of the language model inside. */
 function endTokensOf(path: string, config: JsonObject): number[] {
-  const text = config['text_config'];
-  const value = config['eos_token_id'] ?? (isObject(text) ? text['eos_token_id'] : undefined) ?? [];
+  const value = endTokenIn(config) ?? [];
   const fields: Fields = new Fields(path);
   const ids: readonly unknown[] = Array.isArray(value) ? value : [value];
   return ids.map((id) => {

@@ -72,7 +72,7 @@ function keptShareOf(shape: ModelShape, rowPages: number, underWay: number, onGp
   return meanOfLayers(shape, ({ window }) => {
     if (window === undefined) return 0;
     // A GPU's layers name pages to each other: all keep all.
-    const law = window === 0 || onGpu ? ALL_POSITIONS : lastPositions(window);
+    const law = window === 0 || onGpu || shape.keepsAll === true ? ALL_POSITIONS : lastPositions(window);
     return Math.min(1, law.mostPages(underWay, PAGE_TOKENS) / rowPages);
   });
 }

@@ -82,7 +82,11 @@ export function planTensorParallel(given: PipelineRequest): TensorParallelPlan {
 
 /** What one of so many engines has of each layer. @throws UsageError where it does not divide */
 function shapeOfShare(shape: ModelShape, of: number): ModelShape {
-  const { heads, kvHeads, feedForwardSize, layerWeightBytes, largestLayerWeightBytes: largest } = shape;
+  const { heads, kvHeads, feedForwardSize, layerWeightBytes, largestLayerWeightBytes: largest, mixers } = shape;
+  if (shape.latent !== undefined || mixers?.some(({ window }) => window === undefined) === true)
+    throw new UsageError(
+      `machines: found ${shape.name}, expected a model whose layers remember no state and keep no latent rows where each engine has a share of every layer: divide its layers over engines (layers)`,
+    );
   for (const [what, count] of Object.entries({
     'key and value heads': kvHeads,
     'feed-forward columns': feedForwardSize,
@@ -94,6 +98,14 @@ function shapeOfShare(shape: ModelShape, of: number): ModelShape {
     heads: heads / of,
     kvHeads: kvHeads / of,
     feedForwardSize: feedForwardSize / of,
+    ...(mixers && {
+      mixers: mixers.map((mixer) => ({
+        ...mixer,
+        projected: Math.ceil(mixer.projected / of),
+        mixed: Math.ceil(mixer.mixed / of),
+      })),
+    }),
+    keepsAll: true,
     layerWeightBytes: layerWeightBytes / of,
     ...(largest !== undefined && { largestLayerWeightBytes: largest / of }),
   };

@@ -52,6 +52,11 @@ export function shapeOfStage({
   return {
     ...shape,
     layers,
+    // Of each kind its share.
+    ...(shape.mixers && {
+      mixers: shape.mixers.map((mixer) => ({ ...mixer, layers: (mixer.layers * layers) / shape.layers })),
+    }),
+    ...(layers < shape.layers && { keepsAll: true }),
     globalWeightBytes: globalWeightBytesOf(shape, embeds, samples),
     // Whoever does not sample has no head to compute.
     ...(!samples && { vocabularySize: 1 }),

@@ -45,6 +45,13 @@ const SIZES = [
   'intermediate_size_mlp',
   'attention_chunk_size',
   'dim_model_base',
+  'n_embd',
+  'n_head',
+  'n_layer',
+  'n_positions',
+  'n_inner',
+  'num_dense_layers',
+  'index_topk',
 ];
 const NUMBERS = [
   'rms_norm_eps',
@@ -82,6 +89,8 @@ const NUMBERS = [
   'interleave_moe_layer_step',
   'scale_emb',
   'scale_depth',
+  'router_scaling_factor',
+  'route_scale',
 ];
 const FLAGS = [
   'tie_word_embeddings',
@@ -110,6 +119,9 @@ const FLAGS = [
   'enable_moe_block',
   'rope_interleave',
   'attn_temperature_tuning',
+  'mup_enabled',
+  'scale_attn_weights',
+  'use_post_norm',
 ];
 const WORDS = [
   'model_type',
@@ -127,6 +139,10 @@ const WORDS = [
   'per_layer_config',
   'no_rope_layers',
   'moe_layers',
+  'layer_rope_theta',
+  'cross_attention_layers',
+  'thinker_config',
+  'llm_config',
 ];
 export const MODEL_TYPES = [
   'opt',

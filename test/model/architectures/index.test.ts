@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { ModelFileError } from '../../../src/errors/ModelFileError.js';
@@ -9,6 +10,8 @@ import {
   knownModelTypes,
 } from '../../../src/model/architectures/index.js';
 import { checkDecoder } from '../../../src/model/architectures/specs.js';
+import type { TensorInfo } from '../../../src/model/ModelSource.js';
+import { readSafetensorsModel } from '../../../src/model/safetensors/readSafetensorsModel.js';
 import { ggufHeader, safetensorsHeader, type Shapes } from '../../support/syntheticModel.js';
 
 const { defaults } = JSON.parse(readFileSync(new URL('../../fixtures/configs.json', import.meta.url), 'utf8')) as {
@@ -18,6 +21,7 @@ const { defaults } = JSON.parse(readFileSync(new URL('../../fixtures/configs.jso
 describe('families', () => {
   test('the known ones', () => {
     expect([...knownModelTypes].sort()).toEqual([
+      'afmoe',
       'arcee',
       'aya_vision',
       'bamba',
@@ -29,13 +33,19 @@ describe('families', () => {
       'cwm',
       'deepseek_v2',
       'deepseek_v3',
+      'deepseek_v32',
+      'deepseek_vl',
+      'deepseek_vl_hybrid',
       'distilbert',
       'dots1',
       'ernie4_5',
       'ernie4_5_moe',
+      'exaone',
       'exaone4',
+      'exaone4_5',
       'exaone_moe',
       'falcon',
+      'fast_vlm',
       'gemma',
       'gemma2',
       'gemma3',
@@ -44,31 +54,59 @@ describe('families', () => {
       'gemma4_text',
       'glm',
       'glm4',
+      'glm46v',
       'glm4_moe',
       'glm4_moe_lite',
+      'glm4v',
+      'glm4v_moe',
+      'glm_moe_dsa',
+      'glm_ocr',
+      'glmasr',
+      'got_ocr2',
+      'gpt2',
       'gpt_neox',
       'gpt_oss',
       'granite',
+      'granite4_vision',
+      'granite_docling',
+      'granite_swa',
       'granitemoe',
+      'granitemoe_swa',
       'granitemoehybrid',
       'granitemoeshared',
       'gte',
       'helium',
       'hunyuan_v1_dense',
       'hunyuan_v1_moe',
+      'hy_v3',
+      'hyperclovax',
+      'hyperclovax_vision_v2',
+      'idefics2',
+      'idefics3',
       'internlm2',
       'internlm3',
+      'internvl',
+      'internvl_chat',
       'iquestcoder',
+      'jais2',
+      'janus',
       'kimi_k2',
+      'kimi_k25',
       'lfm2',
       'lfm2_moe',
+      'lfm2_vl',
+      'lighton_ocr',
       'llama',
       'llama4',
       'llama4_text',
       'llava',
       'llava_next',
+      'llava_next_video',
+      'llava_onevision',
       'mellum',
       'minicpm3',
+      'minicpm_ocr',
+      'minicpmv4_6',
       'minimax_m2',
       'ministral',
       'ministral3',
@@ -76,6 +114,8 @@ describe('families', () => {
       'mistral3',
       'mistral4',
       'mixtral',
+      'mllama',
+      'mllama_text_model',
       'modernbert',
       'mpnet',
       'nemotron',
@@ -85,10 +125,17 @@ describe('families', () => {
       'olmo3',
       'olmoe',
       'opt',
+      'ovis2',
+      'paddleocr_vl',
+      'perception_lm',
       'phi',
       'phi3',
+      'pp_chart2table',
       'qwen2',
+      'qwen2_5_omni',
+      'qwen2_5_omni_thinker',
       'qwen2_5_vl',
+      'qwen2_audio',
       'qwen2_moe',
       'qwen2_vl',
       'qwen3',
@@ -96,15 +143,26 @@ describe('families', () => {
       'qwen3_5_moe',
       'qwen3_5_moe_text',
       'qwen3_5_text',
+      'qwen3_asr',
       'qwen3_moe',
       'qwen3_next',
+      'qwen3_omni_moe',
+      'qwen3_omni_moe_thinker',
       'qwen3_vl',
+      'qwen3_vl_moe',
       'roberta',
+      'sarvam_moe',
       'seed_oss',
       'smollm3',
+      'smolvlm',
       'solar_open',
       'stablelm',
       'starcoder2',
+      'vaultgemma',
+      'video_llama_3',
+      'video_llava',
+      'vipllava',
+      'voxtral',
       'xlm-roberta',
       'youtu',
     ]);
@@ -118,6 +176,7 @@ describe('families', () => {
       'dots1',
       'ernie4_5',
       'ernie4_5-moe',
+      'exaone',
       'exaone-moe',
       'exaone4',
       'falcon',
@@ -129,6 +188,7 @@ describe('families', () => {
       'glm4',
       'glm4moe',
       'gpt-oss',
+      'gpt2',
       'gptneox',
       'granite',
       'granitehybrid',
@@ -166,17 +226,21 @@ describe('families', () => {
   });
 
   test.each([['mamba'], ['__proto__'], ['constructor'], [3], [undefined], [null]])(
-    'model_type %p is refused with the list of what is known',
+    'model_type %p is refused by name',
     (type) => {
       expect(() => describeDecoder({ model_type: type }, 'config.json')).toThrow(
-        /config\.json: model_type: found .*expected one of opt, llama, mistral/,
+        /config\.json: model_type: found .*expected one of the \d+ that are known \(README\)/,
       );
     },
   );
 
-  test('an unknown GGUF architecture is refused with the list of what is known', () => {
+  test('a model_type that is nearly a known one is told which', () => {
+    expect(() => describeDecoder({ model_type: 'qwen3-moe' }, 'config.json')).toThrow('(did you mean qwen3_moe?)');
+  });
+
+  test('an unknown GGUF architecture is refused by name', () => {
     expect(() => describeModel(ggufHeader('rwkv', {}))).toThrow(
-      'general.architecture: found "rwkv", expected one of llama, qwen2',
+      /general\.architecture: found "rwkv", expected one of the \d+ that are known/,
     );
     const { metadata, ...header } = ggufHeader('llama', {}) as Extract<
       ReturnType<typeof ggufHeader>,
@@ -197,6 +261,35 @@ describe('families', () => {
       describeDecoder({ model_type: 'llama', quantization_config: { quant_method: 'bitsandbytes' } }, 'config.json'),
     ).toThrow('quantization_config.quant_method: found "bitsandbytes"');
     expect(describeDecoder({ model_type: 'llama', quantization_config: null }, 'config.json').family).toBe('llama');
+  });
+
+  test.each([
+    [{ quant_method: 'bitsandbytes', load_in_4bit: true, bnb_4bit_quant_type: 'nf4' }, 'found "bitsandbytes"'],
+    [{ quant_method: 'modelopt', quant_algo: 'NVFP4' }, 'found "NVFP4"'],
+    [{ quant_method: 'compressed-tensors', format: 'nvfp4-pack-quantized' }, 'found "nvfp4-pack-quantized"'],
+  ])('what is quantised by %p is refused with the remedy', (quantization_config, found) => {
+    const describing = () => describeDecoder({ model_type: 'llama', quantization_config }, 'config.json');
+    expect(describing).toThrow(found);
+    expect(describing).toThrow(/use the model that was quantised.*or a GGUF file of it/);
+  });
+
+  test('the keys of latent attention in 8-bit floats are refused by name, with the remedy', async () => {
+    const folder = fileURLToPath(new URL('../../fixtures/models/deepseek-v3', import.meta.url));
+    const { header } = await readSafetensorsModel(folder);
+    const tensors = header.tensors.map((tensor): TensorInfo => {
+      if (!tensor.name.endsWith('kv_b_proj.weight')) return tensor;
+      const scales = {
+        file: tensor.file,
+        offset: tensor.offset,
+        type: 'F32' as const,
+        blockRows: 128,
+        blockColumns: 128,
+      };
+      return { ...tensor, type: 'F8_E4M3', bytes: tensor.bytes / 2, scales };
+    });
+    expect(() => describeModel({ ...header, tensors })).toThrow(
+      /kv_b_proj\.weight: found type F8_E4M3, expected .*use the model in 16 bits, or a GGUF file of it/,
+    );
   });
 });
 

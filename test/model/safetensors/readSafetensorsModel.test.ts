@@ -175,12 +175,12 @@ describe('the tokenizer', () => {
     });
   });
 
-  test('end tokens of a model inside a model', async () => {
-    const { tokenizer } = await read({
-      ...SINGLE,
-      'tokenizer.json': '{}',
-      'config.json': '{"text_config": {"eos_token_id": 4}}',
-    });
+  test.each([
+    '{"text_config": {"eos_token_id": 4}}',
+    '{"llm_config": {"eos_token_id": 4}}',
+    '{"eos_token_id": null, "thinker_config": {"text_config": {"eos_token_id": 4}}}',
+  ])('end tokens of a model inside a model: %s', async (config) => {
+    const { tokenizer } = await read({ ...SINGLE, 'tokenizer.json': '{}', 'config.json': config });
     expect(tokenizer).toMatchObject({ endTokens: [4] });
   });
 

@@ -9,6 +9,7 @@ import {
   shapeSchema,
   type ModelShape,
 } from '../../../src/plan/ModelShape.js';
+import { shapeOfStage } from '../../../src/plan/pipeline/stageCost.js';
 import { sizesOf } from '../../../src/plan/model/sizes.js';
 import { PAGE_TOKENS } from '../../../src/plan/reserves.js';
 import { cacheGroups, groupRules } from '../../../src/engine/memory/cacheGroups.js';
@@ -139,6 +140,19 @@ test('layers that are alike are of one kind, and a model whose layers all keep a
   const llama = shapeOf({ model_type: 'llama', num_hidden_layers: 4, hidden_size: 64, num_attention_heads: 4 });
   expect(llama).not.toHaveProperty('mixers');
   expect(mixersOf(llama)).toHaveLength(1);
+});
+
+test('engines that share a model keep all pages, and plans count them', () => {
+  const kept = (shape: ModelShape): number =>
+    sizesOf({ shape, workload: { promptTokens: 4000, newTokens: 1 }, block: BLOCK }).keptShare;
+  expect(kept(GEMMA3_4B)).toBeLessThan(0.6);
+  const half = { shape: GEMMA3_4B, layers: 17, embeds: true, samples: false };
+  expect(kept(shapeOfStage(half))).toBe(1);
+  // One engine has all layers.
+  expect(kept(shapeOfStage({ ...half, layers: 34 }))).toBe(kept(GEMMA3_4B));
+  const states = (shape: ModelShape): number =>
+    sizesOf({ shape, workload: { promptTokens: 8, newTokens: 1 }, block: BLOCK }).rowStateBytes;
+  expect(states(shapeOfStage({ ...half, shape: QWEN35_4B, layers: 8 }))).toBe(states(QWEN35_4B) / 4);
 });
 
 test('a latent row is key and value at once, and is counted once', () => {

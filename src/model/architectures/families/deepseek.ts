@@ -29,7 +29,7 @@ const V2: LatentDefaults = {
   plain: 128,
   value: 128,
 };
-const V3: LatentDefaults = {
+export const V3: LatentDefaults = {
   ...V2,
   vocabulary: 129280,
   hidden: 7168,

@@ -1,7 +1,6 @@
 import type { Family } from '../Family.js';
-import type { Fields } from '../Fields.js';
 import { latentConfig, type LatentDefaults } from '../latentDecoder.js';
-import { sigmoidRouter } from '../mixture.js';
+import { listedDenseLayers, sigmoidRouter } from '../mixture.js';
 import { deepFamily, withDeepExperts } from './deepseek.js';
 
 const DEFAULTS: LatentDefaults = {
@@ -25,14 +24,5 @@ const EXPERTS = { width: 1536, count: 64, perToken: 4, shared: 1, dense: 1 };
 export const glm4MoeLite: Family = deepFamily(['glm4_moe_lite'], (config) => {
   const decoder = latentConfig('glm4_moe_lite', config, DEFAULTS);
   const router = sigmoidRouter(config.with({ routed_scaling_factor: config.raw('routed_scaling_factor') ?? 1.8 }));
-  return withDeepExperts(decoder, config, router, EXPERTS, denseLayers(config, decoder.layers));
+  return withDeepExperts(decoder, config, router, EXPERTS, listedDenseLayers(config, decoder.layers));
 });
-
-/** Layers without experts as `mlp_layer_types` lists them; undefined where it does not. */
-function denseLayers(config: Fields, layers: number): ((layer: number) => boolean) | undefined {
-  const types = config.raw('mlp_layer_types');
-  if (types === undefined || types === null) return undefined;
-  if (!Array.isArray(types) || types.length !== layers || !types.every((type) => type === 'dense' || type === 'sparse'))
-    return config.refuse('mlp_layer_types', `dense or sparse for each of ${layers} layers`);
-  return (layer) => types[layer] === 'dense';
-}

@@ -1,10 +1,12 @@
 import type { DecoderSpec } from '../../DecoderSpec.js';
+import type { WeightSource } from '../Family.js';
 import { configuredRotary, rotaryFields, rotaryTheta } from '../configRotary.js';
 import { LIMITS, type Fields } from '../Fields.js';
 import { biases, blockBiases, gatedFamily } from '../gatedFamily.js';
 import { slidingLayers, windowedLayers } from '../slidingLayers.js';
 import { rotary } from '../specs.js';
-import { withMultipliers } from './granite.js';
+import { DEFAULTS, withMultipliers } from './granite.js';
+import { graniteBlocks, withGraniteExperts } from './graniteMoe.js';
 
 const DEFAULT_THETA = 10000;
 /** Every fourth layer sees all tokens. */
@@ -26,18 +28,43 @@ export const graniteSwa = gatedFamily({
     theta: DEFAULT_THETA,
   },
   tied: true,
-  decoder(decoder, config) {
-    const sliding = slidingLayers(config, decoder.layers, (layer) => layer % PATTERN !== 0);
-    const layers = windowedLayers(config, sliding, config.integerOrNull('sliding_window', LIMITS.window, 128));
-    const { attention, ...rest } = withMultipliers(decoder, config);
-    return rotated({ ...rest, attention: { ...attention, sinks: true }, layerSpecs: layers }, config);
-  },
+  decoder: (decoder, config) => windowed(withMultipliers(decoder, config), config),
   names: (config) => ({
     sinks: 'self_attn.sinks',
     ...biases(config.boolean('attention_bias', false), 'q', 'k', 'v', 'o'),
     ...blockBiases(config.boolean('mlp_bias', false), 'gate', 'up', 'down'),
   }),
 });
+
+/** Its mixtures. */
+export const graniteMoeSwa = gatedFamily({
+  family: 'granitemoe_swa',
+  defaults: DEFAULTS,
+  decoder: (decoder, config) => windowed(withGraniteExperts(decoder, config, 0), config),
+  names: (config) => ({
+    sinks: 'self_attn.sinks',
+    ...biases(config.boolean('attention_bias', false), 'q', 'k', 'v', 'o'),
+  }),
+  weights: (decoder) => graniteBlocks(decoder).map(otherwiseNamed),
+});
+
+/** transformers 5 writes its own names of experts and router. */
+function otherwiseNamed(source: WeightSource): WeightSource {
+  const { tensor } = source;
+  if (!tensor.includes('block_sparse_moe.')) return source;
+  const otherwise = tensor
+    .replace('router.layer.weight', 'router.weight')
+    .replace('input_linear.weight', 'experts.gate_up_proj')
+    .replace('output_linear.weight', 'experts.down_proj');
+  return { ...source, otherwise };
+}
+
+function windowed(decoder: DecoderSpec, config: Fields): DecoderSpec {
+  const sliding = slidingLayers(config, decoder.layers, (layer) => layer % PATTERN !== 0);
+  const window = config.integerOrNull('sliding_window', LIMITS.window, 128);
+  const layers = windowedLayers(config, sliding, window).map((layer, at) => ({ ...decoder.layerSpecs[at], ...layer }));
+  return rotated({ ...decoder, attention: { ...decoder.attention, sinks: true }, layerSpecs: layers }, config);
+}
 
 /** `layer_rope_theta` has a base for each layer, 0 for one that does not rotate. */
 function rotated(decoder: DecoderSpec, config: Fields): DecoderSpec {

@@ -1,7 +1,6 @@
-import type { DecoderSpec } from '../../DecoderSpec.js';
-import { LIMITS, type Fields } from '../Fields.js';
+import { LIMITS } from '../Fields.js';
 import { biases, gatedFamily } from '../gatedFamily.js';
-import { MLP_EXPERTS, mixtureWeights, withExperts } from '../mixture.js';
+import { listedDenseLayers, MLP_EXPERTS, mixtureWeights, withExperts } from '../mixture.js';
 import { withQueryKeyNorm } from '../specs.js';
 import { HEAD_NORMS } from './olmo2.js';
 
@@ -34,7 +33,7 @@ export const hunyuanV3 = gatedFamily({
         choiceBias: true,
       },
       shared: { size: width * shared, gate: false },
-      dense: denseLayers(decoder, config),
+      dense: listedDenseLayers(config, decoder.layers) ?? ((layer) => layer === 0),
     });
   },
   names: (config) => ({ ...biases(config.boolean('attention_bias', false), 'q', 'k', 'v', 'o'), ...HEAD_NORMS }),
@@ -46,14 +45,3 @@ export const hunyuanV3 = gatedFamily({
       shared: (role) => `mlp.shared_mlp.${role}_proj.weight`,
     }),
 });
-
-/** Those that `mlp_layer_types` calls so; the first one, where it says nothing. */
-function denseLayers({ layers }: DecoderSpec, config: Fields): (layer: number) => boolean {
-  const given = config.raw('mlp_layer_types') ?? null;
-  if (given === null) return (layer) => layer === 0;
-  if (!Array.isArray(given) || given.length !== layers)
-    return config.refuse('mlp_layer_types', `an array of ${layers}, one entry a layer`);
-  const odd = given.findIndex((kind) => kind !== 'dense' && kind !== 'sparse');
-  if (odd !== -1) config.refuse(`mlp_layer_types[${odd}]`, 'dense or sparse', given[odd]);
-  return (layer) => given[layer] === 'dense';
-}

@@ -1,0 +1,27 @@
+import type { Fields } from '../Fields.js';
+import { biases, blockBiases, gatedFamily } from '../gatedFamily.js';
+import { DEFAULTS, withMultipliers } from './granite.js';
+
+const hasPostNorms = (config: Fields): boolean => config.boolean('use_post_norm', true);
+
+/** HyperCLOVA X: Granite with norms behind its branches, and a factor on logits that multiplies. */
+export const hyperClovaX = gatedFamily({
+  family: 'hyperclovax',
+  defaults: DEFAULTS,
+  decoder(decoder, config) {
+    const scaled = withMultipliers(
+      decoder,
+      config.with({
+        attention_multiplier: config.raw('attention_multiplier') ?? decoder.attention.scale,
+        logits_scaling: 1,
+      }),
+    );
+    const logitScale = config.number('logits_scaling', { min: 1e-6, max: 1e6 }, 1);
+    return { ...scaled, logitScale, ...(hasPostNorms(config) && { residual: 'sandwich' as const }) };
+  },
+  names: (config) => ({
+    ...biases(config.boolean('attention_bias', false), 'q', 'k', 'v', 'o'),
+    ...blockBiases(config.boolean('mlp_bias', false), 'gate', 'up', 'down'),
+    ...(hasPostNorms(config) && { 'post_norm1.weight': 'post_norm1.weight', 'post_norm2.weight': 'post_norm2.weight' }),
+  }),
+});

@@ -1,0 +1,53 @@
+import type { DecoderSpec } from '../../DecoderSpec.js';
+import type { Family } from '../Family.js';
+import { LIMITS, type Fields } from '../Fields.js';
+import { latentConfig, type LatentDefaults } from '../latentDecoder.js';
+import { listedDenseLayers, sigmoidRouter } from '../mixture.js';
+import { deepFamily, V3, withDeepExperts } from './deepseek.js';
+
+const GLM: LatentDefaults = {
+  vocabulary: 154880,
+  hidden: 6144,
+  feedForward: 12288,
+  layers: 78,
+  heads: 64,
+  context: 202752,
+  epsilon: 1e-5,
+  theta: 10000,
+  rank: 512,
+  queryRank: 2048,
+  rotated: 64,
+  plain: 192,
+  value: 256,
+};
+const EXPERTS = { width: 2048, count: 256, perToken: 8, shared: 1, dense: 3 };
+
+/**
+ * An indexer chooses the `index_topk` keys that a token sees. A row of as many positions sees all of them, whatever the
+ * indexer says: rows may be as long, and are computed without it.
+ */
+function seenWhole(decoder: DecoderSpec, config: Fields): DecoderSpec {
+  const chosen = config.integer('index_topk', LIMITS.context, 2048);
+  return { ...decoder, contextTokens: Math.min(decoder.contextTokens, chosen) };
+}
+
+function sparse(family: string, defaults: LatentDefaults, groups: { n_group: number; topk_group: number }): Family {
+  return deepFamily([family], (given) => {
+    const config = given.with({
+      n_group: given.raw('n_group') ?? groups.n_group,
+      topk_group: given.raw('topk_group') ?? groups.topk_group,
+      routed_scaling_factor: given.raw('routed_scaling_factor') ?? 2.5,
+      // Neighbours rotate together, always.
+      rope_interleave: true,
+    });
+    const decoder = seenWhole(latentConfig(family, config, defaults), config);
+    const dense = listedDenseLayers(config, decoder.layers);
+    return withDeepExperts(decoder, config, sigmoidRouter(config), EXPERTS, dense);
+  });
+}
+
+/** DeepSeek V3.2: V3 whose tokens see the keys that an indexer chooses. */
+export const deepseekV32 = sparse('deepseek_v32', { ...V3, context: 163840 }, { n_group: 8, topk_group: 4 });
+
+/** GLM-5: the same layers. */
+export const glmMoeDsa = sparse('glm_moe_dsa', GLM, { n_group: 1, topk_group: 1 });
