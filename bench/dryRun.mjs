@@ -34,9 +34,9 @@ async function writeTable(name, rows, [least, most]) {
   file.write('id,prompt,note\n');
   for (let at = 0; at < rows; at++) {
     const count = least + ((at * 7919) % (most - least + 1));
-    const text = Array.from({ length: count }, (_, nth) => WORDS[(at * 31 + nth * 17) % WORDS.length]).join(' ');
-    const line =
-      at % 1000 === 999 ? `${at - 1},a second of that id,\n` : `${at},Review ${at}: ${text}.,"n ""${at}"""\n`;
+    const from = (at * 7717) % (WORDS.length - most);
+    const text = `${at}: ${WORDS.slice(from, from + count).join(' ')}`;
+    const line = at % 1000 === 999 ? `${at - 1},a second of that id,\n` : `${at},"${text}","n ""${at}"""\n`;
     if (!file.write(line)) await once(file, 'drain');
   }
   file.end();

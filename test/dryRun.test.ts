@@ -108,6 +108,19 @@ describe('a dry run', () => {
     expect(report.promptTokens.total).toBe(answered.reduce((total, { usage }) => total + usage.promptTokens, 0));
   });
 
+  test('goes on where more rows are bad in succession than are in flight', async () => {
+    const bad = Array.from({ length: 100 }, (_, nth) => ({ id: `bad ${nth}`, prompt: nth }));
+    const rows = [{ prompt: 'first' }, ...bad, { prompt: 'last' }, ...bad.map(({ id }) => ({ id, prompt: 'again' }))];
+    for (const job of [{ generate: { maxNewTokens: 2 } }, { embed: {} }]) {
+      const { report, results } = await both(rows, job);
+      expect(report.rows).toBe(202);
+      expect(report.bad.map(({ index, code }) => [index, code])).toEqual(
+        results.filter(({ error }) => error).map(({ index, error }) => [index, error?.code]),
+      );
+      expect(report.bad).toHaveLength(200);
+    }
+  });
+
   test('is of the rows that a limit or a sample leaves', async () => {
     const rows = Array.from({ length: 50 }, (_, at) => ({ id: at, prompt: 'x'.repeat(at + 1) }));
     expect((await both(rows, { limit: 3 })).report.rows).toBe(3);

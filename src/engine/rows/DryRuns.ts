@@ -195,9 +195,11 @@ async function* takenIn<Kind extends 'generate' | AnswerKind, Result extends Res
   const recorder = new RunRecorder({ model: '', policy: {}, loadSeconds: 0, memory: () => ({}) });
   const answers = new SharedAnswers<Kind, Result>(kind, recorder, undefined);
   const refused: DryRow[] = [];
+  let wake = (): void => undefined;
   let sequence = 0;
   answers.results$.subscribe(({ result }) => {
     if (result.error) refused.push({ id: result.id, index: result.index, error: result.error });
+    wake();
   });
   let current: Pick<DryRow, 'id' | 'index'> = { id: 0, index: 0 };
   const told = async function* (): AsyncGenerator<RowInput, void, undefined> {
@@ -210,17 +212,25 @@ async function* takenIn<Kind extends 'generate' | AnswerKind, Result extends Res
     }
   };
   try {
-    for await (const { sequence: row, newTokens } of rowsOf(told(), {
-      inFlight,
-      recorder,
-      answers,
-      resultIdentity: '',
-    })) {
-      yield* refusedBefore();
+    const taken = rowsOf(told(), { inFlight, recorder, answers, resultIdentity: '' });
+    for (;;) {
+      const next = taken.next();
+      let step: Awaited<typeof next> | undefined;
+      // Rows that are refused one after the other go on their way before there is one that is not.
+      while (step === undefined) {
+        const woken = new Promise<undefined>((resolve) => {
+          wake = () => {
+            resolve(undefined);
+          };
+        });
+        step = refused.length > 0 ? undefined : await Promise.race([next, woken]);
+        yield* refusedBefore();
+      }
+      if (step.done === true) return;
+      const { sequence: row, newTokens } = step.value;
       inFlight.leave(sequence++);
       yield { ...current, prompt: row.tokens, newTokens };
     }
-    yield* refusedBefore();
   } finally {
     inFlight.close();
   }
