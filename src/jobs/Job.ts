@@ -53,8 +53,6 @@ import { completePart } from './shards/completePart.js';
 import { FedJournal } from './database/FedJournal.js';
 import { type FeedOptions, TableFeed } from './database/TableFeed.js';
 
-const NOTHING_DONE = new DoneRows();
-
 /**
  * One run over an input into an output, such that any number of runs, however they end, leave each row in the output
  * exactly once.

@@ -105,7 +105,7 @@ test('the words of a run', () => {
     '9 rows, 0 prompt tokens in 2.0 s, 4.5 rows/s, 9 from earlier runs',
   );
   // Answers that end in the middle are told, unless all go on to their limit.
-  const cut = { ...stats, rows: { done: 7, failed: 2, cut: 3, truncated: 0 } };
+  const cut = { ...stats, rows: { done: 7, failed: 2, cut: 3, truncated: 0, begunTwice: 0 } };
   const summary = { rows: 9, done: 9, failed: 2, kept: 0, keptFailed: 0 };
   expect(describeRun(summary, cut, 2)).toMatch(
     /^9 rows \(2 with an error, 3 cut off at the limit of new tokens, which --max-new-tokens raises\), /,
