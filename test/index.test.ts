@@ -16,9 +16,9 @@ const ENTRIES = { spillway, operators, schedules, plan, jobs, models, serve: ser
 test.each<[keyof typeof ENTRIES, string]>([
   [
     'spillway',
-    `DatabaseError DownloadError ENGINE_OPTIONS Engine InterruptedError JobFileError MemoryBudget MemoryBudgetError ModelFileError NativeError PeerError
+    `Cascade DatabaseError DownloadError ENGINE_OPTIONS Engine InterruptedError JobFileError KeptSample MemoryBudget MemoryBudgetError ModelFileError NativeError PeerError
      PlanFileError ProcessLimitError QueueError RUN_OPTIONS ResponseFormatError ReuseFile RowError SOCKET_OPTIONS ScheduleError SpillwayError
-     TaskError UsageError WEIGHT_COMPRESSIONS activationLink ask classify describePeers diagnose embed formatBytes offloadGenerate
+     TaskError UsageError WEIGHT_COMPRESSIONS activationLink ask classify describePeers diagnose embed formatBytes learnThresholds leastCascadeSample offloadGenerate
      parseBytes parsePeerAddress partialJson rerank resultIdentityKey ringIdentity score`,
   ],
   [

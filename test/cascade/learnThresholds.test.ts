@@ -3,7 +3,7 @@ import { Cascade } from '../../src/cascade/Cascade.js';
 import { saidBy } from '../../src/cascade/confidence.js';
 import { KeptSample } from '../../src/cascade/KeptSample.js';
 import { leastCascadeSample, learnThresholds } from '../../src/cascade/learnThresholds.js';
-import type { CascadeStage } from '../../src/cascade/CascadeStage.js';
+import type { CascadeEngine, CascadeStage } from '../../src/cascade/CascadeStage.js';
 import type { ClassifyResult } from '../../src/Results.js';
 import type { RowInput } from '../../src/Row.js';
 import { promptOf } from './support.js';
@@ -11,7 +11,7 @@ import { promptOf } from './support.js';
 const usage = { promptTokens: 1, completionTokens: 1 };
 
 /** Says of a row's number what the table says. */
-function table(answers: readonly (readonly [label: string, probability: number])[]): CascadeStage['engine'] {
+function table(answers: readonly (readonly [label: string, probability: number])[]): CascadeEngine {
   return {
     async *classify(rows) {
       for await (const row of rows) {
