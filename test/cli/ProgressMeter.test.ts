@@ -87,7 +87,7 @@ test('the words of a run', () => {
   expect(describeRun({ rows: 1, done: 1, failed: 0, kept: 0, keptFailed: 0 }, undefined, 1.25)).toBe('1 row, 1.3 s');
   // Where nothing was computed there is no rate of tokens.
   const stats = {
-    rows: { done: 9, failed: 0, cut: 0, truncated: 0 },
+    rows: { done: 9, failed: 0, cut: 0, truncated: 0, begunTwice: 0 },
     tokens: { prompt: 0, generated: 0 },
     tokensPerSecond: { generated: 0, prompt: 0 },
     seconds: { load: 0 },
@@ -97,7 +97,7 @@ test('the words of a run', () => {
     '9 rows, 0 prompt tokens in 2.0 s, 4.5 rows/s, 9 from earlier runs',
   );
   // Answers that end in the middle are told, unless all go on to their limit.
-  const cut = { ...stats, rows: { done: 7, failed: 2, cut: 3, truncated: 0 } };
+  const cut = { ...stats, rows: { done: 7, failed: 2, cut: 3, truncated: 0, begunTwice: 0 } };
   const summary = { rows: 9, done: 9, failed: 2, kept: 0, keptFailed: 0 };
   expect(describeRun(summary, cut, 2)).toMatch(
     /^9 rows \(2 with an error, 3 cut off at the limit of new tokens, which --max-new-tokens raises\), /,
