@@ -95,7 +95,7 @@ test('the words of a run', () => {
   expect(describeRun({ rows: 1, done: 1, failed: 0, kept: 0, keptFailed: 0 }, undefined, 1.25)).toBe('1 row, 1.3 s');
   // Where nothing was computed there is no rate of tokens.
   const stats = {
-    rows: { done: 9, failed: 0, cut: 0, truncated: 0 },
+    rows: { done: 9, failed: 0, cut: 0, truncated: 0, begunTwice: 0 },
     tokens: { prompt: 0, generated: 0 },
     tokensPerSecond: { generated: 0, prompt: 0 },
     seconds: { load: 0 },

@@ -12,7 +12,7 @@ const FIXTURE = new URL('../../fixtures/tokenizers/gguf-pre.json', import.meta.u
 const references = JSON.parse(readFileSync(FIXTURE, 'utf8')) as Readonly<
   Record<string, { readonly sha256: string; readonly shown: Readonly<Record<string, readonly string[]>> }>
 >;
-const whole = strings.filter((text) => text.isWellFormed());
+const whole = strings.filter((text) => !/\p{Cs}/u.test(text));
 
 /** What a name's expressions part texts into; the bytes that pieces are written in come after. */
 function splitterOf(name: string): (text: string) => readonly string[] {

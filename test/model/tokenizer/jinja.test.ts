@@ -74,6 +74,8 @@ describe('Python’s values', () => {
     ['{{ missing.member }}', /'missing' is undefined/],
     ["{{ 'a' + 1 }}", /TypeError/],
     ['{{ none[1:] }}', /not subscriptable/],
+    ['{% if false %}{{ {"a": 1, [1]: 2} }}{% endif %}', /unhashable type: 'list'/],
+    ['{% macro m() %}{{ {(1, {}): 2}|length }}{% endmacro %}', /unhashable type: 'dict'/],
     ['{{ [1] is test }}', /unhashable type: 'list'/],
     ['{{ {"a": 1} is filter }}', /unhashable type: 'dict'/],
     ['{{ (1, [2]) is test }}', /unhashable type: 'list'/],

@@ -67,6 +67,7 @@ export function compiled(node: Expression, context: Context): Evaluate {
       return node.type === 'list' ? list : (frame) => new Tuple(list(frame));
     }
     case 'dict': {
+      checkKeys(node.items);
       const items = node.items.map(([key, value]) => [compiled(key, context), compiled(value, context)] as const);
       return (frame) => {
         make(4 * items.length);
@@ -141,6 +142,25 @@ export function compiled(node: Expression, context: Context): Evaluate {
       };
     }
   }
+}
+
+/** What is made of constants alone jinja2 makes as it reads a template, wherever that stands. */
+function checkKeys(items: readonly (readonly [Expression, Expression])[]): void {
+  for (const [key, value] of items) {
+    if (!isLiteral(key) || !isLiteral(value)) return;
+    const type = unhashable(key);
+    if (type !== undefined) throw typeError(`unhashable type: '${type}'`);
+  }
+}
+
+function isLiteral(node: Expression): boolean {
+  if (node.type === 'list' || node.type === 'tuple') return node.items.every(isLiteral);
+  return node.type === 'const' || (node.type === 'dict' && node.items.flat().every(isLiteral));
+}
+
+function unhashable(key: Expression): string | undefined {
+  if (key.type === 'list' || key.type === 'dict') return key.type;
+  return key.type === 'tuple' ? key.items.map(unhashable).find((type) => type !== undefined) : undefined;
 }
 
 function unknown(kind: 'filter' | 'test', name: string): PythonError {
