@@ -98,7 +98,8 @@ export function createPreTokenizer(guard: Guard, value: unknown): PreTokenizer {
             made += part.length;
             cut.push(part);
           }
-          if (some !== undefined && worked < PART_UNITS) continue;
+          // What a long piece is cut into goes on as it comes.
+          if (!('next' in parts) && worked < PART_UNITS) continue;
           checkGrowth('pre_tokenizer', units, made);
           yield cut;
           [cut, worked] = [[], 0];

@@ -70,6 +70,17 @@ test('the pieces of a long text are those of the same text in one go', () => {
   );
 });
 
+test.each([
+  ['V8 finds', '[a-z.]', 'a.b1 '],
+  ['are matched in steps', String.raw`\p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N}))|.`, '7'],
+])('what %s of one long piece comes in batches, and work stops between them', (_, regex, text) => {
+  const preTokenizer = createPreTokenizer(guard, split(regex, 'Isolated'));
+  const made = preTokenizer.split(text.repeat(60_000 / text.length), 'first');
+  const batches = [...('next' in made ? made : [made])].map((batch) => batch?.length ?? 0);
+  expect(Math.max(...batches)).toBeLessThan(10_000);
+  expect(batches.length).toBeGreaterThan(4);
+});
+
 test('the pieces of a text of signs are never all there at once', () => {
   const preTokenizer = createPreTokenizer(guard, {
     type: 'Sequence',
