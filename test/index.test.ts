@@ -45,7 +45,7 @@ test.each<[keyof typeof ENTRIES, string]>([
     'models',
     `cachedModels createTokenizer identifyModel isModelName knownModels modelFiles readModel removeCachedModel removeRepackedStore repackedStores resolveModel suggestedModels`,
   ],
-  ['serve', `SERVE_LIMITS serve`],
+  ['serve', `JobWatch SERVE_LIMITS serve`],
   ['ai-sdk', `createSpillway spillway`],
   [
     'testing',

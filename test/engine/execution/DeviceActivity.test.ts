@@ -28,7 +28,7 @@ function activity(): {
         bytes: 0,
         batch: batch(0),
         ...task,
-      } as Task;
+      };
       completed$.next([{ event: { id: ++id, task: whole, timing: { start, end }, error } }]);
     },
   };

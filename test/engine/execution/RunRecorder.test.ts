@@ -122,6 +122,36 @@ describe('RunRecorder', () => {
     expect(recorder.stats().tokens.prompt).toBe(330);
   });
 
+  test('traces a track of rows: each from when it came in to its end', () => {
+    const events: TraceEvent[] = [];
+    const recorder = new RunRecorder({
+      model: 'm',
+      policy: {},
+      loadSeconds: 0,
+      memory: () => ({}),
+      onTrace: (event) => events.push(event),
+    });
+    recorder.admitted({ row: 0, promptTokens: 3, newTokens: 2 }, 3);
+    recorder.completed(done({}, 1, 1.5));
+    recorder.admitted({ row: 1, promptTokens: 4, newTokens: 1 }, 4);
+    recorder.completed(done({}, 2, 3));
+    recorder.left(0, 4);
+    recorder.left(1, 4);
+    const track = events.filter(({ cat }) => cat === 'row');
+    expect(track.map(({ ph, id, ts, name }) => [ph, id, ts, name])).toEqual([
+      ['b', 0, 0, 'row'],
+      ['b', 1, 1.5e6, 'row'],
+      ['e', 0, 3e6, 'row'],
+      ['e', 1, 3e6, 'row'],
+    ]);
+    expect(track.map(({ args }) => args)).toEqual([
+      { row: 0, promptTokens: 3, newTokens: 2 },
+      { row: 1, promptTokens: 4, newTokens: 1 },
+      { row: 0, positions: 4 },
+      { row: 1, positions: 4 },
+    ]);
+  });
+
   test('traces who was admitted, so that a trace says by what rows it is to be judged', () => {
     const events: TraceEvent[] = [];
     const recorder = new RunRecorder({
