@@ -98,7 +98,9 @@ function run(peer, batchSize) {
     process.stderr.write(`${peer}, batches of ${batchSize}: ${(texts.length / times.seconds).toFixed(0)} texts/s\n`);
     return { ...times, embeddings, batchSize };
   } catch (error) {
-    const lines = String(error.stderr || error.message).trim().split('\n');
+    const lines = String(error.stderr || error.message)
+      .trim()
+      .split('\n');
     process.stderr.write(`${peer}: not run: ${lines.findLast((line) => /error/i.test(line)) ?? lines.at(-1)}\n`);
     return undefined;
   }
