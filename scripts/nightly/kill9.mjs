@@ -209,7 +209,7 @@ function leftovers({ folder, disk, profiles, cache }) {
     ...stray(folder, (name) => ['out.jsonl', 'out.jsonl.job.json', 'disk', 'cache'].includes(name)),
     ...stray(disk, (name) => name.endsWith('.weights')),
     ...stray(profiles, (name) => name.endsWith('.json')),
-    ...stray(join(cache, 'spillway'), (name) => ['profiles', 'identities.json'].includes(name)),
+    ...stray(join(cache, 'spillway'), (name) => ['profiles', 'identities.json', 'stores'].includes(name)),
     ...stores.slice(1).map((name) => `a second store ${name}`),
   ];
 }
