@@ -94,13 +94,14 @@ function run(peer, batchSize) {
     });
     const bytes = readFileSync(out);
     const embeddings = new Float32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4).slice();
-    return { ...JSON.parse(printed.trim().split('\n').at(-1)), embeddings, batchSize };
+    const times = JSON.parse(printed.trim().split('\n').at(-1));
+    process.stderr.write(`${peer}, batches of ${batchSize}: ${(texts.length / times.seconds).toFixed(0)} texts/s\n`);
+    return { ...times, embeddings, batchSize };
   } catch (error) {
-    const [last = 'no word'] = String(error.stderr ?? error.message)
+    const lines = String(error.stderr || error.message)
       .trim()
-      .split('\n')
-      .reverse();
-    process.stderr.write(`${peer}: not run: ${last}\n`);
+      .split('\n');
+    process.stderr.write(`${peer}: not run: ${lines.findLast((line) => /error/i.test(line)) ?? lines.at(-1)}\n`);
     return undefined;
   }
 }

@@ -1,10 +1,10 @@
-// Kills `generate` at random moments and at changes of its files, resumes it, and holds what it ends with against an
+// Kills `generate`, and tasks of encoders, at random moments and at changes of its files, resumes it, and holds what it ends with against an
 // uninterrupted run.
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, watch } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, watch, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { runCampaign } from './lib/Campaign.mjs';
-import { ending, start } from './lib/commandLine.mjs';
+import { ending, ROOT, start } from './lib/commandLine.mjs';
 import {
   needBuild,
   realModel,
@@ -15,7 +15,7 @@ import {
   writeTokenRows,
 } from './lib/models.mjs';
 
-const USAGE = `Kills runs of \`generate\` with SIGKILL, half of them at a random moment, half at a random change of a file in the folders that they write to.
+const USAGE = `Kills runs of \`generate\`, and of \`embed\`, \`rerank\` and \`classify\` with encoders, with SIGKILL, half of them at a random moment, half at a random change of a file in the folders that they write to.
 Each is resumed, killed again some times, and then run to its end: the output has to be that of a run that nobody killed, byte for byte
 (as a set for \`--order completion\`), with no row lost or doubled, and nothing else may be left lying. Over both input formats, both orders and
 changes between them, error rows tried again, models in memory and streamed from a store (tiny, and the small real one), interrupts between.
@@ -27,8 +27,21 @@ const MOST_KILLS = 6;
 /** Moments up to this share of an uninterrupted run's time; what is longer than the run is no kill. */
 const REACH = 1.05;
 
+/** Queries with documents, all different. */
+function writePairs(file, rows) {
+  const words = 'who wrote faust goethe did it rained and is cold'.split(' ');
+  const text = (at, length) => Array.from({ length }, (_, word) => words[(at * 7 + word * 3) % words.length]).join(' ');
+  const row = (at) => ({
+    id: at,
+    query: text(at, 1 + (at % 7)),
+    documents: Array.from({ length: 1 + (at % 5) }, (_, of) => text(at + of, 1 + ((at + of) % 20))),
+  });
+  writeFileSync(file, Array.from({ length: rows }, (_, at) => `${JSON.stringify(row(at))}\n`).join(''));
+  return file;
+}
+
 /**
- * Each: a model, an input, the flags of every run, and the orders that its runs take in turn; the last run has the
+ * Each: a command, `generate` where none is said, a model, an input, the flags of every run, and the orders that its runs take in turn; the last run has the
  * first of them.
  */
 async function scenarios(campaign, text, real) {
@@ -39,6 +52,8 @@ async function scenarios(campaign, text, real) {
   const few = writeTextRows(join(files, 'few.txt'), 16);
   const streamed = ['--policy', writeStreamingPolicy(join(files, 'policy.json'))];
   const jsonl = { model: TINY, input: tokens, flags: ['--max-new-tokens', '16', '--ignore-eos', '--logprobs', '1'] };
+  const encoder = (name) => join(ROOT, 'test/fixtures/encoders', name);
+  const embed = { command: 'embed', model: encoder('deberta-v3'), input: tokens, flags: ['--pooling', 'mean'] };
   const plain = { model: text, input: lines, flags: ['--input-format', 'text', '--max-new-tokens', '16'] };
   return [
     { name: 'jsonl input', ...jsonl, orders: ['input'] },
@@ -47,6 +62,24 @@ async function scenarios(campaign, text, real) {
     { name: 'jsonl both retry', ...jsonl, orders: ['input', 'completion'], resume: ['--retry-errors'] },
     { name: 'text input', ...plain, orders: ['input'] },
     { name: 'text completion streamed', ...plain, flags: [...plain.flags, ...streamed], orders: ['completion'] },
+    { name: 'encoder embed both', ...embed, orders: ['input', 'completion'] },
+    { name: 'encoder embed streamed', ...embed, flags: [...embed.flags, ...streamed], orders: ['input'] },
+    {
+      name: 'encoder rerank both',
+      command: 'rerank',
+      model: encoder('bert-pairs'),
+      input: writePairs(join(files, 'pairs.jsonl'), 150),
+      flags: [],
+      orders: ['input', 'completion'],
+    },
+    {
+      name: 'encoder classify completion',
+      command: 'classify',
+      model: encoder('xlm-roberta-labels'),
+      input: tokens,
+      flags: [],
+      orders: ['completion'],
+    },
     { name: 'jsonl input streamed', ...jsonl, flags: [...jsonl.flags, ...streamed], orders: ['input'] },
     ...(real === undefined
       ? []
@@ -77,11 +110,11 @@ function place(folder) {
   return paths;
 }
 
-function startRun({ model, input, flags, resume = [] }, { output, disk, cache }, order, resumes) {
+function startRun({ command = 'generate', model, input, flags, resume = [] }, { output, disk, cache }, order, resumes) {
   const again = resumes ? ['--resume', ...resume] : [];
   return start(
     [
-      'generate',
+      command,
       '--model',
       model,
       '--input',
@@ -176,7 +209,7 @@ function leftovers({ folder, disk, profiles, cache }) {
     ...stray(folder, (name) => ['out.jsonl', 'out.jsonl.job.json', 'disk', 'cache'].includes(name)),
     ...stray(disk, (name) => name.endsWith('.weights')),
     ...stray(profiles, (name) => name.endsWith('.json')),
-    ...stray(join(cache, 'spillway'), (name) => ['profiles', 'identities.json'].includes(name)),
+    ...stray(join(cache, 'spillway'), (name) => ['profiles', 'identities.json', 'stores'].includes(name)),
     ...stores.slice(1).map((name) => `a second store ${name}`),
   ];
 }

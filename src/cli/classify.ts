@@ -10,13 +10,15 @@ const EXAMPLES = `
 Examples:
   spillway classify --model smollm2-135m-instruct --input reviews.csv \\
     --output labelled.csv --labels ' positive, negative' \\
-    --prompt-template 'Review: {{text}} Sentiment:' --label-prior N/A`;
+    --prompt-template 'Review: {{text}} Sentiment:' --label-prior N/A
+  spillway classify --model hf:MoritzLaurer/deberta-v3-base-zeroshot-v2.0 --input tickets.csv \\
+    --output sorted.csv --columns prompt=body --labels billing,delivery --hypothesis-template 'This text is about {}.'`;
 
 export function addClassify(program: Command, context: CommandContext): void {
   const command = program
     .command('classify')
     .description(
-      'Tells for each row of a file how likely labels are behind its prompt. One pass over a row serves all of them.',
+      'Tells for each row of a file how likely labels are after its prompt, one pass over a row serving all of them; by a model with a head that classifies its own labels, or, by one of NLI, whether a hypothesis of each label follows.',
     );
   addRowFileFlags(command);
   command.optionsGroup('Labels:');

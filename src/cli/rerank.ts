@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
 import { addPairFlags } from './flags/promptFlags.js';
 import { addRowFileFlags, addRowJobFlags, type RowJobFlags } from './flags/rowJobFlags.js';
+import { PAIRS } from './flags/tableFlags.js';
 import { runRowJob } from './rowJob.js';
 
 const EXAMPLES = `
@@ -15,7 +16,7 @@ export function addRerank(program: Command, context: CommandContext): void {
     .description(
       "Tells how well each of a row's `documents`, or its `document`, answers its `query`: by a cross-encoder, or by Qwen3-Reranker, which is asked.",
     );
-  addRowFileFlags(command);
+  addRowFileFlags(command, PAIRS);
   addPairFlags(command);
   command.option(
     '--instruction <text>',

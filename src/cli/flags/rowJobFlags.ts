@@ -17,7 +17,7 @@ import type { CascadeFlags } from './cascadeFlags.js';
 import type { PromptFlags } from './promptFlags.js';
 import { addShardFlags, type ShardFlags } from './shardFlags.js';
 import { addSubsetFlags, type SubsetFlags } from './subsetFlags.js';
-import { addTableFlags, type TableFlags } from './tableFlags.js';
+import { addTableFlags, type RowWords, type TableFlags } from './tableFlags.js';
 import { addWatchFlag, type WatchFlags } from './watchFlags.js';
 
 /** What all commands that go through a file of rows have in common. */
@@ -53,10 +53,10 @@ export interface RowJobFlags
 }
 
 /** The model, the files, and how rows are read. */
-export function addRowFileFlags(command: Command): void {
+export function addRowFileFlags(command: Command, words?: RowWords): void {
   command.optionsGroup('Model and files:');
   addModelFlag(command);
-  addTableFlags(command);
+  addTableFlags(command, words);
   addSwitch(command, '--carry-fields', 'other fields of a row are carried into its result, as `row`');
   command.addOption(
     new Option('--share-prefixes <on|off>', 'what prompts begin with alike is computed once')

@@ -37,13 +37,29 @@ export interface TableFlags {
 /** How an input begins that is a query. */
 const SQL = 'sql:';
 
+/** What rows of a task have, in the words of the help. */
+export interface RowWords {
+  /** Of `--input`. */
+  readonly rows: string;
+  /** Of `--columns`. */
+  readonly columns: string;
+}
+
+const PROMPTS: RowWords = { rows: 'rows with one of prompt, messages, tokens each', columns: 'prompt, id' };
+/** Of rows that are queries with what was found for them. */
+export const PAIRS: RowWords = {
+  rows: 'rows with a query and its documents, or a document, each',
+  columns: 'query, document, documents, id',
+};
+
 /** Files of rows and of results, as every job has them. */
-export function addTableFlags(command: Command): void {
+export function addTableFlags(command: Command, words = PROMPTS): void {
   addInputFlags(
     command,
     'a pattern such as "data/*.parquet" stands for several files; - is stdin; sql:QUERY is a query',
     '<file|->',
     'necessary; results; - is stdout; sql:TABLE or sql:SCHEMA.TABLE is a table of --output-database',
+    words,
   );
   command.addOption(
     new Option(
@@ -95,12 +111,10 @@ export function addInputFlags(
   others = 'a pattern such as "data/*.parquet" stands for several files',
   argument = '<file>',
   output = 'necessary; what is to be collected',
+  { rows, columns: fields } = PROMPTS,
 ): void {
   command.addOption(
-    new Option(
-      `--input ${argument}`,
-      `necessary; rows with one of prompt, messages, tokens each, as lines of JSON or as a table; ${others}`,
-    ).argParser(path),
+    new Option(`--input ${argument}`, `necessary; ${rows}, as lines of JSON or as a table; ${others}`).argParser(path),
   );
   command.addOption(new Option(`--output ${argument}`, output).argParser(argument === '<file>' ? file : path));
   command.addOption(
@@ -114,7 +128,7 @@ export function addInputFlags(
   command.addOption(
     new Option(
       '--columns <field=column,…>',
-      'which columns hold prompt, id and other fields (default: those called so); of a table a column is a parameter, such as temperature, only where it is named here',
+      `which columns hold ${fields} and other fields (default: those called so); of a table a column is a parameter, such as temperature, only where it is named here`,
     ).argParser(columnNames((columns) => checkJobOptions({ columns }))),
   );
   command.addOption(
