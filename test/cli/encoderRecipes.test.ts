@@ -59,7 +59,8 @@ test('vectors of a CSV file, in Parquet', async () => {
 
 test('ranks of what a search has found', async () => {
   const { path: model } = encoderNamed('bert-pairs');
-  const row = { id: 1, query: BODIES[0], documents: [BODIES[2], BODIES[1]] };
+  const [query = '', second = '', first = ''] = BODIES;
+  const row = { id: 1, query, documents: [first, second] };
   writeFileSync(path('found.jsonl'), `${JSON.stringify(row)}\n`);
   await run('rerank', model);
   const result = JSON.parse(readFileSync(path('ranked.jsonl'), 'utf8')) as object;
