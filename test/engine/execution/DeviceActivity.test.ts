@@ -20,7 +20,7 @@ function activity(): {
   return {
     seen,
     complete: (task, start, end, error) => {
-      const whole = {
+      const whole: Task = {
         run: 1,
         name: 'compute',
         queue: 'cpu-compute',
