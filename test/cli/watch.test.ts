@@ -62,7 +62,7 @@ test('a job is watched while it runs, to its end: page, events, figures; without
   expect(last?.samples.at(-1)?.tokens.generated).toBeGreaterThanOrEqual(40_000);
   expect(last?.samples.at(-1)?.memory.map(({ name }) => name)).toEqual(['cpu']);
   const failed = events.flatMap((event) => event.failed?.rows ?? []);
-  expect(failed.at(-1)).toMatchObject({ id: '<b>bad</b>', code: expect.any(String) as unknown });
+  expect(failed.at(-1)).toMatchObject({ id: '<b>bad</b>', code: expect.any(String) });
   expect(events[0]?.about?.facts).toContainEqual(['Input', join(folder, 'in.jsonl')]);
   expect(events.flatMap(({ stretches }) => stretches.map(([queue, name]) => `${queue} ${name}`))).toContain(
     'cpu-compute compute',
