@@ -94,8 +94,7 @@ const CHECKS: Readonly<Record<keyof RecordBatchesOptions<ArrowLibrary>, Check>> 
 /**
  * Results as record batches of Apache Arrow, as they come, with the columns that a Parquet file of them has: those that
  * the first batch's rows carry (`row`), and those of results; integers of 64 bits, lists of texts, numbers and truth
- * values as such, embeddings as lists of float32. Where there is no result there is one batch without rows, which has
- * the columns.
+ * values as such, embeddings as lists of float32.
  * Where there is no result there is one batch without rows, which has the columns.
  * @throws UsageError at once for a wrong argument, ResponseFormatError for what is no JSON Schema; while it is
  * iterated, JobFileError for a row that does not fit into the first batch's columns, and
