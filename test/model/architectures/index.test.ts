@@ -18,6 +18,7 @@ const { defaults } = JSON.parse(readFileSync(new URL('../../fixtures/configs.jso
 describe('families', () => {
   test('the known ones', () => {
     expect([...knownModelTypes].sort()).toEqual([
+      'albert',
       'arcee',
       'aya_vision',
       'bamba',
@@ -27,10 +28,12 @@ describe('families', () => {
       'cohere2',
       'cohere2_vision',
       'cwm',
+      'deberta-v2',
       'deepseek_v2',
       'deepseek_v3',
       'distilbert',
       'dots1',
+      'electra',
       'ernie4_5',
       'ernie4_5_moe',
       'exaone4',
