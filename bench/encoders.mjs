@@ -176,7 +176,8 @@ process.stdout.write(
         row.leastCosine?.toFixed(6) ?? '',
         `${(100 * row.shareOfPeak).toFixed(1)}%`,
       ]),
-    ),
+    ).join('\n') +
+    '\n',
 );
 if (values.json)
   writeFileSync(values.json, `${JSON.stringify({ machine: describeMachine(), tokens, rows }, undefined, 1)}\n`);

@@ -22,6 +22,7 @@ describe('families', () => {
   test('the known ones', () => {
     expect([...knownModelTypes].sort()).toEqual([
       'afmoe',
+      'albert',
       'arcee',
       'aya_vision',
       'bamba',
@@ -31,6 +32,7 @@ describe('families', () => {
       'cohere2',
       'cohere2_vision',
       'cwm',
+      'deberta-v2',
       'deepseek_v2',
       'deepseek_v3',
       'deepseek_v32',
@@ -38,6 +40,7 @@ describe('families', () => {
       'deepseek_vl_hybrid',
       'distilbert',
       'dots1',
+      'electra',
       'ernie4_5',
       'ernie4_5_moe',
       'exaone',
