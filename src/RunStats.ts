@@ -84,8 +84,8 @@ export interface RunStats {
    */
   readonly plan?: Pick<EnginePlan, 'origin' | 'why' | 'machineSpeed'> & { readonly replans: readonly Replan[] };
   /**
-   * Of a cascade: what each of its models did. The rest is the sum of their runs, or, where there is none (`policy`), of
-   * the last one.
+   * The models of a cascade, each with what it did. The rest is the sum of their runs, or, where there is none
+   * (`policy`), of the last one.
    */
   readonly cascade?: readonly CascadeModelStats[];
   /** The JavaScript thread's own work for the run. */

@@ -41,18 +41,16 @@ import {
   type GenerateOptions,
   type JobFormats,
   type JobOptions,
-  type JobTaskName,
   type JobWatch,
   type JobSummary,
-  type PromptOptions,
   type RowGenerator,
   type RowLookAhead,
-  type RunOptions,
   type RunStats,
   type Tokenizer,
   type TruthReport,
 } from './library.js';
 import { peerRing } from './peerRing.js';
+import type { CommonOptions, RowTask } from './RowTask.js';
 import { cascadeModels, describeCascade, openCascade, type CascadeModel, type OpenedCascade } from './openCascade.js';
 import { pulledModel, showIdentifying, showOpening, showPlanning } from './openModel.js';
 import { ProgressMeter } from './ProgressMeter.js';
@@ -60,43 +58,6 @@ import { RunWatch } from './RunWatch.js';
 import { checkCommandPaths, writeStats } from './reportFiles.js';
 import { checkStandardInput, checkStandardOutput, standardOutput } from './standardStreams.js';
 import { TraceFile } from './TraceFile.js';
-
-/** What a command does with rows. */
-export interface RowTask {
-  readonly name: JobTaskName;
-  /** What rows are planned for: how long prompts and answers are. */
-  readonly expected: GenerateOptions;
-  /** Results a row. */
-  readonly samples?: number | undefined;
-  /** Files that flags of the command's own name. */
-  readonly files?: Readonly<Record<string, string | undefined>>;
-  /** What rows are told beside their prompts, with those files read. */
-  read?(signal: AbortSignal): Promise<GenerateOptions>;
-  /** What the job does. @param common what all tasks are told */
-  task(common: CommonOptions): Pick<JobOptions, 'generate' | 'classify' | 'score' | 'rerank' | 'embed'>;
-  /** What the engine does. */
-  answer(
-    engine: Engine,
-    composition: Pick<RunOptions, 'peers' | 'microBatches' | 'reuse' | 'sharePrefixes' | 'lookAhead' | 'pipeline'>,
-  ): Partial<RowGenerator>;
-}
-
-/** Reasoning is for rows that are generated alone. */
-export type CommonOptions = Pick<
-  GenerateOptions,
-  | 'order'
-  | 'rowTimeout'
-  | 'signal'
-  | 'onProgress'
-  | 'onStats'
-  | 'onTrace'
-  | 'reasoning'
-  | 'toolChoice'
-  | 'parallelToolCalls'
-  | 'responseFormat'
-  | 'schemaInPrompt'
-  | keyof PromptOptions
->;
 
 /** Runs a command over a file of rows as a job. */
 export async function runRowJob(

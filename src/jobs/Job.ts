@@ -1,7 +1,5 @@
 import { cancellable } from '../collections/cancellable.js';
-import { DatabaseError } from '../errors/DatabaseError.js';
 import { InterruptedError } from '../errors/InterruptedError.js';
-import { JobFileError } from '../errors/JobFileError.js';
 import { SpillwayError } from '../errors/SpillwayError.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { AnyResult } from '../Results.js';
@@ -35,6 +33,7 @@ import {
   type JobRecord,
 } from './record/jobRecord.js';
 import { JobOutput, type OutputFile } from './output/JobOutput.js';
+import { isOfFiles, jobFailure } from './jobFailure.js';
 import { JobRows } from './JobRows.js';
 import { answersApart, type RowWatch } from './RowWatch.js';
 import { drawnRows, RowSubset } from './RowSubset.js';
@@ -301,15 +300,10 @@ export class Job implements AsyncDisposable {
       await this.#write(results(answers), counts, end);
       if (!counts.stopped) source.checkAnswered();
     } catch (error) {
-      // The engine may have wrapped what the input threw. And whatever an aborted engine throws, the abort is the
-      // reason.
-      const isWriting = error instanceof JobFileError || error instanceof DatabaseError;
-      const reason: unknown = isWriting ? error : (source.failure ?? error);
+      const reason = jobFailure(error, source.failure);
       // What is refused is not what the next run has to come by.
       if (reason instanceof UsageError) this.#digest = undefined;
-      throw signal?.aborted === true && !isWriting && !(reason instanceof JobFileError)
-        ? new InterruptedError(signal.reason)
-        : reason;
+      throw signal?.aborted === true && !isOfFiles(reason) ? new InterruptedError(signal.reason) : reason;
     } finally {
       signal?.removeEventListener('abort', onAbort);
     }

@@ -320,10 +320,11 @@ export class RunRecorder {
     const rate = (tokens: number): number => (wall > 0 ? tokens / wall : 0);
     const memory = this.setup.memory();
     const { queues, bytes, ownSeconds } = this.workDone;
+    const { done, failed, cut, truncatedRows: truncated, begunTwice } = this;
     return {
       model: this.setup.model,
       policy: this.setup.policy,
-      rows: { done: this.done, failed: this.failed, cut: this.cut, truncated: this.truncatedRows, begunTwice: this.begunTwice },
+      rows: { done, failed, cut, truncated, begunTwice },
       tokens: { prompt: this.promptTokens, generated: this.generatedTokens },
       sharing: this.sharing,
       seconds: {

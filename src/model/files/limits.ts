@@ -85,7 +85,7 @@ export const ROW_LIMITS = {
   logprobs: 131_072,
   /** Bytes of a text that is scored in windows. */
   scoredBytes: 64 * 2 ** 20,
-  /** Units of a row's text, before those for the model's context: what is longer is cut (`truncate`), or not encoded. */
+  /** Units of a row's text beside those for the model's context; a longer one is cut (`truncate`), or not encoded. */
   textUnits: 2 ** 18,
   /** Units of a row's text more for each token that the model's context holds. */
   textUnitsPerContextToken: 64,
