@@ -73,7 +73,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
   private watched: DeviceActivity | undefined;
 
   private constructor(
-    /** What the model's files say. */
+    /** The facts in the model's files. */
     readonly source: ModelSource,
     readonly tokenizer: Tokenizer,
     /**
@@ -105,14 +105,14 @@ export class Engine implements GenerationSource, AsyncDisposable {
     return this.opened.plan.report;
   }
 
-  /** What its queues and its memory have been doing, all calls together, since this was first asked. */
+  /** Tells what the engine's queues and its memory have been doing, all calls together, since this was first asked. */
   activity(): EngineActivity {
     const { device, pool } = this.runs;
     this.watched ??= new DeviceActivity(device.completed$, () => memoryUse(this.opened, pool));
     return this.watched.read();
   }
 
-  /** What was chosen where `auto` was allowed: it changes results a little. */
+  /** The compression chosen where `auto` was allowed: it changes results a little. */
   get compression(): Pick<Numerics, 'compressWeights' | 'compressCache'> {
     const { compressWeights, compressCache } = this.opened.settings.numerics;
     return { compressWeights, compressCache };

@@ -15,7 +15,7 @@ import type { PullProgress } from './model/pull/ModelDownload.js';
 import type { Tokenizer } from './model/Tokenizer.js';
 import type { Size } from './units.js';
 
-/** What share of something lives on which tier; the three sum to 1. */
+/** The share of something that lives on each tier; the three sum to 1. */
 export interface EngineShares {
   /** Above 0 with `gpuMemory` only. Default 0. */
   readonly gpu?: number;
@@ -63,9 +63,9 @@ export interface EngineOptions {
    */
   readonly hardware?: HardwareProfile | 'this';
   /**
-   * Whether predictions on this machine are corrected by what earlier runs took, and this engine's runs correct those
-   * of later ones; kept beside the machine's profile. Nothing is learned by a `hardware` that is given, with policy
-   * `default`, or with other `gpuProducts` than `own`. Default true.
+   * True where predictions on this machine are corrected by what earlier runs took, and this engine's runs correct
+   * those of later ones; kept beside the machine's profile. Nothing is learned by a `hardware` that is given, with
+   * policy `default`, or with other `gpuProducts` than `own`. Default true.
    */
   readonly learn?: boolean;
   /**
@@ -115,9 +115,9 @@ export interface EngineOptions {
    */
   readonly gpuMemory?: Size;
   /**
-   * What multiplies on the GPU. `own`: the engine's kernels alone. `cublaslt`: prompts of 128 tokens and more by
-   * NVIDIA's cuBLASLt, of an installed CUDA toolkit or Python wheel, or the file that SPILLWAY_CUBLASLT names; an error
-   * where it cannot be used. `auto`: that where it can be used, else `own`. A row's result does not depend on its
+   * The code that multiplies on the GPU. `own`: the engine's kernels alone. `cublaslt`: prompts of 128 tokens and more
+   * by NVIDIA's cuBLASLt, of an installed CUDA toolkit or Python wheel, or the file that SPILLWAY_CUBLASLT names; an
+   * error where it cannot be used. `auto`: that where it can be used, else `own`. A row's result does not depend on its
    * company in any of them, but it differs between them in its last bits, and `cublaslt`'s between versions of the
    * library. Takes up to 96 MiB of `gpuMemory`; without meaning in precision `float32`. `profile` measures both.
    * Default `own`.
@@ -133,7 +133,10 @@ export interface EngineOptions {
   readonly memoryBudget?: MemoryBudget;
   /** Compute threads. Default: the processors that this process may use. */
   readonly threads?: number;
-  /** What computes: `cuda` needs `gpuMemory`; `auto` is the GPU where `gpuMemory` is given, else the processor. */
+  /**
+   * The device that computes: `cuda` needs `gpuMemory`; `auto` is the GPU where `gpuMemory` is given, else the
+   * processor.
+   */
   readonly device?: 'auto' | 'cpu' | 'cuda';
   /** Most rows that are generated at once in one batch. Default: chosen from the model and the memory. */
   readonly batchSize?: number;
@@ -159,15 +162,15 @@ export interface EngineOptions {
    */
   readonly instructionSet?: InstructionSet;
   /**
-   * What share of every layer's weights stays on the GPU and in memory; the rest streams from disk in every pass. The
-   * three sum to 1. Default: on the GPU what fits there, in memory what fits there of the rest.
+   * The share of every layer's weights that stays on the GPU and in memory; the rest streams from disk in every pass.
+   * The three sum to 1. Default: on the GPU what fits there, in memory what fits there of the rest.
    */
   readonly weights?: EngineShares;
   /**
-   * What share of each row's KV cache lives on the GPU, in memory, and on disk; the three sum to 1. Attention happens
-   * where a page is, for those on disk on the processor, unless `cpuAttention` is off. With pages on disk a row keeps
-   * at least one in memory, where new tokens stand until their page is complete. Compressed caches have the same pages
-   * everywhere. Default: on the GPU what fits there beside the weights, the rest in memory.
+   * The share of each row's KV cache that lives on the GPU, in memory, and on disk; the three sum to 1. Attention
+   * happens where a page is, for those on disk on the processor, unless `cpuAttention` is off. With pages on disk a row
+   * keeps at least one in memory, where new tokens stand until their page is complete. Compressed caches have the same
+   * pages everywhere. Default: on the GPU what fits there beside the weights, the rest in memory.
    */
   readonly cache?: EngineShares;
   /**
@@ -182,9 +185,9 @@ export interface EngineOptions {
    */
   readonly cpuAttention?: boolean | number;
   /**
-   * What share of a square's hidden states stays in memory between two layers, and what goes to disk. With a GPU, the
-   * share of the batches whose hidden states stay there, a whole number of them; those of the others are divided
-   * between memory and disk. The three sum to 1. Default: all where it is computed.
+   * The share of a square's hidden states that stays in memory between two layers, and the share that goes to disk.
+   * With a GPU, the share of the batches whose hidden states stay there, a whole number of them; those of the others
+   * are divided between memory and disk. The three sum to 1. Default: all where it is computed.
    */
   readonly activations?: EngineShares;
   /**

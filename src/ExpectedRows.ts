@@ -14,7 +14,7 @@ export interface ExpectedRows {
    * taken that holds it, if any does. Default: at least 4096, or the model's context if that is less.
    */
   readonly longestRowTokens?: number;
-  /** Of a prompt, the tokens with which others begin, too, on average: see `sharePrefixes`. Default 0. */
+  /** The tokens of a prompt with which others begin, too, on average: see `sharePrefixes`. Default 0. */
   readonly sharedPrefixTokens?: number;
   /** How many there are; 0 is none. Default: not known, many. */
   readonly rows?: number;

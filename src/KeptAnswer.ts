@@ -14,13 +14,13 @@ export interface Certainty {
   readonly least: number;
 }
 
-/** What `generate` answers. */
+/** The answer of `generate`. */
 export interface GeneratedAnswer {
   /** Without the end token and without the stop string. */
   readonly text: string;
   /**
-   * What the model reasoned before its answer, where it did and it was asked for separately: then `text` is the answer
-   * alone.
+   * The model's reasoning before its answer, where it reasoned and that was asked for separately: then `text` is the
+   * answer alone.
    */
   readonly reasoning?: string;
   readonly tokens: readonly number[];
@@ -36,20 +36,21 @@ export interface GeneratedAnswer {
   readonly confidence?: number;
   /** The least of these probabilities. */
   readonly leastConfidence?: number;
-  /** Of an answer that is a JSON object: both, over the tokens of each member's value. */
+  /** Both figures, over the tokens of each member's value, for an answer that is a JSON object. */
   readonly fieldConfidence?: Readonly<Record<string, Certainty>>;
   /** One entry a token of `tokens`, if asked for. */
   readonly logprobs?: readonly (TokenLogprob & { readonly top: readonly TokenLogprob[] })[];
 }
 
-/** What `classify` answers. */
+/** The answer of `classify`. */
 export interface ClassifiedAnswer {
   /** The most likely one; of equal ones the first. */
   readonly label: string;
   readonly probability: number;
   /**
-   * Of each label, in their order, but for labels that are whole numbers: JavaScript's objects have those first, by
-   * size. exp of the sum of its tokens' log-probabilities behind the prompt, normalised over the labels.
+   * The probability of each label, in their order, but for labels that are whole numbers: JavaScript's objects have
+   * those first, by size. It is exp of the sum of the label's tokens' log-probabilities after the prompt, normalised
+   * over the labels.
    */
   readonly probabilities: Readonly<Record<string, number>>;
 }
@@ -62,7 +63,7 @@ export interface CompletionScore {
   readonly tokenLogprobs?: readonly TokenLogprob[];
 }
 
-/** What `score` answers. */
+/** The answer of `score`. */
 export interface ScoredAnswer {
   /** In the order of the completions. */
   readonly scores: readonly CompletionScore[];
@@ -74,19 +75,19 @@ export interface DocumentScore {
   readonly logit: number;
 }
 
-/** What `rerank` answers. */
+/** The answer of `rerank`. */
 export interface RankedAnswer {
   /** In the order of the documents. */
   readonly scores: readonly DocumentScore[];
 }
 
-/** What `embed` answers. */
+/** The answer of `embed`. */
 export interface EmbeddedAnswer {
   /** Numbers, of float32 with 9 digits, which are its own; or their bytes, little-endian, in base64. */
   readonly embedding: readonly number[] | string;
-  /** What the numbers are. Default `float32`. */
+  /** The type of the numbers. Default `float32`. */
   readonly vectorType?: VectorType;
-  /** Of `int8` without ranges: the numbers times this are the vector's. */
+  /** The factor of `int8` without ranges: the numbers times this are the vector's. */
   readonly scale?: number;
 }
 
@@ -110,7 +111,7 @@ export type KeptAnswer = KeptAnswers[keyof KeptAnswers];
  * tokens, the task and all of its parameters. Answers of all tasks may lie in one store. `ReuseFile` is one.
  */
 export interface AnswerStore {
-  /** What it throws or rejects with ends the run. */
+  /** Any error it throws or rejects with ends the run. */
   get(key: string): Promise<KeptAnswer | undefined> | KeptAnswer | undefined;
   /**
    * Called with every row that has been computed, before its result is delivered. What it throws or rejects with ends

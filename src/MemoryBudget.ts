@@ -21,7 +21,7 @@ export class MemoryBudget {
     this.bytes = parseBytes(size, 'MemoryBudget');
   }
 
-  /** What the engines that are open hold of it, beside what the process takes in any case. */
+  /** The bytes of the budget that open engines hold, beside what the process takes in any case. */
   get reservedBytes(): number {
     let sum = 0;
     for (const { bytes } of this.reservations) sum += bytes;

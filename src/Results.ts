@@ -21,8 +21,8 @@ export interface ClassifyOptions extends AnswerOptions {
   /** The end token counts as the last of each label: `Yes` is then not the beginning of `Yes, but`. Default false. */
   readonly labelEnd?: boolean;
   /**
-   * What labels are likely to be whatever a row says: probabilities are divided by it, and normalised again. Numbers
-   * above 0, one a label of `labels`; or a text that says nothing, such as `N/A`, as the prompt of a row (in a
+   * How likely each label is whatever a row says: probabilities are divided by it, and normalised again. Numbers above
+   * 0, one a label of `labels`; or a text that says nothing, such as `N/A`, as the prompt of a row (in a
    * `promptTemplate`: as each of its fields), under which the labels' own probabilities are the prior: contextual
    * calibration, Zhao et al. 2021, arXiv:2102.09690. That prompt is raw text or a user's message, as a row's is, with
    * the row's `tools` and `templateArgs`: one prior for each way that rows come in. Only for rows without labels of
@@ -30,8 +30,8 @@ export interface ClassifyOptions extends AnswerOptions {
    */
   readonly labelPrior?: readonly number[] | string;
   /**
-   * Of a model that tells whether one text follows from another (natural language inference), and beside `labels`: the
-   * text that may follow from a row's, with `{}` for the label. Default `This example is {}.`
+   * The text that may follow from a row's, with `{}` for the label: for a model that tells whether one text follows
+   * from another (natural language inference), and beside `labels`. Default `This example is {}.`
    */
   readonly hypothesisTemplate?: string;
 }
@@ -51,8 +51,8 @@ export type RerankOptions = Pick<
   | 'now'
 > & {
   /**
-   * What Qwen3-Reranker is told of the documents that are looked for. Default `Given a web search query, retrieve
-   * relevant passages that answer the query`.
+   * The instruction to Qwen3-Reranker about the documents that are looked for. Default `Given a web search query,
+   * retrieve relevant passages that answer the query`.
    */
   readonly instruction?: string;
 };
@@ -72,7 +72,7 @@ export interface ScoreOptions extends AnswerOptions {
 
 export const POOLINGS = ['auto', 'last', 'mean', 'cls', 'max', 'weightedmean'] as const;
 export const EMBEDDING_ENCODINGS = ['float', 'base64'] as const;
-/** Of each dimension the least and the most that embeddings have, as a sample of them shows. */
+/** The least and the most that embeddings have in each dimension, as a sample of them shows. */
 export interface VectorRanges {
   readonly min: readonly number[];
   readonly max: readonly number[];
@@ -100,8 +100,8 @@ export interface EmbedOptions extends AnswerOptions, ChunkOptions {
   /** Numbers; or their bytes, little-endian, in base64. Default `float`. */
   readonly encoding?: (typeof EMBEDDING_ENCODINGS)[number];
   /**
-   * What numbers are, behind `normalize`. `float32`, the default; `float16`, the nearest; `int8`: -127 to 127, which
-   * times the result's `scale` are the vector's again, or, with `vectorRanges`, as sentence-transformers'
+   * The type of the numbers, after `normalize`. `float32`, the default; `float16`, the nearest; `int8`: -127 to 127,
+   * which times the result's `scale` are the vector's again, or, with `vectorRanges`, as sentence-transformers'
    * `quantize_embeddings` has it; `uint8`, with `vectorRanges` alone, likewise; `binary` and `ubinary`: a bit a
    * dimension, 1 above zero, eight a number, of int8 (less 128) or uint8, as there.
    */
@@ -110,7 +110,7 @@ export interface EmbedOptions extends AnswerOptions, ChunkOptions {
   readonly vectorRanges?: VectorRanges;
 }
 
-/** What each result says, whatever was asked. Of a row that is an error there is no more. */
+/** The members that each result has, whatever was asked. The result of a row that is an error has no more. */
 export interface ResultBase extends Pick<RowResult, 'id' | 'index' | 'truncated' | 'carry'> {
   /** `completionTokens`: those of all labels or completions; 0 of an embedding. */
   readonly usage: RowResult['usage'];
@@ -147,12 +147,12 @@ export interface AnyResult
     Partial<EmbeddedAnswer>,
     Partial<ChunkPlace> {
   readonly chunks?: readonly (RowChunk | EmbeddedChunk)[];
-  /** Of a row of an output that is a part's: its number, from 0, and where it stands. */
+  /** The number of the part, from 0, and where it stands: for a row of an output that is a part's. */
   readonly chunk?: number;
   readonly scores?: ScoredAnswer['scores'] | RankedAnswer['scores'];
 }
 
 export const JOB_TASKS = ['generate', 'classify', 'score', 'rerank', 'embed'] as const;
 
-/** What a job does with its rows. */
+/** The work a job does with its rows. */
 export type JobTaskName = (typeof JOB_TASKS)[number];

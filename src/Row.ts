@@ -64,19 +64,19 @@ export interface SamplingOptions {
 /** Tools that an answer may call. A row may override each of these for itself. */
 export interface ToolOptions extends Pick<TemplateInput, 'tools'> {
   /**
-   * Whether answers call tools: as the model will (`auto`), with one call at least (`required`), a call of one function
-   * (`{ type: 'function', function: { name } }`), among some of them (`{ type: 'allowed_tools', allowed_tools: { mode,
-   * tools } }`), or not at all, and then the model is not told of them (`none`). Default `auto` where there are tools.
-   * Calls are held to the tools' parameters, in the form of the model's own chat template; where that is none that is
-   * known, `auto` is an error.
+   * The choice whether answers call tools: as the model will (`auto`), with one call at least (`required`), a call of
+   * one function (`{ type: 'function', function: { name } }`), among some of them (`{ type: 'allowed_tools',
+   * allowed_tools: { mode, tools } }`), or not at all, and then the model is not told of them (`none`). Default `auto`
+   * where there are tools. Calls are held to the tools' parameters, in the form of the model's own chat template; where
+   * that is none that is known, `auto` is an error.
    */
   readonly toolChoice?: ToolChoice;
-  /** Whether an answer may have several calls, where the model's form of calls has room for them. Default true. */
+  /** True if an answer may have several calls, where the model's form of calls has room for them. Default true. */
   readonly parallelToolCalls?: boolean;
 }
 
 export const TRUNCATIONS = ['off', 'head', 'tail', 'middle'] as const;
-/** What is cut of a prompt that is too long: nothing, its beginning, its end, or its middle. */
+/** The part that is cut of a prompt that is too long: nothing, its beginning, its end, or its middle. */
 export type Truncation = (typeof TRUNCATIONS)[number];
 
 /** How prompts are made of rows. */
@@ -98,16 +98,16 @@ export interface PromptOptions extends TemplateInput {
    */
   readonly system?: string;
   /**
-   * Whether a row's `prompt`, or what `promptTemplate` makes, is a user's message that goes through the model's chat
+   * True where a row's `prompt`, or what `promptTemplate` makes, is a user's message that goes through the model's chat
    * template, instead of raw text. Default: true with `system`; without, false, but for lines of text (`readRows` with
    * format `text`): for them true where the model has a template.
    */
   readonly chat?: boolean;
   /**
-   * What is cut of a prompt with more tokens than the model's context holds: the beginning (`head`), the end (`tail`)
-   * or the middle, both ends staying, of the row's own text: its `tokens`, its `prompt`, the longest field of the
-   * template (then the next), or the last user message; never the template's text, or other messages. Room is left for
-   * the row's `maxNewTokens`, at most half of the context. The result says how many tokens were cut. Default `off`:
+   * The part that is cut of a prompt with more tokens than the model's context holds: the beginning (`head`), the end
+   * (`tail`) or the middle, both ends staying, of the row's own text: its `tokens`, its `prompt`, the longest field of
+   * the template (then the next), or the last user message; never the template's text, or other messages. Room is left
+   * for the row's `maxNewTokens`, at most half of the context. The result says how many tokens were cut. Default `off`:
    * such a row is an error.
    */
   readonly truncate?: Truncation;
@@ -122,7 +122,7 @@ export type RowPrompt =
       readonly tokens?: undefined;
       readonly fields?: undefined;
       /**
-       * Whether `prompt` is a user's message; `auto`, where the run does not say: if the model has a chat template.
+       * True where `prompt` is a user's message; `auto`, where the run does not say: if the model has a chat template.
        * Default: what the run says.
        */
       readonly chat?: boolean | 'auto';
@@ -142,16 +142,16 @@ export type RowPrompt =
       readonly fields?: undefined;
     }
   | {
-      /** What the run's `promptTemplate` takes values from; of a row with a `prompt` its id and that. */
+      /** The values that the run's `promptTemplate` takes; for a row with a `prompt`, its id and that prompt. */
       readonly fields: Readonly<Record<string, unknown>>;
       readonly prompt?: undefined;
       readonly messages?: undefined;
       readonly tokens?: undefined;
-      /** Whether what the template makes is a user's message, likewise. */
+      /** True where the template's text is a user's message, likewise. */
       readonly chat?: boolean | 'auto';
     }
   | {
-      /** What `rerank` ranks the row's `documents`, or its `document`, by. */
+      /** The query that `rerank` ranks the row's `documents`, or its `document`, by. */
       readonly query: string;
       readonly prompt?: undefined;
       readonly messages?: undefined;
@@ -160,15 +160,15 @@ export type RowPrompt =
       readonly chat?: undefined;
     };
 
-/** What `classify` tells rows apart by: a text, which is its own name, or one that results call otherwise. */
+/** A label by which `classify` tells rows apart: a text, which is its own name, or one that results call otherwise. */
 export type Label = string | { readonly name: string; readonly text: string };
 
 /** One prompt. */
 export type Row = RowSettings & RowPrompt;
 
 /**
- * What a row may say beside its prompt. `tools` and `templateArgs` are for its chat template; variables of the run's
- * stay where it sets no other.
+ * The settings that a row may have beside its prompt. `tools` and `templateArgs` are for its chat template; variables
+ * of the run's stay where it sets no other.
  */
 export interface RowSettings extends SamplingOptions, ToolOptions, Omit<TemplateInput, 'now'> {
   /** Default: the row's number in the input, from 1, which a row that was given it may have too. */
@@ -176,16 +176,16 @@ export interface RowSettings extends SamplingOptions, ToolOptions, Omit<Template
   /** The row's number in its job, from 0, where that is not its number in this input (a resumed job). */
   readonly index?: number;
   /**
-   * Whether an earlier row has its id. Default: it is found out, among the rows of this input that were given an id.
-   * False where nobody gave the id, so that it may be another row's too (`readRows`); a job, which knows the rows of
-   * earlier runs, says it of each.
+   * True where an earlier row has this row's id. Default: it is found out, among the rows of this input that were given
+   * an id. False where nobody gave the id, so that it may be another row's too (`readRows`); a job, which knows the
+   * rows of earlier runs, says it of each.
    */
   readonly duplicate?: boolean;
-  /** What `classify` tells apart, instead of the run's `labels`. */
+  /** The labels that `classify` tells apart, instead of the run's `labels`. */
   readonly labels?: readonly Label[];
-  /** What `score` scores, instead of the run's `completions`. */
+  /** The texts that `score` scores, instead of the run's `completions`. */
   readonly completions?: readonly (string | readonly number[])[];
-  /** What `rerank` ranks: 1 to 1024 texts, or one. */
+  /** The texts that `rerank` ranks: 1 to 1024, or one. */
   readonly query?: string;
   readonly documents?: readonly string[];
   readonly document?: string;
@@ -193,7 +193,7 @@ export interface RowSettings extends SamplingOptions, ToolOptions, Omit<Template
   readonly dimensions?: number;
   /** Which of its samples are wanted, where not all are (a resumed job). Default: all. */
   readonly wantedSamples?: readonly number[];
-  /** What its answer is held to. Default: what the run says. */
+  /** The format its answer is held to. Default: what the run says. */
   readonly responseFormat?: ResponseFormat;
   /** Carried into the result; a line of a job's output calls it `row`. */
   readonly carry?: Readonly<Record<string, unknown>>;
@@ -243,8 +243,8 @@ export interface RowResult<Value = unknown> extends Omit<GeneratedAnswer, 'finis
    */
   readonly sample?: number;
   /**
-   * What the text means, of an answer that is held to a format: the parsed JSON, or for other formats the text. Not
-   * there without one, and with an error.
+   * The meaning of the text of an answer that is held to a format: the parsed JSON, or for other formats the text. Not
+   * there without a format, and with an error.
    */
   readonly value?: Value;
   /**
@@ -266,7 +266,7 @@ export interface RowResult<Value = unknown> extends Omit<GeneratedAnswer, 'finis
   /** Tokens that were cut of its prompt (`truncate`); of text far beyond the context, as counted in pieces. */
   readonly truncated?: number;
   readonly error?: RowFailure;
-  /** Of a cascade: which of its models answered. */
+  /** The model of a cascade that answered. */
   readonly model?: string;
   /** The row's own. */
   readonly carry?: Readonly<Record<string, unknown>>;
@@ -277,17 +277,17 @@ export type Reasoning = (typeof REASONING)[number];
 
 /** Options of one `generate` call; the sampling options are defaults for its rows. */
 export interface GenerateOptions extends SamplingOptions, ToolOptions, PromptOptions, ChunkOptions {
-  /** What the answers of rows that bring none are held to. Default: nothing. */
+  /** The format that the answers of rows that bring none are held to. Default: nothing. */
   readonly responseFormat?: ResponseFormat;
   /**
-   * Whether the model is told what its answer is held to, a JSON Schema or choices: at the end of the system message,
-   * or as one; before raw text. Rows of tokens stay as they are. Default false.
+   * True where the model is told what its answer is held to, a JSON Schema or choices: at the end of the system
+   * message, or as one; before raw text. Rows of tokens stay as they are. Default false.
    */
   readonly schemaInPrompt?: boolean;
   /**
-   * What is asked about each row, in the place of one answer to its prompt: each question's text goes after the row's
-   * own, with an empty line between; in a conversation at the end of its last message, if that is the user's, else as
-   * one. The row's own text is computed once. A row's result has `answers`. Default: none.
+   * The questions asked about each row, in the place of one answer to its prompt: each question's text goes after the
+   * row's own, with an empty line between; in a conversation at the end of its last message, if that is the user's,
+   * else as one. The row's own text is computed once. A row's result has `answers`. Default: none.
    */
   readonly questions?: readonly Question[];
   /**
@@ -314,7 +314,7 @@ export interface GenerateOptions extends SamplingOptions, ToolOptions, PromptOpt
   /** Report the log-probability of each token, and of this many alternatives. Default: none. */
   readonly logprobs?: number;
   /**
-   * What becomes of a model's reasoning, where its chat template marks it (`<think>`…`</think>`): it stays in the text
+   * The treatment of a model's reasoning, where its chat template marks it (`<think>`…`</think>`): it stays in the text
    * (the default), is a part of the result of its own, or is left out. White space round it goes with it; an answer
    * that ends before its reasoning does has no text.
    */
@@ -354,14 +354,15 @@ export interface GenerateOptions extends SamplingOptions, ToolOptions, PromptOpt
 }
 
 /**
- * What a row's answer has grown by. All deltas of a row, put together, are its result's text, reasoning, tool calls and
- * tokens: nothing is taken back, and none ends within a character, or where a stop string may begin. A row that needs
- * no computing, for its answer is another row's, has one delta; so has one that may be tried again, and one of choices.
- * (An error may follow deltas, such as `timeout`, or `schema` of a row with tools: their text counts for nothing then.)
+ * The part by which a row's answer has grown. All deltas of a row, put together, are its result's text, reasoning, tool
+ * calls and tokens: nothing is taken back, and none ends within a character, or where a stop string may begin. A row
+ * that needs no computing, for its answer is another row's, has one delta; so has one that may be tried again, and one
+ * of choices. (An error may follow deltas, such as `timeout`, or `schema` of a row with tools: their text counts for
+ * nothing then.)
  */
 export interface RowDelta extends Pick<RowResult, 'id' | 'index' | 'sample' | 'text' | 'tokens'> {
   /** Where the options ask for it apart (`reasoning: 'separate'`), and some has come. */
   readonly reasoning?: string;
-  /** Of calls that have begun, or whose arguments have grown, in their order. */
+  /** The calls that have begun, or whose arguments have grown, in their order. */
   readonly toolCalls?: readonly ToolCallDelta[];
 }

@@ -16,7 +16,7 @@ export interface Progress {
   readonly tokensPerSecond: number;
 }
 
-/** What was not computed. */
+/** The work not computed. */
 export interface Sharing {
   /**
    * Tokens of prompts that rows had from others, less those that were computed for nobody in particular, before them.
@@ -28,15 +28,15 @@ export interface Sharing {
   readonly rowsReused: number;
 }
 
-/** What a run did: the document of `--stats`. */
+/** A run's figures: the document of `--stats`. */
 export interface RunStats {
   readonly model: string;
   /** A policy for `parsePolicy` and `--policy`, unless its `schedule` is one of one's own. */
   readonly policy: Readonly<Record<string, unknown>>;
   /**
-   * Of `done`, `cut` are answers that ended at their limit of new tokens, and not where the model would have.
-   * `truncated`: rows of the input of whose prompt some was cut (`truncate`).
-   * `begunTwice`: rows of it whose prompt has the model's begin token in its text, and once more before that.
+   * `cut`: answers of `done` that ended at their limit of new tokens, and not where the model would have. `truncated`:
+   * rows of the input of whose prompt some was cut (`truncate`). `begunTwice`: rows of the input whose prompt has the
+   * model's begin token in its text, and once more before that.
    */
   readonly rows: {
     readonly done: number;
@@ -47,8 +47,8 @@ export interface RunStats {
   };
   readonly tokens: { readonly prompt: number; readonly generated: number };
   /**
-   * What was not computed because other rows had. Rows that are equal to others, or to earlier ones, count in `rows`,
-   * and their tokens nowhere.
+   * The work that was not computed because other rows had done it. Rows that are equal to others, or to earlier ones,
+   * count in `rows`, and their tokens nowhere.
    */
   readonly sharing: Sharing;
   /** `load`: opening, repacking, profiling. `prefill` and `decode` share the time of mixed passes by tokens. */
@@ -69,13 +69,13 @@ export interface RunStats {
   readonly unpinnedBytes?: number;
   readonly residentPeakBytes: number;
   /**
-   * What the cost model says of a run like this one, by the machine's profile; left out where the machine was not
+   * The cost model's prediction for a run like this one, by the machine's profile; left out where the machine was not
    * measured, and for schedules of one's own.
    */
   readonly predicted?: PredictedRun;
   /**
-   * What of `predicted` earlier runs taught, and what this run teaches; left out where `predicted` is, and where the
-   * machine is used otherwise than it was measured.
+   * The part of `predicted` that earlier runs taught, and what this run teaches; left out where `predicted` is, and
+   * where the machine is used otherwise than it was measured.
    */
   readonly corrections?: RunCorrections;
   /**
@@ -92,7 +92,7 @@ export interface RunStats {
   readonly orchestration: { readonly seconds: number; readonly fractionOfWall: number };
 }
 
-/** What one model of a cascade did. */
+/** The figures of one model of a cascade. */
 export interface CascadeModelStats {
   readonly model: string;
   /** From which confidence on its answers stand; null where all do. */
@@ -109,7 +109,7 @@ export interface TraceEvent {
   readonly name: string;
   /** X: a task; C: counter; i: instant, a row that was admitted; b, e: a row from then to its end; M: metadata. */
   readonly ph: 'X' | 'C' | 'i' | 'b' | 'e' | 'M';
-  /** Of a row: its track, and which one it is. */
+  /** The track of a row, and which row it is. */
   readonly cat?: string;
   readonly id?: number;
   readonly ts: number;
@@ -122,14 +122,14 @@ export interface TraceEvent {
 /** Tasks of a queue that followed one another closely. Seconds on the clock of `performance.now()`. */
 export interface TaskStretch {
   readonly queue: string;
-  /** What the first of them was, as `--trace` names it. */
+  /** The name of the first of these tasks, as `--trace` has it. */
   readonly name: string;
   readonly start: number;
   readonly end: number;
   readonly tasks: number;
 }
 
-/** What an engine has done since it was first asked, whoever called it: to be looked at now and then. */
+/** An engine's work since it was first asked, whoever called it: to be looked at now and then. */
 export interface EngineActivity {
   /** When it was looked at, in seconds on the clock of `performance.now()`. */
   readonly at: number;
@@ -139,6 +139,6 @@ export interface EngineActivity {
   readonly memory: Readonly<
     Record<string, { readonly capacityBytes: number; readonly usedBytes: number; readonly peakBytes: number }>
   >;
-  /** What its queues did in the last ten seconds. */
+  /** The work of its queues in the last ten seconds. */
   readonly stretches: readonly TaskStretch[];
 }

@@ -14,7 +14,10 @@ import { oldNode } from './oldNode.js';
 import { packageRoot } from './packageRoot.js';
 import { processLimits, type ProcessLimit } from './processLimits.js';
 
-/** What there is to know of this machine for who runs Spillway on it. Whatever could not be found out says why. */
+/**
+ * The facts that there are to know of this machine for who runs Spillway on it. Whatever could not be found out says
+ * why.
+ */
 export interface Diagnosis {
   /** The version. */
   readonly spillway: string;
@@ -26,9 +29,9 @@ export interface Diagnosis {
   readonly residentBytes: number;
   /** Where Linux says it. */
   readonly cgroup?: { readonly memoryLimit: string; readonly cpuLimit: string } | undefined;
-  /** What the system lets this process have, where it is limited: `ulimit -v`, `ulimit -d`. */
+  /** The limits of what the system lets this process have, where it is limited: `ulimit -v`, `ulimit -d`. */
   readonly limits: readonly ProcessLimit[];
-  /** What V8 lets the JavaScript heap have: `--max-old-space-size`. */
+  /** The most that V8 lets the JavaScript heap have: `--max-old-space-size`. */
   readonly heapLimitBytes: number;
   readonly gpuDriver: string | undefined;
   readonly folders: readonly {

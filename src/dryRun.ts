@@ -28,7 +28,7 @@ export interface DryRunOptions extends Omit<
   readonly onRows?: (rows: number) => void;
 }
 
-/** What a job would do. */
+/** The work a job would do. */
 export interface DryRunReport {
   /** Rows that would be answered or refused, and answers: of a row that is asked for samples there are several. */
   readonly rows: number;
@@ -39,7 +39,7 @@ export interface DryRunReport {
   readonly bad: readonly BadRowReport[];
   /** There, and true, if more rows fail than may: the run would end early. */
   readonly stopped?: true;
-  /** Of prompts, each counted for every answer to it. `estimated`: not all rows were read. */
+  /** Tokens of prompts, each prompt counted for every answer to it. `estimated`: not all rows were read. */
   readonly promptTokens: {
     readonly total: number;
     readonly median: number;
@@ -54,7 +54,7 @@ export interface DryRunReport {
   readonly prompts: readonly (RowPlace & { readonly text: string })[];
   /** By which plan the engine would be opened. */
   readonly plan: EnginePlan;
-  /** What that plan is expected to do with these rows; undefined where nothing was planned (`plan.why`). */
+  /** The prediction of what that plan does with these rows; undefined where nothing was planned (`plan.why`). */
   readonly predicted?: Prediction;
 }
 
@@ -134,7 +134,7 @@ async function* chosen(
 }
 
 /**
- * What the plan does with rows that are as these are on average.
+ * Predicts what the plan does with rows that are as these are on average.
  * @param given the policy that is followed, where none was searched for
  */
 function predictedOf(

@@ -17,17 +17,17 @@ import type { GenerateOptions, RowInput } from './Row.js';
 
 /** Rows of the input that are looked at. */
 const SAMPLE = 256;
-/** What they may take together, and how much of the input is looked at for them, bad rows among it. */
+/** Bytes that these rows may take together, and most of the input that is looked at for them, bad rows among it. */
 const SAMPLE_BYTES = 16 * 2 ** 20;
 /** A row that takes more is not encoded to see how long it is: the run does that, within its limits. */
 const MOST_ROW_BYTES = 2 ** 20;
 /** Tokens of each that are compared: how prompts begin. */
 const COMPARED = 16_384;
-/** Of them, this share is no longer than what counts as long. */
+/** The share of the answers that is no longer than what counts as long. */
 const LONG = 0.95;
 const NO_LIMITS = { contextTokens: Infinity, vocabularySize: Infinity };
 
-/** What a row asks for. */
+/** The tokens and answers that a row asks for. */
 interface Asked {
   readonly prompt: number;
   readonly answer: number;
@@ -35,11 +35,11 @@ interface Asked {
   readonly answers: number;
 }
 
-/** What rows are, beside what they say themselves. */
+/** The options of rows, beside what they say themselves. */
 export interface EstimateRowsOptions {
   /** How files are read. Default: as `readRows` does. */
   readonly read?: ReadRowsOptions;
-  /** What rows are told that do not say it themselves, as for the run. Default: nothing. */
+  /** The options of rows that do not bring them themselves, as for the run. Default: none. */
   readonly generate?: GenerateOptions;
   /** How many results there are to do. Default: as many as there are rows for, where that is seen. */
   readonly rows?: number;
@@ -55,7 +55,7 @@ interface RowsToLookAt {
 }
 
 /**
- * What the first 256 rows say of all of them: prompts as they are, answers as long as they may become. That is what
+ * Estimates all rows from the first 256: prompts as they are, answers as long as they may become. That is what
  * `Engine.open({ expectedRows: (tokenizer) => estimateRows(rows, tokenizer) })` plans for, and without it an engine
  * plans for many rows of 384 and 128 tokens. Rows are counted where they are an array or end among the first; bad ones
  * are no work. Of a row with several samples each is one, which shares the prompt with the others.

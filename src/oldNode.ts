@@ -1,6 +1,6 @@
 const LEAST = { old: [20, 19], others: [22, 13] } as const;
 
-/** What is wrong with a version of Node, in one line; undefined for one that Spillway runs on. */
+/** Says in one line what is wrong with a version of Node; undefined for one that Spillway runs on. */
 export function oldNode(version: string): string | undefined {
   const [major = 0, minor = 0] = version.split('.').map(Number);
   const fine =

@@ -10,13 +10,13 @@ import { SCHEDULE_NAMES, type ScheduleName } from './engine/schedules/blockSched
 import type { Schedule } from './engine/schedules/Schedule.js';
 import { simulatePlan } from './simulatePlan.js';
 
-/** What a sweep goes through: each of its lines is one of each. */
+/** The lists that a sweep goes through: each of its lines is one of each. */
 export interface Sweep {
   readonly hardware: readonly { readonly name: string; readonly request: PlanRequest }[];
   /** Policies that are given, by a name; one without a policy is searched. */
   readonly policies: readonly { readonly name: string; readonly policy?: Policy | undefined }[];
   readonly costModels: readonly (CostModelName | CostModel)[];
-  /** Those that are there, and ones of your own by a name, which are simulated, for no closed form knows them. */
+  /** Schedules that are there, and ones of your own by a name, which are simulated, for no closed form knows them. */
   readonly schedules: readonly (ScheduleName | { readonly name: string; readonly schedule: Schedule })[];
 }
 
@@ -27,7 +27,7 @@ export interface SweepLine {
   readonly costModel: string;
   readonly schedule: string;
   readonly plan?: PlanDocument;
-  /** Of a schedule that the cost model knows. */
+  /** Predicted seconds, for a schedule that the cost model knows. */
   readonly predictedSeconds?: number;
   readonly simulatedSeconds?: number;
   readonly simulatedTokensPerSecond?: number;

@@ -10,7 +10,7 @@ export const ADDON_BYTES = 64 * MIB;
 export const THREAD_BYTES = 8 * MIB + 4096;
 /** Threads beside those that compute: of libuv, of V8, of reading and writing. */
 export const OTHER_THREADS = 8;
-/** What allocators set apart, of address space alone, for as many threads as there usually are; for advice. */
+/** Bytes of address space alone that allocators set apart for as many threads as there usually are; for advice. */
 const ARENAS_BYTES = 512 * MIB;
 /** Less is no advice before it is known which model it is for. */
 const LEAST_ADVICE_BYTES = { 'address space': 2048 * MIB, data: 512 * MIB };
@@ -23,10 +23,10 @@ const STEP_BYTES = 64 * MIB;
  */
 const HEAP_BYTES = 32 * MIB;
 const HEAP_TOKEN_BYTES = 256;
-/** What V8 adds to `--max-old-space-size` for what is new. */
+/** The bytes that V8 adds to `--max-old-space-size` for new objects. */
 const NEW_SPACE_BYTES = 48 * MIB;
 
-/** What the system lets a process have, and what it has. */
+/** A limit that the system sets a process, and how much it has. */
 export interface ProcessLimit {
   readonly what: 'address space' | 'data';
   readonly flag: '-v' | '-d';
@@ -70,7 +70,7 @@ export function checkProcessLimits(moreBytes: number, limits: readonly ProcessLi
 }
 
 /**
- * What a failure comes from where the process may hardly grow: else the error itself.
+ * Gives the error that a failure comes from where the process may hardly grow: else the error itself.
  * @param moreBytes what it was to grow by
  */
 export function withProcessLimits(

@@ -30,13 +30,13 @@ import { tokensPerSquareOf } from './plan/Policy.js';
 import { PAGE_TOKENS } from './plan/reserves.js';
 import { planMovement, plannedRows } from './simulatePlan.js';
 
-/** What came of a pipeline in virtual time. */
+/** The outcome of a pipeline in virtual time. */
 export interface SimulatedPipeline {
   readonly rows: number;
   /** Virtual seconds from the first task's start to the last one's end. */
   readonly seconds: number;
   readonly tokensPerSecond: number;
-  /** Of each engine, the share of that in which its busiest queue had nothing to do. */
+  /** For each engine, the share of that time in which its busiest queue had nothing to do. */
   readonly idleShares: readonly number[];
 }
 

@@ -34,7 +34,7 @@ import { throughStages } from './operators/throughStages.js';
 import type { TraceEvent } from './RunStats.js';
 import type { StageContext } from './engine/execution/Run.js';
 
-/** What came of a plan in virtual time. */
+/** The outcome of a plan in virtual time. */
 export interface SimulatedPlan {
   readonly rows: number;
   readonly newTokens: number;
@@ -178,7 +178,7 @@ export async function simulatePlan(
   };
 }
 
-/** What the KV cache takes of each tier that has any of it. */
+/** Says what the KV cache takes of each tier that has any of it. */
 function cacheBytes({ gpu, capacity, disk, used, peakUsed }: PagePool, pageBytes: number): MemoryUse {
   const tiers = {
     'gpu cache': [gpu.pages, used.gpu, peakUsed.gpu],
@@ -208,7 +208,7 @@ function note(
   busy.add(timing.start, timing.end);
 }
 
-/** What moves under a policy. Of the cache, what the CPU attends to beside a GPU stays where it lives. */
+/** Says what moves under a policy. Of the cache, what the CPU attends to beside a GPU stays where it lives. */
 export function planMovement(
   { shape, block }: BlockSetting,
   { weights, cache, activations }: Policy,

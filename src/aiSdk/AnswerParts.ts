@@ -15,7 +15,7 @@ export class AnswerParts {
   #blocks = 0;
   #call: OpenCall | undefined;
 
-  /** What is sent of more of an answer. */
+  /** Gives what is sent of more of an answer. */
   *grown({ text, reasoning = '', toolCalls = [] }: RowDelta): Iterable<LanguageModelV4StreamPart> {
     yield* this.#block('reasoning', reasoning);
     yield* this.#block('text', text);
@@ -35,7 +35,7 @@ export class AnswerParts {
     }
   }
 
-  /** What is sent of an answer that has ended. */
+  /** Gives what is sent of an answer that has ended. */
   *ended(result: RowResult, cached: number): Iterable<LanguageModelV4StreamPart> {
     yield* this.#endBlock();
     yield* this.#endCall();

@@ -32,7 +32,7 @@ import { mostTokens } from './LanguageModel.js';
 
 type StartOptions = Experimental_BatchV4StartOptions<{ readonly text: string }>;
 
-/** What is there once the folder is: the batches of it, which go on. */
+/** The contents once the folder is there: its batches, which go on. */
 interface OpenBatches {
   readonly batches: BatchStore;
   readonly files: FileStore;

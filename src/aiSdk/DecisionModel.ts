@@ -20,7 +20,7 @@ import { inputText, stateText } from './state.js';
 type Question = Experimental_DecisionModelV4Question;
 type Answer = Experimental_DecisionModelV4Answer;
 
-/** What is asked, what answers there are, and what their probabilities come to. */
+/** The question that is asked, what answers there are, and what their probabilities come to. */
 interface Asked {
   readonly text: string;
   readonly labels: readonly string[];

@@ -3,7 +3,7 @@ import { Models } from '../serve/models/Models.js';
 import type { ServedEngine } from '../serve/ServeOptions.js';
 import { callErrorOf } from './errors.js';
 
-/** What a call is that a model answers. */
+/** A call that a model answers. */
 export interface Asked {
   readonly signal?: AbortSignal | undefined;
   /** Errors may show it. */

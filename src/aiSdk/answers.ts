@@ -17,8 +17,8 @@ const UNIFIED: Readonly<Record<FinishReason, LanguageModelV4FinishReason['unifie
 };
 
 /**
- * Whether there is an answer, though it is not what its format asks for: the AI SDK shows it to whoever is told that it
- * is none.
+ * Tells whether there is an answer, even one that is not what its format asks for: the AI SDK shows it to whoever is
+ * told that it is none.
  */
 export function isAnswer({ error }: Pick<RowResult, 'error'>): boolean {
   return error === undefined || error.code === 'schema';
@@ -45,7 +45,7 @@ export function usageOf({ usage, reasoning }: RowResult, cached: number): Langua
   };
 }
 
-/** What an answer is made of, in its order. */
+/** Gives the parts of an answer, in its order. */
 export function contentOf({ text, reasoning, toolCalls = [] }: RowResult): LanguageModelV4Content[] {
   return [
     ...(reasoning === undefined || reasoning === '' ? [] : [{ type: 'reasoning', text: reasoning } as const]),
@@ -57,7 +57,7 @@ export function contentOf({ text, reasoning, toolCalls = [] }: RowResult): Langu
   ];
 }
 
-/** What is ours alone of an answer. */
+/** Gives what is ours alone of an answer. */
 export function metadataOf({ logprobs, truncated }: RowResult): { providerMetadata?: SharedV4ProviderMetadata } {
   if (logprobs === undefined && truncated === undefined) return {};
   const told = {

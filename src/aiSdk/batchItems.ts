@@ -10,7 +10,7 @@ import type { FinishReason, RowResult } from '../Row.js';
 import type { ToolCall } from '../rows/toolCalls.js';
 import { contentOf, finishOf, usageOf } from './answers.js';
 
-/** Of what we have written ourselves: as much as a line may be. */
+/** The limit for lines we have written ourselves: as much as a line may be. */
 const MOST_LINE_BYTES = 2 ** 29;
 
 /** The results that the files of a batch have, line by line. @throws JobFileError; what the signal was aborted with */

@@ -5,10 +5,10 @@ import { wrongArgument } from './errors.js';
 import { messagesOf } from './messages.js';
 import { ownOptions, type SpillwayLanguageOptions } from './providerOptions.js';
 
-/** What a call asks for: a request as OpenAI writes it, as lines of batch files and bodies of the server have it. */
+/** A call's request, as OpenAI writes it and as lines of batch files and bodies of the server have it. */
 export interface ChatRequest {
   readonly body: Readonly<Record<string, unknown>>;
-  /** What of `providerOptions` is about the call rather than its row. */
+  /** The part of `providerOptions` that is about the call rather than its row. */
   readonly call: Pick<SpillwayLanguageOptions, 'logprobs' | 'priority' | 'truncate' | 'schemaInPrompt'>;
   readonly warnings: SharedV4Warning[];
 }

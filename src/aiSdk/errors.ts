@@ -4,7 +4,10 @@ import { ResponseFormatError, RowError, type RowErrorCode } from '../errors/RowE
 import { UsageError } from '../errors/UsageError.js';
 import type { RowFailure } from '../Row.js';
 
-/** What the AI SDK calls us: models' `provider`, and the key of ours in `providerOptions` and `providerMetadata`. */
+/**
+ * The name that the AI SDK calls us by: models' `provider`, and the key of ours in `providerOptions` and
+ * `providerMetadata`.
+ */
 export const PROVIDER = 'spillway';
 
 /** Errors of a row that are its prompt's. */
@@ -19,7 +22,7 @@ const OF_PROMPT: ReadonlySet<RowErrorCode> = new Set([
   'limit',
 ]);
 
-/** What a model cannot do, of which the cause says why. */
+/** An error for what a model cannot do; its cause says why. */
 export class UnsupportedError extends UnsupportedFunctionalityError {
   constructor(
     functionality: string,
@@ -29,7 +32,7 @@ export class UnsupportedError extends UnsupportedFunctionalityError {
   }
 }
 
-/** What a prompt has beside text. */
+/** Makes the error for what a prompt has beside text. */
 export function unsupportedContent(where: string, what: string): UnsupportedError {
   const message = `${where}: found ${what}, expected text alone (unsupported-content): leave such parts out, or say in words what they show`;
   return new UnsupportedError(`unsupported-content: ${what}`, new RowError('unsupported-content', message));
@@ -49,8 +52,8 @@ export function rowErrorOf({ code, message }: RowFailure, prompt: unknown): Erro
 }
 
 /**
- * What a call has thrown, as the AI SDK has such: what somebody has aborted says why, as `fetch` does, so that nothing
- * tries it again.
+ * Turns what a call has thrown into such an error as the AI SDK has: what somebody has aborted says why, as `fetch`
+ * does, so that nothing tries it again.
  */
 export function callErrorOf(error: unknown, prompt: unknown, signal?: AbortSignal): unknown {
   if (signal?.aborted === true && (error instanceof InterruptedError || error === signal.reason)) return signal.reason;

@@ -19,7 +19,7 @@ const PATTERNS = {
 
 export const FIELD_TYPES = ['text', 'number', 'date', 'time', 'datetime', 'duration', 'list'] as const;
 
-/** What answers are held to: of each field its value, or null. */
+/** Makes the schema answers are held to: of each field its value, or null. */
 export function fieldsSchema(fields: Readonly<Record<string, Field>>): object {
   return {
     type: 'object',
@@ -54,7 +54,7 @@ function valueSchema(field: Field): object {
   }
 }
 
-/** What the model is told of a field beside its name. */
+/** Says what the model is told of a field beside its name. */
 function wordsOf(field: Field): string {
   const unit = field.type === 'duration' ? (field.unit ?? 'seconds') : field.type === 'number' ? field.unit : undefined;
   return [

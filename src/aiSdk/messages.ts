@@ -75,7 +75,7 @@ function toolMessages(part: Part, where: string): readonly object[] {
   return [{ role: 'tool', tool_call_id: toolCallId, name: toolName, content }];
 }
 
-/** What a tool has given, in the words of which the model is told. */
+/** Gives what a tool has given, in the words of which the model is told. */
 function outputOf(output: Part, where: string): string {
   const { type, value, reason } = output;
   switch (type) {

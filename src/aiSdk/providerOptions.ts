@@ -6,7 +6,9 @@ import { TRUNCATIONS, type Truncation } from '../Row.js';
 import { POOLINGS } from '../Results.js';
 import { PROVIDER, wrongArgument } from './errors.js';
 
-/** What `providerOptions.spillway` of a language model may say, under the names that `Engine.generate` has. */
+/**
+ * The options that `providerOptions.spillway` of a language model may have, under the names that `Engine.generate` has.
+ */
 export interface SpillwayLanguageOptions {
   readonly minP?: number;
   readonly repetitionPenalty?: number;
@@ -17,17 +19,19 @@ export interface SpillwayLanguageOptions {
   readonly parallelToolCalls?: boolean;
   /** Variables of the chat template, such as `{ enable_thinking: false }`. */
   readonly templateArgs?: Readonly<Record<string, unknown>>;
-  /** Of the call, not of a batch: `providerMetadata.spillway.logprobs`, with so many alternatives each. */
+  /**
+   * The number of alternatives that each of `providerMetadata.spillway.logprobs` has: for the call, not for a batch.
+   */
   readonly logprobs?: number;
-  /** Of the call: it comes before those of lower priority. */
+  /** The call's priority: it comes before those of lower priority. */
   readonly priority?: number;
-  /** Of the call: what is cut of a prompt that is too long. */
+  /** The part cut of the call's prompt where that is too long. */
   readonly truncate?: Truncation;
-  /** Of the call: whether the model is told of the schema that its answer is held to. Default true. */
+  /** True where the model is told, for the call, of the schema that its answer is held to. Default true. */
   readonly schemaInPrompt?: boolean;
 }
 
-/** What `providerOptions.spillway` of an embedding model may say. */
+/** The options `providerOptions.spillway` of an embedding model may have. */
 export interface SpillwayEmbeddingOptions {
   readonly pooling?: (typeof POOLINGS)[number];
   /** Which of the model's own prompts goes before each text, such as `query`. */
@@ -37,7 +41,7 @@ export interface SpillwayEmbeddingOptions {
   readonly priority?: number;
 }
 
-/** What `providerOptions.spillway` of the other models may say. */
+/** The options `providerOptions.spillway` of the other models may have. */
 export interface SpillwayAnswerOptions {
   readonly truncate?: Truncation;
   readonly priority?: number;
@@ -76,7 +80,7 @@ interface Options {
   readonly answer: SpillwayAnswerOptions;
 }
 
-/** What is meant for us of a call's `providerOptions`. @throws InvalidArgumentError */
+/** Picks out of a call's `providerOptions` what is meant for us. @throws InvalidArgumentError */
 export function ownOptions<Kind extends keyof Options>(
   kind: Kind,
   { providerOptions }: { readonly providerOptions?: Readonly<Record<string, unknown>> | undefined },

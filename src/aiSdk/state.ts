@@ -6,7 +6,7 @@ import { unsupportedContent } from './errors.js';
 type State = Experimental_DecisionModelV4State;
 
 /**
- * What questions and fields are about, as one text.
+ * Gives what questions and fields are about, as one text.
  * @throws InvalidPromptError; UnsupportedFunctionalityError for files
  */
 export function stateText(state: State): string {

@@ -1,7 +1,7 @@
 /** The finite numbers that a value may be. */
 export interface NumberRange {
   readonly least: number;
-  /** Whether `least` itself is out. Default false. */
+  /** True where `least` itself is out. Default false. */
   readonly above?: boolean;
   /** Default: any; of whole numbers the largest that JavaScript can tell from its neighbours. */
   readonly most?: number;
@@ -13,7 +13,7 @@ export function wholeRange(least: number, most?: number): NumberRange {
   return { least, whole: true, ...(most !== undefined && { most }) };
 }
 
-/** Whether a value is a number of the range. */
+/** Tells whether a value is a number of the range. */
 export function isWithin(value: unknown, { least, above = false, most, whole = false }: NumberRange): value is number {
   if (typeof value !== 'number' || !Number.isFinite(value) || (whole && !Number.isSafeInteger(value))) return false;
   return (above ? value > least : value >= least) && value <= (most ?? Infinity);

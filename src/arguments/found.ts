@@ -70,7 +70,9 @@ export function quoted(text: string): string {
   return visible(JSON.stringify(text));
 }
 
-/** What moves a terminal's cursor, or turns around what stands beside it; JSON escapes the first 32 only. */
+/**
+ * The characters that move a terminal's cursor, or turn around what stands beside them; JSON escapes the first 32 only.
+ */
 export const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 function visible(text: string): string {

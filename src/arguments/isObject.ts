@@ -1,4 +1,6 @@
-/** Whether it is an object that has members by name, as JSON knows them; an array is none, nor is a function. */
+/**
+ * Tells whether a value is an object that has members by name, as JSON knows them; an array is none, nor is a function.
+ */
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
@@ -8,7 +10,10 @@ export function membersOf(value: unknown): Readonly<Record<string, unknown>> {
   return isObject(value) ? value : {};
 }
 
-/** Whether it can be iterated, asynchronously or not. Text is taken for none: what its characters are was not meant. */
+/**
+ * Tells whether a value can be iterated, asynchronously or not. Text is taken for none: what its characters are was not
+ * meant.
+ */
 export function isIterable(value: unknown): value is Iterable<unknown> | AsyncIterable<unknown> {
   if (typeof value !== 'object' || value === null) return false;
   const { [Symbol.asyncIterator]: inTime, [Symbol.iterator]: atOnce } = value as Partial<

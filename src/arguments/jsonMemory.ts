@@ -1,6 +1,6 @@
 const [QUOTE, BACKSLASH, COLON, POINT, ZERO, NINE] = [0x22, 0x5c, 0x3a, 0x2e, 0x30, 0x39];
 
-/** What each takes in the heap of V8, as measured, and where making it takes longer than that, more. */
+/** The bytes that each takes in the heap of V8, as measured, and where making it takes longer than that, more. */
 const STRING_BYTES = 40;
 const OBJECT_BYTES = 64;
 /** A key that no object shortly before had: a place in tables of keys, and a shape of its own. */
@@ -19,7 +19,7 @@ const SLICE_BYTES = 2 ** 18;
 /** Keys that are remembered, by their hash: of those that come again the last few hundred. */
 const KEYS = 512;
 
-/** Whether a text of JSON is so short that what it comes to need not be looked at. */
+/** Tells whether a text of JSON is so short that the memory it comes to need not be looked at. */
 export function takesAtMost(bytes: number, most: number): boolean {
   return bytes * MOST_BYTES_EACH <= most;
 }

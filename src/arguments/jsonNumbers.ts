@@ -5,7 +5,7 @@ import { isObject } from './isObject.js';
 
 /** Shorter numbers of JSON are what JSON.parse makes of them, to the last digit. */
 export const LONG_NUMBER = /\d(?:\.?\d){15}/;
-/** What may stand in a text of JSON whose numbers JavaScript's cannot hold. */
+/** Spellings that may stand in a text of JSON with numbers that JavaScript's cannot hold. */
 const LARGE = new RegExp(`${LONG_NUMBER.source}|[eE]\\+?\\d{3}`);
 const [QUOTE, BACKSLASH] = [0x22, 0x5c];
 const NUMBER = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
@@ -78,7 +78,7 @@ export class SpelledNumber extends Number {
   }
 }
 
-/** What may stand in a text of JSON with numbers that are not what their value says. */
+/** Spellings that may stand in a text of JSON with numbers that are not what their value says. */
 const SPELLED = new RegExp(`\\d\\.\\d*0(?![.\\d])|\\d[eE]|-0|${LONG_NUMBER.source}`);
 
 /**
@@ -157,7 +157,7 @@ function copied(name: string, given: unknown, deepest: number): unknown {
 
 const OWN = { enumerable: true, writable: true, configurable: true } as const;
 
-/** What JSON.stringify takes a value for. */
+/** Gives what JSON.stringify takes a value for. */
 function bareValue(name: string, given: unknown): unknown {
   if (given === null || (typeof given !== 'object' && typeof given !== 'bigint')) return given;
   const { toJSON } = given as { readonly toJSON?: unknown };
@@ -206,8 +206,8 @@ const BOUNDS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Whether a schema's choices (`enum`, `const`) or bounds (`minimum`, `multipleOf`, …) lose digits by being read: no
- * answer could be held to what stands there.
+ * Tells whether a schema's choices (`enum`, `const`) or bounds (`minimum`, `multipleOf`, …) lose digits by being read:
+ * no answer could be held to what stands there.
  * @param read, written as `readWithDigits` has them
  */
 export function losesChoices(read: unknown, written: unknown): boolean {
@@ -225,7 +225,7 @@ export function losesChoices(read: unknown, written: unknown): boolean {
   });
 }
 
-/** Whether a bound lies where no integer of 64 bits is bounded by it: there its digits change nothing. */
+/** Tells whether a bound lies where no integer of 64 bits is bounded by it: there its digits change nothing. */
 function isBeyond(bound: string, written: unknown): boolean {
   if (typeof written !== 'string' || !/^-?\d+$/.test(written)) return false;
   const whole = BigInt(written);
@@ -251,7 +251,7 @@ function isHeld(token: string): boolean {
   );
 }
 
-/** Whether two numbers of JSON are the same value to the last digit, however they are written. */
+/** Tells whether two numbers of JSON are the same value to the last digit, however they are written. */
 export function sameDecimal(a: string, b: string): boolean {
   const [one, other] = [decimalOf(a), decimalOf(b)];
   return one.digits === other.digits && (one.digits === '' || one.exponent === other.exponent);

@@ -1,6 +1,6 @@
 import { ELSEWHERE } from './elsewhere.js';
 
-/** Of longer words nothing is compared: no name is as long. */
+/** The length beyond which words are not compared: no name is as long. */
 const MOST_UNITS = 64;
 
 /**
@@ -30,7 +30,7 @@ export function nearest(word: string, names: readonly string[]): string | undefi
   return nearestName;
 }
 
-/** Of these names the one that other tools spell so. */
+/** Finds the one of these names that other tools spell so. */
 export function nameElsewhere(word: string, names: readonly string[]): string | undefined {
   const plain = spelt(word);
   const meant = Object.hasOwn(ELSEWHERE, plain) ? (ELSEWHERE[plain] ?? []) : [];

@@ -15,7 +15,7 @@ export interface Addon extends GrammarAddon {
   readonly version: string;
   /** Which results the kernels give: results of another number are not of this build (native/kernels/numerics.h). */
   readonly numerics: number;
-  /** What weights may be stored in: `WEIGHT_TYPES`, and what matrices are compressed to. */
+  /** The types that weights may be stored in: `WEIGHT_TYPES`, and what matrices are compressed to. */
   readonly weightTypes: readonly (WeightTypeFacts & { readonly name: string })[];
   machine(): MachineFacts;
   /** Maps files, checks every binding against them and reserves all pools. Reads no weights yet: `load` does. */
@@ -37,8 +37,9 @@ export interface Addon extends GrammarAddon {
    */
   repack(options: RepackOptions, onProgress: (bytes: number, totalBytes: number) => unknown): Promise<void>;
   /**
-   * What is in a store, from its header. Undefined if there is no such file or it is of another fingerprint or layout
-   * version: repack then. Throws a coded error `file` for a damaged or truncated one, and for a file that is no store.
+   * Says what is in a store, from its header. Undefined if there is no such file or it is of another fingerprint or
+   * layout version: repack then. Throws a coded error `file` for a damaged or truncated one, and for a file that is no
+   * store.
    */
   inspectStore(path: string, fingerprint: string): StoreFacts | undefined;
   /**
@@ -67,7 +68,7 @@ export interface MachineFacts {
   readonly processorName: string;
   /** Physical memory, or the cgroup's limit where that is lower. */
   readonly memoryBytes: number;
-  /** What is free of it now. */
+  /** The memory free now. */
   readonly availableBytes: number;
   readonly cacheBytes: { readonly l1d: number; readonly l2: number; readonly l3: number };
   /** NVIDIA GPUs, in CUDA's order; empty without a driver, and where the addon was built without CUDA. */
@@ -95,8 +96,8 @@ export interface RuntimeOptions {
     /** Pages a layer. Page ids are 0 to pages - 1, and page i of every layer of a group belongs to the same row. */
     readonly pages: number;
     /**
-     * Of each layer, the group whose page tables it has: groups counted from 0, without a gap. A page is as wide as the
-     * widest group has layers. Default: all layers are one group. Not beside a GPU.
+     * The group of each layer, whose page tables the layer has: groups counted from 0, without a gap. A page is as wide
+     * as the widest group has layers. Default: all layers are one group. Not beside a GPU.
      */
     readonly groups?: readonly number[];
     /** Rows of which layers can remember a state at once; where some do. */
@@ -155,7 +156,7 @@ export interface RuntimeBytes {
   /** All buffers that layers stream into; 0 if nothing streams. */
   readonly weightBuffers: number;
   readonly cache: number;
-  /** What layers remember of one row. */
+  /** The state layers remember of one row. */
   readonly state: number;
   readonly scratch: number;
   /**
@@ -167,7 +168,7 @@ export interface RuntimeBytes {
   readonly staging: number;
   /** The spill file: disk, not memory. */
   readonly spill: number;
-  /** Of one page of one layer, on disk and in a staging buffer: a multiple of 4096. */
+  /** The size of one page of one layer, on disk and in a staging buffer: a multiple of 4096. */
   readonly pageSlot: number;
   /**
    * Bytes that each layer's `submitLoadWeight` moves; 0 for a layer that is wholly resident (with `gpu`: on the
@@ -175,8 +176,8 @@ export interface RuntimeBytes {
    */
   readonly streamed: readonly number[];
   /**
-   * Of the device, with `gpu`; the numbers above are the host's then (`activations`: 0). What is reserved beside these
-   * is left for activation buffers.
+   * The device's figures, with `gpu`; the numbers above are the host's then (`activations`: 0). What is reserved beside
+   * these is left for activation buffers.
    */
   readonly gpu?: GpuRuntimeBytes;
 }
@@ -227,9 +228,9 @@ export interface NativeRowOptions {
   readonly logprobs: number;
   /** Where layers remember a state: its number, under `cache.states`, that no other row has. */
   readonly state?: number;
-  /** What the sampled tokens follow. Default: any may come. */
+  /** The grammar the sampled tokens follow. Default: any may come. */
   readonly grammar?: NativeGrammar;
-  /** What else changes its logits before a token is chosen. Default: nothing. */
+  /** Other changes to the row's logits before a token is chosen. Default: nothing. */
   readonly adjustments?: NativeAdjustments;
   /**
    * Tokens that are reported with each token, in this order, instead of the most likely alternatives. At most as many
@@ -248,7 +249,7 @@ export interface NativeRowOptions {
   readonly secondText?: number;
 }
 
-/** What the head does for a row of a batch. */
+/** The head's work for a row of a batch. */
 export const HEAD_MODES = {
   /** Nothing: a chunk in mid-prompt. */
   none: 0,
@@ -301,7 +302,7 @@ export type ComputePart = keyof typeof COMPUTE_PARTS;
 export interface NativeRuntime {
   readonly bytes: RuntimeBytes;
   readonly instructionSet: InstructionSet;
-  /** What multiplies on the GPU: `own`, or `cublaslt` and its version. Empty without `gpu`. */
+  /** The code that multiplies on the GPU: `own`, or `cublaslt` and its version. Empty without `gpu`. */
   readonly gpuProducts: string;
   /**
    * Prompts of as many tokens are multiplied in another way than those of fewer: the bits of all of their tokens depend

@@ -9,7 +9,7 @@ export interface GpuFacts {
   readonly driver: string;
 }
 
-/** What multiplies on a GPU: see `EngineOptions.gpuProducts`. */
+/** The code that multiplies on a GPU: see `EngineOptions.gpuProducts`. */
 export const GPU_PRODUCTS = ['own', 'cublaslt', 'auto'] as const;
 export type GpuProducts = (typeof GPU_PRODUCTS)[number];
 
@@ -65,7 +65,7 @@ export interface GpuRuntimeOptions {
   readonly products?: GpuProducts;
 }
 
-/** What a runtime reserves on a GPU. */
+/** The bytes a runtime reserves on a GPU. */
 export interface GpuRuntimeBytes {
   readonly weights: number;
   /** All of them. */
@@ -77,16 +77,16 @@ export interface GpuRuntimeBytes {
   /** One buffer of `limits.tokensPerSquare` tokens. */
   readonly activations: number;
   /**
-   * Of the weights in host memory, and of the cache there where the device reaches it, what the system did not let be
-   * pinned: it crosses by copies of up to four threads, more slowly. Known once loaded; 0 for a runtime that was only
-   * measured.
+   * The part of the weights in host memory, and of the cache there where the device reaches it, that the system did not
+   * let be pinned: it crosses by copies of up to four threads, more slowly. Known once loaded; 0 for a runtime that was
+   * only measured.
    */
   readonly unpinned: number;
-  /** Of `streamed`, what comes from the store each time, not from host memory. */
+  /** The part of `streamed` that comes from the store each time, not from host memory. */
   readonly streamedFromStore: readonly number[];
 }
 
-/** What is measured of a GPU (native/profile/Figure.h). */
+/** A figure that is measured of a GPU (native/profile/Figure.h). */
 export type GpuFigureName =
   | 'link-up'
   | 'link-down'

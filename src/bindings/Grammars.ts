@@ -10,7 +10,7 @@ export type GrammarKind = 'json_schema' | 'regex' | 'grammar' | 'choices' | 'com
 
 /** Bytes of tokens, by id. */
 export interface TokenTexts {
-  /** Of all tokens, one behind another; of tokens that no answer may have, none. */
+  /** The bytes of all tokens, one after another; none of tokens that no answer may have. */
   readonly bytes: Uint8Array;
   readonly lengths: Uint32Array;
   /** Tokens that add something else where an answer begins, and that. */
@@ -28,12 +28,12 @@ export interface TokenTexts {
 export const GRAMMAR_PLACES = ['open', 'accepting', 'ended', 'failed'] as const;
 export type GrammarPlace = (typeof GRAMMAR_PLACES)[number];
 
-/** What of the addon makes them. */
+/** The part of the addon for grammars. */
 export interface GrammarAddon {
-  /** Whether it has constrained decoding: built where cargo was found. */
+  /** True where the addon has constrained decoding: built where cargo was found. */
   readonly grammars: boolean;
   /**
-   * What grammars are compiled against, made on a thread of its own, in a second or so. Rejects with a coded error
+   * Makes what grammars are compiled against, on a thread of its own, in a second or so. Rejects with a coded error
    * `invalid-argument`, also where `grammars` is false.
    */
   createVocabulary(texts: TokenTexts): Promise<NativeVocabulary>;

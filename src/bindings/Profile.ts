@@ -22,7 +22,10 @@ export interface ProfileOptions {
   readonly gpu?: { readonly device: number; readonly memoryBytes: number };
   /** Weights whose products are measured, one kind at least: f32, f16, q8, q4. */
   readonly weights: readonly string[];
-  /** Whether products and attention are measured with all instruction sets of the machine, or with the best alone. */
+  /**
+   * True where products and attention are measured with all instruction sets of the machine, instead of with the best
+   * alone.
+   */
   readonly otherInstructionSets: boolean;
   /** Above 0, at most 100. Below 0.5 everything is measured in one round instead of three. */
   readonly budget: number;
@@ -59,11 +62,11 @@ export interface MachineFigure {
     | GpuFigureName;
   /** f32, f16, q8 or q4: of weights, or of the cache. */
   readonly kind: string;
-  /** What it ran on; empty on a GPU, and threads are 0 there. */
+  /** The instruction set used; empty on a GPU, and threads are 0 there. */
   readonly instructionSet: string;
   readonly threads: number;
   readonly tokens: number;
-  /** Of the weights; the least where several shapes make one figure. */
+  /** The inputs of the weights; the least where several shapes make one figure. */
   readonly inputs: number;
   /** Query heads that share a head of keys and values. */
   readonly groupHeads: number;

@@ -1,7 +1,7 @@
 import type { DecoderSpec } from '../model/DecoderSpec.js';
 import type { TensorBinding } from '../model/TensorBinding.js';
 
-/** What `repack` converts. */
+/** A conversion by `repack`. */
 export interface RepackOptions {
   readonly decoder: DecoderSpec;
   readonly bindings: readonly TensorBinding[];
@@ -18,8 +18,8 @@ export interface RepackOptions {
    */
   readonly fingerprint: string;
   /**
-   * Of each of the files, when the fingerprint was made (`FileStamp.text`): code `file` for one that has another when
-   * it is opened, or when a block has been made of it. Default: they are whatever they are.
+   * The stamp of each of the files when the fingerprint was made (`FileStamp.text`): code `file` for one that has
+   * another when it is opened, or when a block has been made of it. Default: they are whatever they are.
    */
   readonly stamps?: readonly string[];
   /** 1 to 1024. */
@@ -27,9 +27,9 @@ export interface RepackOptions {
 }
 
 export interface StoreFacts {
-  /** Of each layer's block. As `residentLayerBytes` it makes the layer wholly resident. */
+  /** The bytes of each layer's block. As `residentLayerBytes` they make the layer wholly resident. */
   readonly layerBytes: readonly number[];
-  /** Of it, norms and biases: the least that is resident. */
+  /** The block's norms and biases: the least that is resident. */
   readonly vectorBytes: readonly number[];
   /** Embeddings, projections, final norm and head: always resident. */
   readonly globalBytes: number;

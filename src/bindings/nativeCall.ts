@@ -3,7 +3,8 @@ import { NativeError } from '../errors/engineErrors.js';
 import { SpillwayError } from '../errors/SpillwayError.js';
 
 /**
- * What the addon's errors carry: `errorCodeName` of native/system/Error.h, and for a file's the parts of the message.
+ * The code that the addon's errors carry: `errorCodeName` of native/system/Error.h, and for a file's the parts of the
+ * message.
  */
 export type NativeErrorCode =
   'invalid-argument' | 'file' | 'busy' | 'memory' | 'cancelled' | 'dependency' | 'peer' | 'internal';
@@ -32,7 +33,7 @@ export function nativeCall<T>(call: () => T): T {
   }
 }
 
-/** Whether an error of the library stands for one of the addon with this code. */
+/** Tells whether an error of the library stands for one of the addon with this code. */
 export function isNativeError(error: unknown, code: NativeErrorCode): boolean {
   return error instanceof SpillwayError && field(error.cause, 'code') === code;
 }

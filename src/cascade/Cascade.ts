@@ -23,11 +23,11 @@ import { type CascadeEngine, type CascadeStage, checkStages, identityOfStages } 
  * for await (const row of models.generate(rows, { responseFormat })) console.log(row.text, row.model);
  */
 export class Cascade implements GenerationSource {
-  /** What of the models decides results; undefined where one of them does not say. */
+  /** The traits of the models that decide results; undefined where one of them does not say. */
   readonly resultIdentity?: object;
-  /** What results call its models, in order. */
+  /** Its models' names in results, in order. */
   readonly models: readonly string[];
-  /** What has been thought of, and is asked of none. */
+  /** Stages: what has been thought of, and is asked of none. */
   private readonly stages: readonly CascadeStage[];
 
   /**

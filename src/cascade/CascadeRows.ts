@@ -42,9 +42,9 @@ export class CascadeRows<Result extends AnyResult> {
   ended = false;
   private readonly source: Channel<RowInput>;
   private readonly ids = new IdSet();
-  /** Those that a model has. */
+  /** The rows that a model has. */
   private readonly inModel = new Map<number, OpenRow>();
-  /** Those that wait for the next model. */
+  /** The rows that wait for the next model. */
   private onward: OpenRow[] = [];
   private readonly finished = new Map<number, { readonly result: Result; readonly bytes: number }>();
   private held = 0;
@@ -91,7 +91,7 @@ export class CascadeRows<Result extends AnyResult> {
     }
   }
 
-  /** Those that go on, for the next model. */
+  /** Gives the rows that go on to the next model. */
   fromEarlier(): AsyncGenerator<RowInput, void, undefined> {
     const rows = this.onward;
     this.onward = [];

@@ -6,7 +6,7 @@ import { object } from '../arguments/memberChecks.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { RowGenerator } from '../jobs/JobOptions.js';
 
-/** What answers rows of a cascade: an engine, or what does as one. */
+/** An engine, or what does as one, that answers rows of a cascade. */
 export type CascadeEngine = Partial<Pick<RowGenerator, 'generate' | 'classify' | 'resultIdentity'>>;
 
 /** One that was opened for a part of the rows, and is closed after them. */
@@ -14,7 +14,7 @@ export type OpenedCascadeEngine = CascadeEngine & AsyncDisposable;
 
 /** A model of a cascade. */
 export interface CascadeStage {
-  /** What results call it: no two alike. */
+  /** The model's name in results: no two alike. */
   readonly name: string;
   /**
    * Answers of which the model is at least so sure stand, from 0 to 1: its `confidence`, or of `classify` the
@@ -86,7 +86,10 @@ export function checkStages(stages: unknown, lines: boolean): asserts stages is 
   }
 }
 
-/** What of the models decides results, and from when on each answers; undefined where one of them does not say. */
+/**
+ * Gives the traits of the models that decide results, and from when on each answers; undefined where one of them does
+ * not say.
+ */
 export function identityOfStages(stages: readonly CascadeStage[]): object | undefined {
   const all = stages.map(({ name, threshold, engine, resultIdentity = engine?.resultIdentity }) => ({
     // First what words about a difference should show.

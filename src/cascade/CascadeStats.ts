@@ -3,7 +3,7 @@ import type { CascadeStage } from './CascadeStage.js';
 
 type Counts = Pick<RunStats['rows'], 'done' | 'failed' | 'cut'>;
 
-/** What the runs of a cascade's models took, together and each. */
+/** The statistics of the runs of a cascade's models, together and each. */
 export class CascadeStats {
   private readonly models: { readonly stage: CascadeStage; rows: number; answered: number; runs: RunStats[] }[];
   private readonly began = performance.now();

@@ -10,12 +10,12 @@ import { CascadeStats } from './CascadeStats.js';
 import { confidenceOf } from './confidence.js';
 import { StageEngines } from './StageEngines.js';
 
-/** What rows and results may take that wait, where nothing is said. */
+/** The bytes that waiting rows and results may take, where nothing is said. */
 const WAITING_BYTES = 32 * 2 ** 20;
 /** Rows that wait for a later model: of models that are all open few, so that results come soon. */
 const WAITING_ROWS = { open: 4096, opened: 2 ** 20 } as const;
 
-/** What the run of a cascade looks at itself. */
+/** The options a cascade's run looks at itself. */
 export interface CascadeOptions extends Pick<GenerateOptions, 'order' | 'signal' | 'onProgress' | 'onStats'> {
   readonly lookAhead?: RowLookAhead;
 }

@@ -6,7 +6,7 @@ export function confidenceOf({ error, label, probability, confidence }: AnyResul
   return (label === undefined ? confidence : probability) ?? -1;
 }
 
-/** What was answered, as a text that is equal where answers are; undefined for an error. */
+/** Gives what was answered, as a text that is equal where answers are; undefined for an error. */
 export function saidBy({ error, answers, label, toolCalls, value, text = '' }: AnyResult): string | undefined {
   if (error) return undefined;
   if (answers)

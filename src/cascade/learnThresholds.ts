@@ -12,7 +12,7 @@ import { confidenceOf, saidBy } from './confidence.js';
 import { learnedThreshold, type LearnedThreshold } from './learnedThreshold.js';
 import { StageEngines } from './StageEngines.js';
 
-/** What a cascade promises of its answers. */
+/** A cascade's promise about its answers. */
 export interface CascadePromise {
   /** This share of all rows has the answer that the last model gives it, above 0 and below 1. */
   readonly target: number;
@@ -21,7 +21,7 @@ export interface CascadePromise {
 }
 
 export interface LearnOptions extends CascadePromise {
-  /** What is done with rows, and what the models are told. */
+  /** The task that is done with rows, and what the models are told. */
   readonly generate?: GenerateOptions;
   readonly classify?: ClassifyOptions;
 }
@@ -35,7 +35,7 @@ export interface LearnedCascade {
 
 const SHARE = { least: 0, above: true, most: 1 - 2 ** -30 } as const;
 
-/** What of a promise each threshold may use up, and each test of one. */
+/** Computes how much of a promise each threshold may use up, and each test of one. */
 function shares({ target, certainty = 0.95 }: CascadePromise, models: number): { risk: number; chance: number } {
   return { risk: (1 - target) / (models - 1), chance: (1 - certainty) / (models - 1) };
 }

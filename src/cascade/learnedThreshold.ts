@@ -6,7 +6,7 @@ export interface JudgedRow {
   readonly agrees: boolean;
 }
 
-/** What a sample says of a model of a cascade. */
+/** A sample's findings about a model of a cascade. */
 export interface LearnedThreshold {
   /** From which confidence on answers stand; null where none may. */
   readonly threshold: number | null;
@@ -14,7 +14,7 @@ export interface LearnedThreshold {
   readonly rows: number;
   readonly stand: number;
   readonly differ: number;
-  /** Of all rows at most this share has an answer that stands and differs: the bound of Clopper and Pearson. */
+  /** The bound of Clopper and Pearson: at most this share of all rows has an answer that stands and differs. */
   readonly bound: number;
 }
 

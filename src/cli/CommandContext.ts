@@ -1,4 +1,4 @@
-/** What a command gets beside its flags. */
+/** The context a command gets beside its flags. */
 export interface CommandContext {
   /** Fires on the first SIGINT, SIGTERM or SIGHUP. */
   readonly signal: AbortSignal;

@@ -41,7 +41,7 @@ export class Interrupt {
     return this.#controller.signal;
   }
 
-  /** Of a run that was interrupted. */
+  /** The exit code of an interrupted run. */
   get exitCode(): number {
     return this.#exitCode;
   }

@@ -33,5 +33,5 @@ export class Log {
   }
 }
 
-/** Of this process: there is one standard error. */
+/** The log of this process: there is one standard error. */
 export const log = new Log(process.stderr);

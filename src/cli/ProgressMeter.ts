@@ -4,7 +4,7 @@ import { visible } from './table.js';
 
 export type ProgressMode = 'auto' | 'on' | 'off';
 
-/** Of a bar, in letters; what room its words leave it is between them. */
+/** A bar's width, in letters; what room its words leave it is between these. */
 const BAR = { least: 10, most: 40 };
 
 /** Without a terminal, a line is written this often, if progress was asked for; and if it was not. */
@@ -15,7 +15,7 @@ export interface ProgressState {
   readonly done: number;
   /** Undefined while nobody knows. */
   readonly total?: number | undefined;
-  /** What else there is to say, e.g. `0:12 left, 130 tokens/s`; a narrow terminal shows its beginning. */
+  /** The other things there are to say, e.g. `0:12 left, 130 tokens/s`; a narrow terminal shows their beginning. */
   readonly words: string;
 }
 
@@ -100,7 +100,7 @@ export class ProgressMeter {
   }
 }
 
-/** Of a terminal that does not say how many it has, or says 0. */
+/** The columns of a terminal that does not say how many it has, or says 0. */
 const USUAL_COLUMNS = 80;
 
 /**

@@ -8,20 +8,20 @@ import type {
   RunOptions,
 } from './library.js';
 
-/** What a command does with rows. */
+/** A command's task with its rows. */
 export interface RowTask {
   readonly name: JobTaskName;
-  /** What rows are planned for: how long prompts and answers are. */
+  /** The rows that a plan is made for: how long prompts and answers are. */
   readonly expected: GenerateOptions;
   /** Results a row. */
   readonly samples?: number | undefined;
   /** Files that flags of the command's own name. */
   readonly files?: Readonly<Record<string, string | undefined>>;
-  /** What rows are told beside their prompts, with those files read. */
+  /** Reads these files, and gives the options of rows that come of them. */
   read?(signal: AbortSignal): Promise<GenerateOptions>;
-  /** What the job does. @param common what all tasks are told */
+  /** Gives the job's options. @param common options of all tasks */
   task(common: CommonOptions): Pick<JobOptions, 'generate' | 'classify' | 'score' | 'rerank' | 'embed'>;
-  /** What the engine does. */
+  /** Gives the methods of the engine that answer the rows. */
   answer(
     engine: Engine,
     composition: Pick<RunOptions, 'peers' | 'microBatches' | 'reuse' | 'sharePrefixes' | 'lookAhead' | 'pipeline'>,

@@ -7,7 +7,8 @@ const SHOWN_UNITS = 300;
 const MANY_EMPTY = 0.2;
 
 /**
- * What a person should hear of a run beside its figures: what was wrong with rows, and that a chat model got raw text.
+ * The things that a person should hear of a run beside its figures: what was wrong with rows, and that a chat model got
+ * raw text.
  */
 export class RunWatch {
   readonly #errors: string[] = [];

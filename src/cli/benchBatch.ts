@@ -10,11 +10,11 @@ export interface BenchWork {
   readonly seconds: number;
 }
 
-/** What one batch size gave: medians over the rounds. */
+/** The results of one batch size: medians over the rounds. */
 export interface BatchFigures {
   readonly batchSize: number;
   readonly rounds: number;
-  /** Whether a round came to its end. If not, the figures are of the part that was done. */
+  /** True where a round came to its end. If not, the figures are of the part that was done. */
   readonly complete: boolean;
   /** null: time was up before there was any. */
   readonly promptTokensPerSecond: number | null;

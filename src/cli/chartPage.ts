@@ -10,9 +10,9 @@ export interface Chart {
   readonly log: boolean;
   readonly data: readonly (readonly (number | null)[])[];
   readonly labels: readonly string[];
-  /** Whether `log` is of both axes. Default false. */
+  /** True where `log` is of both axes. Default false. */
   readonly logY?: boolean;
-  /** What is said of a curve of one point instead, before its value. */
+  /** The words said of a curve of one point instead, before its value. */
   readonly only?: (x: number) => string;
 }
 
@@ -20,11 +20,11 @@ export interface Chart {
 export interface PageTable {
   readonly title: string;
   readonly rows: readonly (readonly string[])[];
-  /** Whether the first row says what the columns are. */
+  /** True where the first row says what the columns are. */
   readonly header?: boolean;
 }
 
-/** What a page shows, from top to bottom. */
+/** The parts a page shows, from top to bottom. */
 export interface PageParts {
   readonly title: string;
   readonly words: readonly string[];
@@ -61,7 +61,7 @@ ${PLAN_SCRIPT}</script></html>
 `;
 }
 
-/** Those of the first curve: one alone, or none, is said in words. */
+/** Counts the points of the first curve: one alone, or none, is said in words. */
 function points({ data: [, curve = []] }: Chart): number {
   return curve.filter((value) => value !== null).length;
 }

@@ -28,7 +28,7 @@ export function addDoctor(program: Command, context: CommandContext): void {
   });
 }
 
-/** What is wrong here, each with its remedy. */
+/** Says what is wrong here, each with its remedy. */
 export function problemsOf({ node, addon, machine, folders, gpuDriver }: Diagnosis): string[] {
   return [
     ...(node.problem === undefined ? [] : [`Node: ${node.problem}`]),

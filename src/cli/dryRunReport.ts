@@ -7,7 +7,7 @@ const SHOWN = 2000;
 /** Rows with an error of a kind that are shown. */
 const EXAMPLES = 3;
 
-/** What a job would do, in words. */
+/** Says in words what a job would do. */
 export function describeDryRun(report: DryRunReport): string {
   const { rows, answers, failed, bad, promptTokens, newTokens, longest, prompts } = report;
   const badRows = Object.values(failed).reduce((sum, many) => sum + many, 0);
@@ -43,7 +43,7 @@ export function describeDryRun(report: DryRunReport): string {
   ].join('');
 }
 
-/** What the plan promises. */
+/** Says what the plan promises. */
 function forecast({ plan, predicted }: DryRunReport): string[][] {
   if (predicted === undefined) return [['time', `not planned for: ${plan.why ?? 'the work is too little'}`]];
   const { cpu, gpu, disk } = predicted.memoryBytes;

@@ -28,7 +28,7 @@ export interface Outcome {
 }
 
 /**
- * What an error means for the process.
+ * Says what an error means for the process.
  * @param interruptedCode the exit code if the run was interrupted: 129, 130 or 143
  * @param flags those that there are, `--gpu-memory` and so on: the library speaks of options, which have their names
  */

@@ -98,7 +98,7 @@ async function follow(flags: FollowFlags, context: CommandContext): Promise<void
   }
 }
 
-/** What of the model this engine has. @throws UsageError */
+/** Says which part of the model this engine has. @throws UsageError */
 function placeOf({ layers, tensorParallel }: FollowFlags): Pick<EngineOptions, 'layers' | 'tensorParallel'> {
   if (layers && tensorParallel)
     throw new UsageError('--layers: found it beside --tensor-parallel, expected one of them');

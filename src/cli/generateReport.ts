@@ -2,7 +2,7 @@ import { formatDuration, type ProgressState } from './ProgressMeter.js';
 import type { EnginePlan, JobSummary, Progress, RunStats, TakenColumns } from './library.js';
 
 /**
- * What the progress bar of `generate` shows.
+ * Gives what the progress bar of `generate` shows.
  * @param expected results that there will be, if that is known; rows may ask for more samples
  * @param kept results of earlier runs
  */
@@ -28,7 +28,7 @@ export function rowProgress(progress: Progress, expected: number | undefined, ke
 }
 
 /**
- * What is read of a table's columns, in a line at the beginning: `columns: prompt=question, id=nr; all others are
+ * Says what is read of a table's columns, in a line at the beginning: `columns: prompt=question, id=nr; all others are
  * data`.
  */
 export function describeColumns({ fields, likeParameters }: TakenColumns): string {
@@ -102,7 +102,7 @@ export function describeRest(
     : `${rows} in ${file}; go on with --resume`;
 }
 
-/** What was not computed, in words: `84% of the prompts shared`, `12 equal rows`. */
+/** Says in words what was not computed: `84% of the prompts shared`, `12 equal rows`. */
 function saved({ promptTokensSaved, rowsEqual, rowsReused }: RunStats['sharing'], promptTokens: number): string[] {
   const percent = Math.round((100 * promptTokensSaved) / Math.max(1, promptTokens));
   return [

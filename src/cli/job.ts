@@ -7,7 +7,7 @@ import { addJobStatus } from './jobStatus.js';
 import { addJobSubmit } from './jobSubmit.js';
 import { addJobWork } from './jobWork.js';
 
-/** What is done with jobs of several processes. */
+/** Adds the commands for jobs of several processes. */
 export function addJob(program: Command, context: CommandContext): void {
   const command = program
     .command('job')

@@ -12,7 +12,7 @@ import {
 
 export type OnColumns = NonNullable<JobOptions['onColumns']>;
 
-/** Of an input that is a query: begun when the first row is asked for. */
+/** Reads the rows of an input that is a query, begun when the first is asked for. */
 export function rowsOfQuery(
   { input, database, carryFields, ...flags }: RowJobFlags,
   { output }: JobFormats,

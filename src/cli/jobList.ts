@@ -19,7 +19,7 @@ interface ListedJob extends Pick<JobStatus, 'rows' | 'rowsDone' | 'secondsLeft' 
   readonly workers: number;
 }
 
-/** Of a source that is asked for the names of all jobs alone. */
+/** The name for a source that is asked for the names of all jobs alone. */
 const NO_JOB = 'list';
 
 export function addJobList(job: Command, context: CommandContext): void {

@@ -194,7 +194,7 @@ function addTaskFlags(command: Command): ReadonlyMap<JobTaskName, readonly Optio
   ]);
 }
 
-/** What the job does, with the files that the flags name read. @throws UsageError, JobFileError */
+/** Gives the options of the job's task, with the files that the flags name read. @throws UsageError, JobFileError */
 async function taskOptions(flags: SubmitFlags, signal: AbortSignal): Promise<Pick<JobOptions, JobTaskName>> {
   const { reasoning, toolChoice, parallelToolCalls, ...prompts } = await promptOptions(flags, signal);
   const isParted = (flags.chunkTokens ?? flags.chunkOverlap) !== undefined;

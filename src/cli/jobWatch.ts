@@ -26,7 +26,7 @@ export async function watchJob(
   return watch;
 }
 
-/** What is shown of an engine. */
+/** Shows an engine in the watch. */
 export function watchEngine(watch: JobWatch | undefined, name: string, engine: Engine): void {
   watch?.opened({ name, plan: planFacts(engine.plan), activity: () => engine.activity() });
 }

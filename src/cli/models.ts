@@ -74,7 +74,10 @@ async function models(remove: string | undefined, context: CommandContext): Prom
     );
 }
 
-/** What people call a model by the path of its first file: the repository of the hub, else the file, or its folder. */
+/**
+ * Gives the name that people call a model by, from the path of its first file: the repository of the hub, else the
+ * file, or its folder.
+ */
 function shortName(path: string): string {
   const [, owner, repo] = /\/models--([^/]+?)--([^/]+)\/snapshots\//.exec(path) ?? [];
   const file = basename(path);

@@ -28,7 +28,7 @@ export interface CascadeModel {
   readonly threshold?: number;
 }
 
-/** What a cascade is opened with. */
+/** The parts a cascade is opened with. */
 export interface CascadeParts {
   readonly flags: CascadeFlags & { readonly cpuMemory?: EngineOptions['cpuMemory']; readonly device?: string };
   readonly models: readonly CascadeModel[];
@@ -37,13 +37,13 @@ export interface CascadeParts {
   /** @param others in place of what the flags say */
   readonly open: (model: string, others: Partial<EngineOptions>) => Promise<Engine>;
   readonly answer: (engine: Engine) => Partial<RowGenerator>;
-  /** What is done with rows. */
+  /** The task done with rows. */
   readonly task: Pick<LearnOptions, 'generate' | 'classify'>;
 }
 
 export interface OpenedCascade {
   readonly engine: RowGenerator;
-  /** Of the model that begins. */
+  /** The model that begins. */
   readonly first: Pick<Engine, 'tokenizer' | 'source'>;
   /** Closes what is still open. */
   close(): Promise<void>;

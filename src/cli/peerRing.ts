@@ -15,7 +15,7 @@ import {
 export interface PeerRing {
   /** How the engine of the first layers is opened: with what these do not have, and slots that they have, too. */
   readonly options: Pick<EngineOptions, 'layers' | 'tensorParallel' | 'batchSize' | 'batches' | 'tokensPerSquare'>;
-  /** What all of them together are known by. */
+  /** The identity of all the engines together. */
   readonly identity: ReturnType<typeof ringIdentity>;
   connect(engine: Engine): Promise<ConnectedPeers>;
 }

@@ -2,7 +2,7 @@ import { formatBytes, type PipelinePlan, type SimulatedPipeline } from './librar
 import { percent, rate, seconds } from './planReport.js';
 import { formatTable } from './table.js';
 
-/** What every engine of a plan is told of the block. */
+/** Gives the flags that tell a plan's engines of the block. */
 export function blockFlags({
   batchSize,
   batches,

@@ -164,7 +164,7 @@ export function addPlan(program: Command, context: CommandContext): void {
   });
 }
 
-/** What bounds or settles the search. */
+/** Flags that bound or settle the search. */
 const SEARCHED = [
   'batchSize',
   'batches',

@@ -16,7 +16,7 @@ import { describePartitioning, partitionPage } from './partitionReport.js';
 import { checkCommandPaths } from './reportFiles.js';
 import { checkStandardOutput } from './standardStreams.js';
 
-/** What `plan` is told of chips. */
+/** The flags of `plan` for chips. */
 export interface PlanChipsFlags {
   readonly model: string;
   readonly hardware: string;

@@ -1,4 +1,4 @@
-/** What the page of a plan looks like: on narrow screens as on wide ones, by day and by night. */
+/** The style of the page of a plan: on narrow screens as on wide ones, by day and by night. */
 export const PLAN_STYLE = `
 :root{color-scheme:light dark;--ink:#1b1b1b;--paper:#fff;--faint:#f4f4f4;--line:#ccc;--one:#1668b3;--two:#c0392b}
 @media (prefers-color-scheme:dark){:root{--ink:#e6e6e6;--paper:#16181b;--faint:#22262b;--line:#454b53;--one:#6db3f2;--two:#ff8a7a}}

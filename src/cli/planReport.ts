@@ -61,7 +61,7 @@ function attentionWords({ cpuAttention }: PlanDocument['policy']): string {
   return `to ${percent(cpuAttention)} of what is not on the GPU on the processor`;
 }
 
-/** What lives on which tier, with a header. */
+/** Lists what lives on which tier, with a header. */
 export function placementTable({ policy, predicted }: PlanDocument): string[][] {
   const kinds = ['weights', 'cache', 'activations'] as const;
   const tiers = ['gpu', 'cpu', 'disk'] as const;

@@ -150,8 +150,8 @@ export function withProcess<Plan>({ cpuMemory }: PlanCommandFlags, request: Plan
 }
 
 /**
- * What a cap on the process leaves for a plan. GPU machines and the papers' models count in capacities of tiers: there
- * it is what it is.
+ * Gives what a cap on the process leaves for a plan. GPU machines and the papers' models count in capacities of tiers:
+ * there the cap is what it is.
  */
 function capped(cpuMemory: number, of: Pick<PlanRequest, 'shape' | 'hardware' | 'costModel'>): number {
   return leavesProcess(of) ? Math.max(1, cpuMemory - typicalProcessBytes(of.shape.vocabularySize)) : cpuMemory;

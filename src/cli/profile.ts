@@ -19,7 +19,7 @@ interface ProfileFlags {
   readonly progress: ProgressMode;
 }
 
-/** What --quick measures with: a second or two. */
+/** The budget of --quick: a second or two. */
 const QUICK_BUDGET = 0.2;
 
 export function addProfile(program: Command, context: CommandContext): void {

@@ -24,7 +24,7 @@ const PROBE = ' '.repeat(16 * 1024);
 export interface CommandPaths {
   /** A model's file or folder; all its files count. A name that is no path stands for none. */
   readonly model?: string | undefined;
-  /** What else is read, by its flag. */
+  /** All else that is read, by its flag. */
   readonly read: Readonly<Record<string, string | readonly string[] | undefined>>;
   /** The input as it was given, patterns among it, none of which may stand for what is written. */
   readonly patterns?: string;
@@ -34,9 +34,9 @@ export interface CommandPaths {
   readonly errors?: string | undefined;
   /** A file of answers that last. */
   readonly kept?: string | undefined;
-  /** What is written at the end, in place of whatever is there, by its flag. */
+  /** The files written at the end, in place of whatever is there, by their flags. */
   readonly reports: Readonly<Record<string, string | undefined>>;
-  /** What is written all the time, over whatever is there. */
+  /** The file written all the time, over whatever is there. */
   readonly trace: string | undefined;
 }
 

@@ -124,7 +124,7 @@ async function servedModels(
   return models;
 }
 
-/** What models are called: as they were given, and of a path its last part, where that is one model's alone. */
+/** Gives the names of models: as they were given, and of a path its last part, where that is one model's alone. */
 function namesOf(given: readonly string[]): readonly string[] {
   const short = given.map((model) => (isModelName(model) ? model : basename(model).replace(/\.gguf$/i, '')));
   return given.map((model, at) => {

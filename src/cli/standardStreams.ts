@@ -42,7 +42,7 @@ export function checkStandardOutput(): void {
   );
 }
 
-/** Whether /dev/null stands in for what was closed; or was given, open for reading and writing. */
+/** Tells whether /dev/null stands in for what was closed; or was given, open for reading and writing. */
 function wasClosed(descriptor: number): boolean {
   try {
     if (fstatSync(descriptor).rdev !== statSync('/dev/null').rdev) return false;

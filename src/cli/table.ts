@@ -1,7 +1,7 @@
 /**
- * What terminals act on instead of showing it: control characters but for tabs and line ends, those that turn the
- * direction of writing, and those that take no room, so that one name looks like another. The joiners stay where
- * writing needs them: in emoji, and behind letters of scripts that join.
+ * The characters that terminals act on instead of showing them: control characters but for tabs and line ends, those
+ * that turn the direction of writing, and those that take no room, so that one name looks like another. The joiners
+ * stay where writing needs them: in emoji, and after letters of scripts that join.
  */
 const ACTED_ON =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]|(?<![\p{Extended_Pictographic}\ufe0f\p{Emoji_Modifier}\p{M}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Mongolian}\p{Script=Devanagari}\p{Script=Bengali}\p{Script=Malayalam}\p{Script=Sinhala}])[\u200c\u200d]/gu;

@@ -2,7 +2,7 @@ import { formatBytes, type PipelinePlan, type TensorParallelPlan } from './libra
 import { blockFlags } from './pipelineReport.js';
 import { percent, rate, seconds } from './planReport.js';
 
-/** What the same machines do with a share of each layer each, beside dividing the layers, in words. */
+/** Says in words what the same machines do with a share of each layer each, beside dividing the layers. */
 export function describeTensorParallel(
   plan: TensorParallelPlan | { readonly refused: string },
   pipeline: Pick<PipelinePlan, 'tokensPerSecond'>,

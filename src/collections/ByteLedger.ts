@@ -1,4 +1,4 @@
-/** What may be held of one kind of thing, by all who hold some: each of them by an account of its own. */
+/** The bytes that may be held of one kind of thing, by all who hold some: each of them by an account of its own. */
 export class ByteLedger {
   #held = 0;
   readonly #waiting = new Set<() => void>();
@@ -15,7 +15,7 @@ export class ByteLedger {
     return new LedgerAccount(this, Math.min(most, this.bytes));
   }
 
-  /** Of accounts alone. */
+  /** For accounts alone. */
   add(bytes: number): void {
     this.#held += bytes;
     if (bytes <= 0) this.wake();
@@ -46,7 +46,7 @@ export class LedgerAccount {
     return this.#held;
   }
 
-  /** Whether so many more have room. What is alone always has: it would wait for nobody. */
+  /** Tells whether so many more bytes have room. What is alone always has: it would wait for nobody. */
   fits(bytes: number): boolean {
     return this.#held <= 0 || (this.#held + bytes <= this.most && this.ledger.held + bytes <= this.ledger.bytes);
   }

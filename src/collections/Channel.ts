@@ -1,7 +1,7 @@
 type Step<T> = IteratorResult<T, void>;
 const DONE = { done: true, value: undefined } as const;
 
-/** What waits in a channel, first in, first out. */
+/** Values that wait in a channel, first in, first out. */
 export interface Queue<T> {
   readonly length: number;
   /** @throws where no more may wait: the channel ends with that */
@@ -130,7 +130,7 @@ export class Channel<T> implements AsyncGenerator<T, void, undefined> {
 
 /** A queue in memory. */
 export class Fifo<T> implements Queue<T> {
-  /** What was taken is not held: it may be megabytes. */
+  /** The values; one taken is not held: it may be megabytes. */
   private values: (T | undefined)[] = [];
   private head = 0;
 

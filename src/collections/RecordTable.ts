@@ -3,10 +3,10 @@ import { randomInt } from 'node:crypto';
 const FIRST_PLACES = 64;
 /** A part grows up to so many places, then it becomes two: no record's arrival moves more than these. */
 const MOST_PLACES = 16_384;
-/** Of its places a part fills this share before it grows, by this factor. */
+/** A part fills this share of its places before it grows, by this factor. */
 const FULLEST = 7 / 8;
 const GROWTH = 1.5;
-/** Of two parts that one becomes, each has so many places. */
+/** The places of each of the two parts that one becomes. */
 const HALF_PLACES = Math.ceil(MOST_PLACES / GROWTH);
 
 /** Records whose hashes begin with the same bits. */
@@ -70,7 +70,7 @@ export class RecordTable {
     return this.#placeIn(this.#part, hash, first, second, third);
   }
 
-  /** Whether there is a record where `locate` has been. */
+  /** Tells whether there is a record where `locate` has been. */
   isAt(at: number): boolean {
     return this.words[at + this.#width - 1] !== 0;
   }

@@ -3,7 +3,7 @@ export interface SemaphoreBounds {
   readonly count: number;
   /** So many may be in any case, whatever they weigh. Default: all. */
   readonly least?: number;
-  /** What is there may weigh so much before it is full for those beyond. Default: anything. */
+  /** The weight that what is there may have before it is full for those beyond. Default: anything. */
   readonly weight?: number;
 }
 

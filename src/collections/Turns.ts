@@ -10,7 +10,7 @@ const MILLISECONDS = 20;
 export class Turns {
   #last = performance.now();
 
-  /** Whether it is time for one. */
+  /** Tells whether a turn is due. */
   get due(): boolean {
     return performance.now() - this.#last > MILLISECONDS;
   }

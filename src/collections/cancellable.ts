@@ -49,8 +49,8 @@ export function cancellable<T>(input: AsyncIterable<T> | Iterable<T>): Channel<T
 }
 
 /**
- * What is made of an input by reading it to its end, such that `return` ends the input at once: the makers of iterators
- * (async generators) would wait for the value that they await.
+ * Makes something of an input by reading it to its end, such that `return` ends the input at once: the makers of
+ * iterators (async generators) would wait for the value that they await.
  * @param make makes it; the signal fires when it is ended before its time
  */
 export function madeOf<Input, Output>(

@@ -14,7 +14,10 @@ export class MemoryBudgetError extends SpillwayError {
     readonly availableBytes: number,
     readonly neededBytes: number,
     what: string,
-    /** What other engines hold of a budget that they share with this one; both other numbers are the budget's then. */
+    /**
+     * Bytes that other engines hold of a budget that they share with this one; both other numbers are the budget's
+     * then.
+     */
     readonly othersBytes = 0,
   ) {
     super(

@@ -1,4 +1,4 @@
-/** What a failure is about; stable, for programs. Each code has one error class. */
+/** The subject of a failure; stable, for programs. Each code has one error class. */
 export type ErrorCode =
   | 'usage' // an option or argument is wrong; nothing was read or written
   | 'model-file' // a model file cannot be used: missing, truncated, corrupt, unsupported

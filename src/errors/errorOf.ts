@@ -1,4 +1,4 @@
-/** What was thrown, as an error. */
+/** Makes an error of what was thrown. */
 export function errorOf(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown));
 }

@@ -23,8 +23,8 @@ export interface LockTimes {
 const MISSED_HEARTBEATS = 2.5;
 
 /**
- * Whether this process has the lock's file open, as each holder does. A thread's files are closed when it ends, also
- * when it is terminated and can let go of nothing; so a lock of this process that nothing has open is left over.
+ * Tells whether this process has the lock's file open, as each holder does. A thread's files are closed when it ends,
+ * also when it is terminated and can let go of nothing; so a lock of this process that nothing has open is left over.
  */
 export function isOpenHere(path: string): boolean {
   try {
@@ -45,9 +45,9 @@ export function isOpenHere(path: string): boolean {
 }
 
 /**
- * Whether the holder of a lock whose process cannot be seen from here has given up touching it. A lock that was touched
- * lately, by the clock, has a holder. One that seems old, or to be of a time to come, may do so because clocks differ
- * or were set: it is watched for some heartbeats.
+ * Tells whether the holder of a lock whose process cannot be seen from here has given up touching it. A lock that was
+ * touched lately, by the clock, has a holder. One that seems old, or to be of a time to come, may do so because clocks
+ * differ or were set: it is watched for some heartbeats.
  * @throws InterruptedError when the signal fires
  */
 export async function isForsaken(

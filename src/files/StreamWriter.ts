@@ -117,8 +117,8 @@ export class StreamWriter implements RowSink {
   }
 
   /**
-   * Whether the stream takes more. One that throws instead of failing as streams do has failed, too: its callbacks will
-   * not come.
+   * Sends a line, and tells whether the stream takes more. A stream that throws instead of failing as streams do has
+   * failed, too: its callbacks will not come.
    */
   #send(line: string | Uint8Array, done?: () => void): boolean {
     try {

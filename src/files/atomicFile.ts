@@ -6,7 +6,7 @@ import { removeLeftovers, temporaryPath } from './temporaryFiles.js';
 
 /** Written at a time. */
 const PIECE_BYTES = 2 ** 20;
-/** What of a file's mode is about permissions. */
+/** The bits of a file's mode that are about permissions. */
 const PERMISSIONS = 0o7777;
 
 /** Who may read and write what stands there; undefined where nothing does. */
@@ -17,7 +17,7 @@ export async function modeOf(path: string): Promise<number | undefined> {
   );
 }
 
-/** What a file is to hold, piece by piece. */
+/** The content that a file is to hold, piece by piece. */
 type Content = AsyncIterable<Uint8Array | string> | Iterable<Uint8Array | string>;
 
 /**

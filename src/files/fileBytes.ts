@@ -46,7 +46,7 @@ export async function* readable(
 const statOpen = promisify(fstat);
 const readAt = promisify(read);
 
-/** What is read at a time where content is compared. */
+/** Bytes that are read at a time where content is compared. */
 const BLOCK_BYTES = 2 ** 20;
 
 /**

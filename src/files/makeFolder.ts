@@ -13,7 +13,7 @@ export function makeFolder(folder: string): void {
   for (const each of missing) if (!isMade(each)) mkdirSync(each);
 }
 
-/** Whether a folder is there now; not where one above it is missing. @throws the system's other errors */
+/** Tells whether a folder is there now; not where one above it is missing. @throws the system's other errors */
 function isMade(folder: string): boolean {
   try {
     mkdirSync(folder);

@@ -11,7 +11,8 @@ export function machineName(): string {
 }
 
 /**
- * Whether a process of this machine runs. One that has ended, and that its parent has not asked after yet, does not.
+ * Tells whether a process of this machine runs. One that has ended, and that its parent has not asked after yet, does
+ * not.
  */
 export function isRunning(pid: number): boolean {
   try {
@@ -33,7 +34,7 @@ export function startOf(pid: number): string | undefined {
 }
 
 /**
- * What /proc/PID/stat says from the state on, which stands behind the process's name; that may hold blanks and
+ * Reads the fields of /proc/PID/stat from the state on, which stands after the process's name; that may hold blanks and
  * brackets.
  */
 function fieldsOf(pid: number): string[] | undefined {

@@ -3,7 +3,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { UsageError } from '../errors/UsageError.js';
 
 const MOST_LINKS = 40;
-/** What stands for a file that a process has open. */
+/** The paths that stand for a file that a process has open. */
 const DESCRIPTOR = /^\/(?:dev|proc\/(?:self|thread-self|(\d+))(?:\/task\/\d+)?)\/fd\/(\d+)$/;
 const STANDARD: Readonly<Record<string, number>> = { '/dev/stdin': 0, '/dev/stdout': 1, '/dev/stderr': 2 };
 

@@ -35,7 +35,8 @@ const AT_ONCE = constants.O_NONBLOCK | constants.O_NOCTTY;
 const [openFile, closeFile, statFile] = [promisify(open), promisify(close), promisify(fstat)];
 
 /**
- * What a file is that is no regular one: `a folder`, `a FIFO`, `a socket`, `a device`; undefined for a regular file.
+ * Names the kind of a file that is no regular one: `a folder`, `a FIFO`, `a socket`, `a device`; undefined for a
+ * regular file.
  */
 export function specialKind(stats: Pick<Stats, 'isFile' | 'isDirectory' | 'isFIFO' | 'isSocket'>): string | undefined {
   if (stats.isFile()) return undefined;

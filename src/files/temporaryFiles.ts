@@ -25,7 +25,7 @@ export function removeLeftovers(path: string): void {
   for (const file of leftoversOf(path)) rmSync(file, { force: true, recursive: true });
 }
 
-/** Those that `removeLeftovers` removes. */
+/** Lists the files that `removeLeftovers` removes. */
 export function leftoversOf(path: string): string[] {
   const [folder, start] = [dirname(path), basename(path)];
   return namesIn(folder).flatMap((name) => {

@@ -40,7 +40,7 @@ export function checkMaxErrors(name: string, value: unknown): asserts value is M
   );
 }
 
-/** What `12.5%` is of 1; undefined for what is no share from 0% to 100%. */
+/** Reads `12.5%` as a share of 1; undefined for what is no share from 0% to 100%. */
 export function shareOf(text: string): number | undefined {
   const share = /^\d+(\.\d+)?%$/.test(text) ? Number(text.slice(0, -1)) / 100 : NaN;
   return share <= 1 ? share : undefined;

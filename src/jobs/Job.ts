@@ -63,13 +63,13 @@ import { type FeedOptions, TableFeed } from './database/TableFeed.js';
 export class Job implements AsyncDisposable {
   #sink: RowSink | undefined;
   #record: JobRecord | undefined;
-  /** Of an input that comes once, into an output that can be resumed. */
+  /** The digest of an input that comes once, into an output that can be resumed. */
   #digest: RowsDigest | undefined;
   #started = false;
-  /** Whether all rows are written. */
+  /** True where all rows are written. */
   #whole = false;
   readonly #begun = new Date();
-  /** What brings results into a table of a database. */
+  /** The feed that brings results into a table of a database. */
   #feed: TableFeed | undefined;
   #written = 0;
 
@@ -81,7 +81,7 @@ export class Job implements AsyncDisposable {
     private readonly input: JobInput,
     private readonly formats: JobFormats,
     private readonly subset: RowSubset | undefined,
-    /** Of results that go to a table of a database: the file is their journal. */
+    /** The place of results that go to a table of a database: the file is their journal. */
     private readonly place: DatabasePlace | undefined,
   ) {}
 
@@ -107,7 +107,7 @@ export class Job implements AsyncDisposable {
   }
 
   /**
-   * What the run that began the output was told of its engine's `resultIdentity`; undefined where this run begins it.
+   * The engine's `resultIdentity`, as the run that began the output was told of it; undefined where this run begins it.
    */
   get begunWith(): Readonly<Record<string, unknown>> | undefined {
     return this.file?.earlier && this.file.files.before?.engine;
@@ -119,8 +119,8 @@ export class Job implements AsyncDisposable {
   }
 
   /**
-   * What decides its results, and is the same for all shards: engine, options, input. Undefined where the output is a
-   * stream. @param engine its `resultIdentity`, once it is known
+   * Collects the facts that decide the job's results, and are the same for all shards: engine, options, input.
+   * Undefined where the output is a stream. @param engine its `resultIdentity`, once it is known
    */
   identity(engine?: object): JobIdentity | undefined {
     return this.file && identityOf(withEngine(this.file.record, engine));
@@ -382,7 +382,7 @@ export class Job implements AsyncDisposable {
     return [this.formats.output, this.formats.errors].some((file) => file?.format.carries === true);
   }
 
-  /** Whether what goes with a result is read from the input again, when the output is written. */
+  /** Tells whether the values that go with a result are read from the input again, when the output is written. */
   get #joins(): boolean {
     return this.file !== undefined && this.place === undefined && this.input.again;
   }

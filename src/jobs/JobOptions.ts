@@ -20,7 +20,7 @@ import type { DatabaseOutput } from './database/DatabaseOutput.js';
 import type { InputPaths } from './input/inputFiles.js';
 import type { Shard } from './shards/Shard.js';
 
-/** What a job needs of an engine. */
+/** The parts of an engine that a job needs. */
 export interface RowGenerator {
   /**
    * Results carry the `id` and `index` of their row; each row of `rows` has both. Once the `signal` of the options
@@ -28,13 +28,13 @@ export interface RowGenerator {
    */
   generate(rows: AsyncIterable<RowInput>, options?: GenerateOptions): AsyncIterable<RowResult>;
   /**
-   * What of it decides results, as plain JSON data, such as `Engine.resultIdentity`: an output is resumed by engines of
-   * the same value alone.
+   * The facts of the engine that decide results, as plain JSON data, such as `Engine.resultIdentity`: an output is
+   * resumed by engines of the same value alone.
    */
   readonly resultIdentity?: object;
-  /** Of a cascade: what results call its models. */
+  /** The names of a cascade's models, as results call them. */
   readonly models?: readonly string[];
-  /** What jobs of these tasks need. */
+  /** The methods that jobs of these tasks need. */
   classify?(rows: AsyncIterable<RowInput>, options?: ClassifyOptions): AsyncIterable<ClassifyResult>;
   score?(rows: AsyncIterable<RowInput>, options?: ScoreOptions): AsyncIterable<ScoreResult>;
   rerank?(rows: AsyncIterable<RowInput>, options?: RerankOptions): AsyncIterable<RerankResult>;
@@ -51,25 +51,25 @@ export interface JobOptions extends SubsetOptions {
    * large numbers are text then, bytes base64.
    */
   readonly input: InputPaths | AsyncIterable<RowInput> | Iterable<RowInput>;
-  /** Of an input file. Default `auto`: what its name says, then what it begins with. */
+  /** The format of an input file. Default `auto`: what its name says, then what it begins with. */
   readonly inputFormat?: FormatChoice;
   /**
-   * Of an input file, or of objects whose keys are columns: fields of a row by the columns that hold them. Default:
-   * `id`, `prompt`, `messages`, `tokens`,
-   * `labels` and `completions` by those of the same name; parameters (`temperature`, `seed`, …) of tables, and of lines
-   * of JSON beside a `promptTemplate`, are in no column that is not named; those of other lines of JSON by their names.
+   * Fields of a row by the columns that hold them, of an input file, or of objects whose keys are columns. Default:
+   * `id`, `prompt`, `messages`, `tokens`, `labels` and `completions` by those of the same name; parameters
+   * (`temperature`, `seed`, …) of tables, and of lines of JSON beside a `promptTemplate`, are in no column that is not
+   * named; those of other lines of JSON by their names.
    */
   readonly columns?: Readonly<Record<string, string>>;
   /**
-   * Of an input file: called once, before the first row is answered, with the columns that hold fields of a row: of
+   * Called once for an input file, before the first row is answered, with the columns that hold fields of a row: of
    * tables, and of lines of JSON beside a `promptTemplate`.
    */
   readonly onColumns?: (columns: TakenColumns) => void;
-  /** What parts the values of `csv`. Default: what the header of the input says; in an output `,`. */
+  /** The delimiter of the values of `csv`. Default: what the header of the input says; in an output `,`. */
   readonly delimiter?: string;
   /**
-   * Of an input file: fields that are not ours are carried into the result (`carry`; a line of JSON calls it `row`).
-   * Default false. Tables carry all columns of the input in any case.
+   * True where fields of an input file that are not ours are carried into the result (`carry`; a line of JSON calls it
+   * `row`). Default false. Tables carry all columns of the input in any case.
    */
   readonly carryFields?: boolean;
   /**
@@ -104,7 +104,7 @@ export interface JobOptions extends SubsetOptions {
    */
   readonly truth?: string;
   /**
-   * Whether a cascade answers, so that results say which `model` did, and how sure it was: tables have a column for
+   * True where a cascade answers, so that results say which `model` did, and how sure it was: tables have a column for
    * each. Default: for `runJob` whether its engine is one, else false.
    */
   readonly cascade?: boolean;
@@ -130,8 +130,8 @@ export interface JobOptions extends SubsetOptions {
    */
   readonly modelFiles?: readonly string[];
   /**
-   * What is known of the engine's `resultIdentity` before there is an engine: an output that was begun with another is
-   * refused at once.
+   * The part of the engine's `resultIdentity` that is known before there is an engine: an output that was begun with
+   * another is refused at once.
    */
   readonly resultIdentity?: object;
   /**

@@ -44,7 +44,7 @@ export class JobRows {
     /** Which rows alone are sent; undefined for all. */
     private readonly subset: RowSubset | undefined,
     private readonly onFirst: (row: RowInput | undefined) => Promise<void>,
-    /** Of an input that comes once. */
+    /** The digest of an input that comes once. */
     private readonly digest: RowsDigest | undefined,
     /** A row as it was given. Never throws, but for what is wrong with all of them. */
     private readonly read: (given: unknown) => RowInput = readableRow,
@@ -56,30 +56,30 @@ export class JobRows {
     return this.#rows;
   }
 
-  /** Those of them that are the shard's, or in the subset; without either all. */
+  /** Rows that were read and are the shard's, or in the subset; without either all. */
   get ownRows(): number {
     return this.#ownRows;
   }
 
   /**
-   * Whether something that is done stands in front of something that is not, so that what is appended is out of its
-   * turn.
+   * Tells whether something that is done stands in front of something that is not, so that what is appended is out of
+   * its turn.
    */
   get overtaken(): boolean {
     return this.#overtaken;
   }
 
-  /** Whether a row went to the engine and has results to come. */
+  /** Tells whether a row went to the engine and has results to come. */
   isOpen(index: number): boolean {
     return this.#inEngine.has(index);
   }
 
-  /** What ended `send` early, as it was before the engine passed it on. */
+  /** The error that ended `send` early, as it was before the engine passed it on. */
   get failure(): unknown {
     return this.#failure;
   }
 
-  /** Whether the whole input came, and each row that was sent has its answers. @throws TaskError */
+  /** Checks that the whole input came, and that each row that was sent has its answers. @throws TaskError */
   checkAnswered(): void {
     if (this.#failure !== undefined) throw new TaskError('job', 'the input failed', { cause: this.#failure });
     if (!this.#ended) throw new TaskError('job', `the engine ended with row ${this.#rows}, before the input did`);
@@ -151,14 +151,17 @@ export class JobRows {
       : results;
   }
 
-  /** Whether nothing is looked for in the rest of the input, which another run may answer. */
+  /** Tells whether nothing is looked for in the rest of the input, which another run may answer. */
   #hasAll(): boolean {
     if (this.subset?.endsBefore(this.#rows) !== true) return false;
     this.#ended = this.#kept === this.done.size && this.digest?.confirmed !== false;
     return this.#ended;
   }
 
-  /** What goes to the engine for a row of the input; undefined if it is done, another shard's, or in no subset. */
+  /**
+   * Makes the row that goes to the engine for a row of the input; undefined if that is done, another shard's, or in no
+   * subset.
+   */
   #next(given: RowInput): RowInput | undefined {
     const index = this.#rows;
     this.#rows += 1;
@@ -195,7 +198,7 @@ export class JobRows {
 interface SentRow {
   readonly id: string | number;
   readonly duplicate: boolean;
-  /** Whether some of its samples are done. */
+  /** True where some of the row's samples are done. */
   begun: boolean;
   readonly waiting: WaitingSamples;
 }

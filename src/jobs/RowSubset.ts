@@ -54,7 +54,7 @@ export class RowSubset {
   ) {}
 
   /**
-   * What a job's options say.
+   * Makes the subset that a job's options say.
    * @param again reads the input from its beginning; undefined where it comes once
    * @returns undefined for all rows
    * @throws as `drawn`
@@ -107,13 +107,13 @@ export class RowSubset {
     return total === undefined || this.most === undefined ? undefined : Math.min(total, this.most);
   }
 
-  /** Whether a row is one of those that are answered. @param index its place in the input, from 0 */
+  /** Tells whether a row is one of those that are answered. @param index its place in the input, from 0 */
   has(row: RowInput, index: number): boolean {
     if (index >= this.limit) return false;
     return this.last === undefined || compare({ rank: rankOf(row, index, this.seed), index }, this.last) <= 0;
   }
 
-  /** Whether no row from this place on is one of them. */
+  /** Tells whether no row from this place on is in the subset. */
   endsBefore(index: number): boolean {
     return index >= this.limit;
   }

@@ -17,7 +17,7 @@ const MOST_TEXTS = 256;
 const TEXT_UNITS = 256;
 const OTHERS = '…';
 
-/** Whether a job reads of its rows what is no field of theirs. */
+/** Tells whether a job reads of its rows what is no field of theirs. */
 export function readsCarry({ carryFields, truth }: Pick<JobOptions, 'carryFields' | 'truth'>): boolean {
   return carryFields === true || truth !== undefined;
 }
@@ -41,7 +41,7 @@ export function checkTruthColumn(truth: string, columns: readonly string[]): voi
 
 /** Compares the answers of a job with a column of its input. */
 export class Truth {
-  /** What is right of rows that have no answer yet. */
+  /** The right answers of rows that have no answer yet. */
   private readonly expected = new Map<number, string | undefined>();
   private readonly column: string;
   private readonly answer: string | undefined;
@@ -71,7 +71,7 @@ export class Truth {
       );
   }
 
-  /** What a job compares, if it does. @param joins whether what rows carry is read again for tables */
+  /** Makes the comparison of a job, if it has one. @param joins whether what rows carry is read again for tables */
   static of(
     { truth, carryFields = false }: Pick<JobOptions, 'truth' | 'carryFields'>,
     { questions }: Pick<GenerateOptions, 'questions'>,
@@ -157,8 +157,8 @@ export class Truth {
   }
 
   /**
-   * What was answered, and how sure the model was. Of an object it is the property that is meant: the one of the
-   * column's name, or the only one; else all of it, where that is what the column says.
+   * Finds the answer that was given, and how sure the model was. Of an object it is the property that is meant: the one
+   * of the column's name, or the only one; else all of it, where that is what the column says.
    */
   private given(
     result: AnyResult,

@@ -11,7 +11,7 @@ export interface TruthReport {
   readonly accuracy: number;
   /** How often each answer was given, by what was right; of very many different ones the last count as `…`. */
   readonly confusion: Readonly<Record<string, Readonly<Record<string, number>>>>;
-  /** Of a cascade: the same by the model that answered. */
+  /** The same counts of a cascade by the model that answered. */
   readonly models?: Readonly<Record<string, { readonly rows: number; readonly right: number }>>;
   /** Where answers say how sure the model was. */
   readonly calibration?: Calibration;

@@ -27,13 +27,13 @@ import { checkShard, SHARD_ROWS, SHARDS } from './shards/Shard.js';
 import { LEASE_SECONDS, MAX_DELIVER } from './work/JobManifest.js';
 
 /**
- * What options of jobs may be, and what they are if nothing is said, where the options' types do not tell: for flags,
- * forms and checks of one's own.
+ * The allowed values of options of jobs, and their defaults, where the options' types do not tell: for flags, forms and
+ * checks of one's own.
  */
 export const JOB_OPTIONS = {
-  /** What is done with rows. */
+  /** The tasks that are done with rows. */
   tasks: JOB_TASKS,
-  /** Of files. */
+  /** The formats of files. */
   formats: FORMAT_NAMES,
   /** Most bytes of a row's line. */
   lineBytes: ROW_LIMITS.lineBytes,
@@ -121,7 +121,7 @@ export function checkJobOptions(options: Partial<JobOptions>): void {
   if (resultColumns !== undefined) checkResultColumns('resultColumns', resultColumns, answerProperties(generate));
 }
 
-/** Whether there is one answer a row, which can be compared. @param name what wants it @throws UsageError */
+/** Checks that there is one answer a row, which can be compared. @param name what wants it @throws UsageError */
 function checkCompared(name: string, { generate, score, rerank, embed }: Partial<JobOptions>): void {
   const other = Object.entries({ score, rerank, embed }).find(([, task]) => task !== undefined)?.[0];
   if (other !== undefined)

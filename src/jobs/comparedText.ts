@@ -13,8 +13,8 @@ export function comparedText(value: unknown): string | undefined {
 }
 
 /**
- * What is said to be right as an answer of the same kind would be written: `True`, as pandas has it, is the truth value
- * true, `4.0` the number 4, and members of an object stand in any order. A text is itself.
+ * Writes what is said to be right as an answer of the same kind would be written: `True`, as pandas has it, is the
+ * truth value true, `4.0` the number 4, and members of an object stand in any order. A text is itself.
  */
 export function asAnswer(expected: string, given: unknown): string {
   const kind = given instanceof Number ? 'number' : typeof given;

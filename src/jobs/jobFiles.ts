@@ -21,7 +21,7 @@ export interface JobFileOptions {
   readonly retryErrors?: boolean;
   readonly overwrite?: boolean;
   /**
-   * Whether the output is written as a whole at the end, from a journal of results beside it: any but plain `jsonl`.
+   * True where the output is written as a whole at the end, from a journal of results beside it: any but plain `jsonl`.
    * Default false.
    */
   readonly published?: boolean;
@@ -29,7 +29,7 @@ export interface JobFileOptions {
   readonly errors?: string;
 }
 
-/** What stands where the job's files are to be. */
+/** The kinds of files that stand where the job's are to be. */
 export interface JobFileState {
   /** `special`: a pipe or device; it can be read or written once, and not resumed. `none`: no path was given. */
   readonly input: 'regular' | 'special' | 'none';

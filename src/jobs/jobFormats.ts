@@ -29,16 +29,16 @@ export interface InputFile {
   readonly file: FileFormat;
 }
 
-/** What the files of a job are, or are to be. */
+/** The formats that the files of a job have, or are to have. */
 export interface JobFormats {
   readonly input: FileFormat;
   /** The files of the input, all of that format; none for rows that are no file's. */
   readonly inputs: readonly InputFile[];
   readonly output: FileFormat;
-  /** Of rows that failed; undefined where they go into the output. */
+  /** The format for rows that failed; undefined where they go into the output. */
   readonly errors: FileFormat | undefined;
   /**
-   * Whether the output is written as a whole at the end, from a journal beside it. Plain lines of JSON are their own
+   * True where the output is written as a whole at the end, from a journal beside it. Plain lines of JSON are their own
    * journal, unless a row has several.
    */
   readonly published: boolean;
@@ -117,18 +117,18 @@ function checkDelimited(delimiter: string, input: RowFormat, outputs: readonly R
   );
 }
 
-/** What a file is, or is to be. */
+/** The format that a file has, or is to have. */
 export interface FileFormat {
   readonly format: RowFormat;
   readonly compression: Compression | undefined;
 }
 
-/** Whether rows go into a file of the format that they come from. */
+/** Tells whether rows go into a file of the format that they come from. */
 export function isExact({ input }: JobFormats, { format }: FileFormat): boolean {
   return format === input.format;
 }
 
-/** Whether what stands in the input goes into a file, too. */
+/** Tells whether what stands in the input goes into a file, too. */
 export function carriesInto(formats: JobFormats, file: FileFormat): boolean {
   const { carries = false } = formats.input.format;
   return (carries === true && file.format.carries === true) || (carries !== false && isExact(formats, file));
@@ -145,8 +145,8 @@ const START_BYTES = 2 ** 20;
 const START_LINES = 20;
 
 /**
- * What an input is. With `auto`: what its name says, else what a regular file begins with; else lines of JSON. Lines of
- * JSON may be requests of OpenAI's.
+ * Finds the format of an input. With `auto`: what its name says, else what a regular file begins with; else lines of
+ * JSON. Lines of JSON may be requests of OpenAI's.
  * @param path undefined for what has no name
  * @throws UsageError where this Node cannot decompress it, or its format is not to be compressed
  */
@@ -168,8 +168,8 @@ export async function inputFormat(path: string | undefined, choice: FormatChoice
 }
 
 /**
- * What an output is to be. With `auto`: what its name says; else what is given, which lines of JSON are a name for,
- * too, where they are requests.
+ * Finds the format that an output is to have. With `auto`: what its name says; else what is given, which lines of JSON
+ * are a name for, too, where they are requests.
  * @throws UsageError where this Node cannot compress it
  */
 export function outputFormat(
@@ -187,7 +187,8 @@ export function outputFormat(
 }
 
 /**
- * What a file of rows that failed is to be: what its name says, else what the output is, if that can say what failed.
+ * Finds the format of a file of rows that failed: what its name says, else what the output is, if that can say what
+ * failed.
  * @throws UsageError for a name of a format that cannot
  */
 function errorsFormat(path: string, output: RowFormat): FileFormat {
@@ -199,7 +200,7 @@ function errorsFormat(path: string, output: RowFormat): FileFormat {
   );
 }
 
-/** What is read from its end is not compressed as a whole: it would have to be held. */
+/** A file that is read from its end is not compressed as a whole: it would have to be held. */
 function checked(path: string, file: FileFormat): FileFormat {
   const { format, compression } = file;
   if (format.needsFile !== true || compression === undefined) return file;
@@ -252,7 +253,7 @@ export function checkAnswerFormat(
   );
 }
 
-/** What an output is to be, where it is not what a run before wrote: `with --errors FILE`, `as csv`. */
+/** Describes what an output is to be, where it is not what a run before wrote: `with --errors FILE`, `as csv`. */
 export function describeForm(
   { errors }: Pick<JobOptions, 'errors'>,
   { output: { format, compression } }: JobFormats,

@@ -23,7 +23,7 @@ export async function jobPaths(options: FileJobOptions, { inputs, published }: J
   };
 }
 
-/** What of a job's options decides what is written for a row, with defaults. */
+/** Picks those of a job's options that decide what is written for a row, with defaults. */
 export function settledOptions(
   options: FileJobOptions,
   task: JobTask,

@@ -81,7 +81,7 @@ export function jobTaskOf({ generate, classify, score, rerank, embed }: Pick<Job
   };
 }
 
-/** What a task is told whatever it is: how prompts are made, when to stop. */
+/** Gives the options of a task, whichever it is: how prompts are made, when to stop. */
 export function commonOptions({
   generate,
   classify,
@@ -105,8 +105,9 @@ function method<Name extends Exclude<JobTaskName, 'generate'>>(
 }
 
 /**
- * What answers about labels and completions mean: to be raised when these get other tokens, or a prior is found out
- * otherwise. 2: they have no blank of the tokenizer's own before them, and a prior's prompt is made as a row's is.
+ * The version of what answers about labels and completions mean: to be raised when these get other tokens, or a prior
+ * is found out otherwise. 2: they have no blank of the tokenizer's own before them, and a prior's prompt is made as a
+ * row's is.
  */
 const ANSWERS_VERSION = 2;
 

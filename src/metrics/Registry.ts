@@ -4,7 +4,7 @@ export type Labels = Readonly<Record<string, string>>;
 /** One value, or several by what they are counted apart by. */
 export type ReadValues = () => number | readonly (readonly [labels: Labels, value: number])[];
 
-/** What a metric is, in Prometheus' text format. */
+/** A metric, in Prometheus' text format. */
 interface Metric {
   readonly name: string;
   readonly help: string;
@@ -19,12 +19,12 @@ const MOST_SERIES = 1000;
 export class Registry {
   readonly #metrics: Metric[] = [];
 
-  /** What only grows. @param read asked whenever it is looked at, in the place of what was added */
+  /** Adds a metric that only grows. @param read asked whenever it is looked at, in the place of what was added */
   counter(name: string, help: string, read?: ReadValues): Series {
     return this.#add(new Series(name, help, 'counter', read));
   }
 
-  /** What goes up and down. @param read asked whenever it is looked at, in the place of what was set */
+  /** Adds a metric that goes up and down. @param read asked whenever it is looked at, in the place of what was set */
   gauge(name: string, help: string, read?: ReadValues): Series {
     return this.#add(new Series(name, help, 'gauge', read));
   }

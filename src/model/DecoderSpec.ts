@@ -107,11 +107,15 @@ export interface DecoderSpec {
      * with a token's own; pages between are let go. Default: they see all.
      */
     readonly eviction?: { readonly sinks: number; readonly window: number };
-    /** What attention gives is multiplied by the sigmoid of one more projection (Qwen 3.5). Default: not. */
+    /**
+     * True where the output of attention is multiplied by the sigmoid of one more projection (Qwen 3.5). Default false.
+     */
     readonly gate?: boolean;
   };
 
-  /** Of layers that remember a state of constant size instead of keys and values; absent where there are none. */
+  /**
+   * Settings of layers that remember a state of constant size instead of keys and values; absent where there are none.
+   */
   readonly recurrent?: {
     /** Tokens that the convolution over each channel sees, the newest included. */
     readonly taps: number;
@@ -165,7 +169,7 @@ export interface DecoderSpec {
          * x scale.
          */
         readonly roundToBfloat16: boolean;
-        /** Of an encoder: keys behind a query lose as much as those before it. Default false. */
+        /** True for an encoder: keys after a query lose as much as those before it. Default false. */
         readonly symmetric?: boolean;
       };
 
@@ -190,7 +194,9 @@ export interface DecoderSpec {
    */
   readonly layerInputs?: number;
 
-  /** What a layer has made of the hidden states is multiplied by a number of its own (Gemma 4). Default: not. */
+  /**
+   * True where the hidden states that a layer has made are multiplied by a number of its own (Gemma 4). Default false.
+   */
   readonly layerScale?: boolean;
 
   /** Logits are multiplied by this, before they are capped. Default 1. */
@@ -200,12 +206,12 @@ export interface DecoderSpec {
   readonly logitSoftCap?: number;
 
   /**
-   * What a row's pooled hidden states go through, in order: the layers of a classifier, or those that
-   * sentence-transformers puts behind the pooling. Computed in float32. Default: none.
+   * The layers that a row's pooled hidden states go through, in order: those of a classifier, or those that
+   * sentence-transformers puts after the pooling. Computed in float32. Default: none.
    */
   readonly pooled?: readonly PooledLayer[];
 
-  /** What differs from layer to layer; one entry a layer. */
+  /** Settings that differ from layer to layer; one entry a layer. */
   readonly layerSpecs: readonly LayerSpec[];
 }
 
@@ -236,11 +242,11 @@ export interface LatentSpec {
   readonly queryRank: number;
   /** Elements of a head's query and key that are rotated, of which all heads' keys have the same. */
   readonly rotated: number;
-  /** Those that are not. */
+  /** The elements that are not rotated. */
   readonly plain: number;
   /** Elements of a head's value; a multiple of 16. */
   readonly value: number;
-  /** Of the norms of rows. */
+  /** The epsilon of the norms of rows. */
   readonly epsilon: number;
 }
 
@@ -253,12 +259,12 @@ export type PooledLayer =
     }
   | { readonly kind: 'norm'; readonly outputs: number; readonly epsilon: number };
 
-/** Whether this is an encoder. */
+/** Tells whether this is an encoder. */
 export function isEncoder({ attention }: DecoderSpec): boolean {
   return attention.causal === false;
 }
 
-/** Whether some of its parts are computed by the processor alone. */
+/** Tells whether some parts of the decoder are computed by the processor alone. */
 export function needsProcessor({
   attention,
   recurrent,
@@ -288,7 +294,7 @@ export function needsProcessor({
   ].includes(true);
 }
 
-/** Whether a layer's heads, keys or values are others than the decoder says. */
+/** Tells whether a layer's heads, keys or values are others than the decoder says. */
 export function hasOwnHeads({ headDim, kvHeads, keysOf, valuesAreKeys = false }: LayerSpec): boolean {
   return headDim !== undefined || kvHeads !== undefined || keysOf !== undefined || valuesAreKeys;
 }
@@ -299,13 +305,10 @@ export function pooledWidth({ pooled = [], hiddenSize }: DecoderSpec): number {
 }
 
 /**
- * What mixes the tokens of a layer.
- * - `attention`
- * - `delta-rule` (Qwen 3.5): queries, keys and values through a short convolution, then a state by the gated delta
- *   rule, normed and gated
- * - `short-convolution` (LFM2): C * convolution(B * x)
- * - `state-space` (Mamba-2; Granite 4, Bamba): inputs, and what a state is written and read by, through a short
- *   convolution, then a state by its time step, gated and normed
+ * The operation that mixes the tokens of a layer. `attention`; `delta-rule` (Qwen 3.5): queries, keys and values
+ * through a short convolution, then a state by the gated delta rule, normed and gated; `short-convolution` (LFM2): C *
+ * convolution(B * x); `state-space` (Mamba-2; Granite 4, Bamba): inputs, and what a state is written and read by,
+ * through a short convolution, then a state by its time step, gated and normed
  */
 export type Mixer = 'attention' | 'delta-rule' | 'short-convolution' | 'state-space';
 

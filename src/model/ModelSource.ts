@@ -12,15 +12,17 @@ export interface TensorInfo {
   readonly file: number;
   readonly offset: number;
   readonly bytes: number;
-  /** Of F8_E4M3, once they have been found among the other tensors. */
+  /** The scales of F8_E4M3, once they have been found among the other tensors. */
   readonly scales?: Float8Scales;
-  /** Of MXFP4 in safetensors, whose scales are a tensor of their own: `bytes` are those of the blocks. */
+  /** The scales of MXFP4 in safetensors, which are a tensor of their own: `bytes` are those of the blocks. */
   readonly blockScales?: BlockScales;
-  /** Of a matrix in safetensors that is made of packed integers: `type` is what it becomes, `bytes` are theirs. */
+  /**
+   * The packed integers that a matrix in safetensors is made of: `type` is what the matrix becomes, `bytes` are theirs.
+   */
   readonly packed?: PackedIntegers;
 }
 
-/** What a model that classifies rows makes of them: `DecoderSpec.pooled` ends in a logit a label. */
+/** The way in which a model classifies rows: `DecoderSpec.pooled` ends in a logit a label. */
 export interface SequenceClassifier {
   /** In the order of the outputs. */
   readonly labels: readonly string[];
@@ -31,9 +33,9 @@ export interface SequenceClassifier {
 }
 
 /**
- * What a format reader hands to `describeModel`: nothing of it is trusted yet but the tensors' byte ranges and shapes.
- * GGUF metadata: numbers and safe 64-bit integers as number, larger ones as bigint, numeric arrays as typed arrays,
- * others as arrays.
+ * The header that a format reader hands to `describeModel`: nothing of it is trusted yet but the tensors' byte ranges
+ * and shapes. GGUF metadata: numbers and safe 64-bit integers as number, larger ones as bigint, numeric arrays as typed
+ * arrays, others as arrays.
  */
 export type ModelHeader =
   | {
@@ -74,7 +76,7 @@ export const AUXILIARY_VECTORS = [
 ] as const;
 export const AUXILIARY_VECTOR_ELEMENTS = 4096;
 
-/** What a model that classifies rows makes of them: `DecoderSpec.pooled` ends in a logit a label. */
+/** The way in which a model classifies rows: `DecoderSpec.pooled` ends in a logit a label. */
 export interface SequenceClassifier {
   /** In the order of the outputs. */
   readonly labels: readonly string[];
@@ -86,7 +88,7 @@ export interface SequenceClassifier {
 
 /** Everything about a model but its weights' contents: read from headers, validated, ready to be bound. Plain data. */
 export interface ModelSource {
-  /** What the user named: a file or a folder. */
+  /** Path as the user named it: a file or a folder. */
   readonly path: string;
   readonly format: 'gguf' | 'safetensors';
   readonly files: readonly string[];
@@ -99,7 +101,7 @@ export interface ModelSource {
    * where they say nothing.
    */
   readonly pooling?: (typeof FILE_POOLINGS)[number] | { readonly unknown: string };
-  /** What its pooled layers' outputs are, where these classify rows. */
+  /** The meaning of its pooled layers' outputs, where these classify rows. */
   readonly classifier?: SequenceClassifier;
   /** Usually computed in 8 bits, weights and activations: measured to answer alike. Default false. */
   readonly eightBits?: boolean;
@@ -117,7 +119,8 @@ export interface EmbeddingPrompts {
 }
 
 /**
- * What the tokenizer is built from; the two formats differ only here. `json` values are as parsed, not yet validated.
+ * The source that the tokenizer is built from; the two formats differ only here. `json` values are as parsed, not yet
+ * validated.
  */
 export type TokenizerSource =
   | {
@@ -132,7 +135,7 @@ export type TokenizerSource =
       readonly config: unknown;
       /** chat_template.jinja, if there is one; else the template stands in `config.chat_template`. */
       readonly chatTemplate?: string;
-      /** Those of the folder additional_chat_templates, by name. */
+      /** The templates of the folder additional_chat_templates, by name. */
       readonly additionalChatTemplates?: Readonly<Record<string, string>>;
       /** eos_token_id of generation_config.json, else of config.json: all ids that end a row. */
       readonly endTokens: readonly number[];

@@ -1,6 +1,6 @@
 import { StopStrings } from './StopStrings.js';
 
-/** What a push may give to the reader. */
+/** Result that a push may give to the reader. */
 export interface StopMatch {
   /** Text that can no longer be part of a stop string. */
   readonly text: string;

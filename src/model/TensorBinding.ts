@@ -191,28 +191,31 @@ export interface TensorBinding {
   /** Inputs of a matrix; 1 for a vector. */
   readonly columns: number;
   readonly segments: readonly TensorSegment[];
-  /** Of a matrix: stored in this type instead, as `compressBindings` says. Default: as in the file. */
+  /** The type in which a matrix is stored instead, as `compressBindings` says. Default: as in the file. */
   readonly compressed?: CompressedType;
   /**
-   * Of a matrix whose file has one byte an element: it becomes `type`, which is F16, while it is read. With the whole
-   * tensor's byte offset and rows, which the blocks divide.
+   * The scales of a matrix whose file has one byte an element: the matrix becomes `type`, which is F16, while it is
+   * read. With the whole tensor's byte offset and rows, which the blocks divide.
    */
   readonly float8?: Float8Scales & { readonly tensorOffset: number; readonly tensorRows: number };
-  /** Of a matrix of MXFP4 in two tensors: segments are rows of the blocks, whose tensor begins at this byte offset. */
+  /**
+   * The scales of a matrix of MXFP4 in two tensors: segments are rows of the blocks, whose tensor begins at this byte
+   * offset.
+   */
   readonly blockScales?: BlockScales & { readonly tensorOffset: number };
   /**
-   * Of a matrix of packed integers: it becomes `type`, of the same values, while it is read. Segments' offsets are
-   * numbers of rows.
+   * The packing of a matrix of packed integers: the matrix becomes `type`, of the same values, while it is read.
+   * Segments' offsets are numbers of rows.
    */
   readonly packed?: PackedIntegers;
   /**
-   * Of a matrix of floats that lies with a row for each input: how many elements these rows have. Segments begin with
+   * The number of elements in each row of a matrix of floats that lies with a row for each input. Segments begin with
    * the first input's.
    */
   readonly inputRow?: number;
   /**
-   * Of a matrix that takes some of the inputs of what is in its file, which lie one after another: how many elements
-   * its rows have there. Segments begin with the first of these inputs. Default: all of them.
+   * The number of elements that rows have in the file, for a matrix that takes some of the inputs of what is there,
+   * which lie one after another. Segments begin with the first of these inputs. Default: all of them.
    */
   readonly rowColumns?: number;
   /** Added to every element of a vector on loading (Gemma's norms in safetensors: 1). Default 0. */

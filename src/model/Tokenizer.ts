@@ -10,7 +10,7 @@ export interface Tokenizer {
   readonly hasChatTemplate: boolean;
   /** The id of a control token by its text, such as `<|im_end|>`; undefined for any other text. */
   controlToken(text: string): number | undefined;
-  /** What the chat template puts round a model's reasoning; undefined where it marks none. */
+  /** The marks that the chat template puts round a model's reasoning; undefined where it marks none. */
   readonly reasoningMarks?: ReasoningMarks | undefined;
   /** The chat template of rows with tools, as it is written; undefined where there is none. */
   readonly toolTemplate?: string | undefined;
@@ -92,13 +92,13 @@ export interface ChatMessage {
   readonly name?: string;
   readonly tool_calls?: readonly unknown[];
   readonly tool_call_id?: string;
-  /** What was thought before; under any of these names templates find it under all. */
+  /** Thoughts from before; under any of these names templates find them under all. */
   readonly reasoning_content?: string;
   readonly reasoning?: string;
   readonly thinking?: string;
 }
 
-/** What a chat template is given beside messages: plain JSON data. */
+/** The input that a chat template is given beside messages: plain JSON data. */
 export interface TemplateInput {
   /** Descriptions of tools, as OpenAI writes them: `{type: 'function', function: {name, description, parameters}}`. */
   readonly tools?: readonly unknown[] | undefined;

@@ -9,7 +9,7 @@ import { knownModels } from './pull/knownModels.js';
 
 /** A model that was fetched and lies in a cache. */
 export interface CachedModel {
-  /** What fetches it. */
+  /** Name to fetch it by. */
   readonly name: string;
   /** On disk; what is there of a download that is not over counts. */
   readonly bytes: number;

@@ -2,7 +2,7 @@ import type { TensorBinding } from './TensorBinding.js';
 import { WEIGHT_TYPES, type CompressedType } from './weightTypes.js';
 
 export const WEIGHT_COMPRESSIONS = ['none', '8bit', '4bit'] as const;
-/** What weights are stored in, beyond what their file has. */
+/** The format that weights are stored in, beyond what their file has. */
 export type WeightCompression = (typeof WEIGHT_COMPRESSIONS)[number];
 
 const GROUP: Readonly<Record<CompressedType, number>> = { Q4_G64: 64, Q8_0: 32 };

@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { orModelFileError } from './files/ModelFile.js';
 
-/** What decides a row's result besides the weights, in a model's folder. */
+/** The files in a model's folder that decide a row's result besides the weights. */
 export const MODEL_SETTINGS: ReadonlySet<string> = new Set([
   'config.json',
   'generation_config.json',
@@ -69,8 +69,8 @@ export function formatSplitName({ prefix, number, count }: SplitName): string {
 }
 
 /**
- * What decides results besides the weights, of a folder's model: its configuration, tokenizer and templates, sorted. A
- * GGUF file holds its own.
+ * Lists the files that decide results besides the weights, of a folder's model: its configuration, tokenizer and
+ * templates, sorted. A GGUF file holds its own.
  * @param weights the files of the weights
  * @throws ModelFileError when a folder cannot be read
  */

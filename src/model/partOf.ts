@@ -12,7 +12,7 @@ export interface LayerRange {
 
 const EMBEDDING: readonly string[] = ['token_embedding', 'position_embedding', 'embedding_projection'];
 
-/** Whether a tensor that is no layer's stands before the first one; others are behind the last. */
+/** Tells whether a tensor that is no layer's stands before the first layer; others are after the last. */
 export function embeds({ role }: Pick<TensorBinding, 'role'>): boolean {
   return EMBEDDING.includes(role);
 }

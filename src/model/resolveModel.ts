@@ -59,7 +59,7 @@ export async function resolveModel(idOrPath: string, options: PullOptions = {}):
   );
 }
 
-/** Whether a text names a model that is found, or fetched, rather than a path. */
+/** Tells whether a text names a model that is found, or fetched, rather than a path. */
 export function isModelName(text: string): boolean {
   return knownModel(text) !== undefined || isHubName(text) || text.startsWith(OLLAMA) || text.startsWith(LM_STUDIO);
 }

@@ -34,7 +34,8 @@ export interface WeightTypeFacts {
 export type WeightType = keyof typeof WEIGHT_TYPES;
 
 /**
- * What matrices can be compressed to: Q4_G64 is 4 bits in groups of 64 with a scale and a minimum, which no file has.
+ * The types that matrices can be compressed to: Q4_G64 is 4 bits in groups of 64 with a scale and a minimum, which no
+ * file has.
  */
 export type CompressedType = 'Q4_G64' | 'Q8_0';
 

@@ -8,7 +8,7 @@ import { makeFolder } from '../files/makeFolder.js';
 const SEGMENT_BYTES = 64 * 2 ** 20;
 const LENGTH_BYTES = 4;
 /**
- * What a value counts for at least: a source without end must not keep the thread for minutes with values of a few
+ * The least that a value counts for: a source without end must not keep the thread for minutes with values of a few
  * bytes.
  */
 const LEAST_BYTES = 1024;
@@ -22,7 +22,7 @@ interface Segment {
   pending: Buffer[];
   pendingBytes: number;
   read: number;
-  /** What it counts for. */
+  /** Size that it counts for. */
   counted: number;
 }
 

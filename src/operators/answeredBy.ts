@@ -6,7 +6,7 @@ import { UsageError } from '../errors/UsageError.js';
 import type { RowInput } from '../Row.js';
 import { checkPulledOptions, pulled, type PulledOptions } from './pulled.js';
 
-/** What can classify, score and embed rows: an engine. */
+/** A source that can classify, score and embed rows: an engine. */
 export type AnswerSource = {
   [Kind in AnswerKind]: (
     rows: AsyncIterable<RowInput>,

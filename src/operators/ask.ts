@@ -5,7 +5,7 @@ import type { Question } from '../rows/questions.js';
 import { answeredBy, checkedSource } from './answeredBy.js';
 import type { PulledOptions } from './pulled.js';
 
-/** What can ask rows several questions: an engine. */
+/** A source that can ask rows several questions: an engine. */
 export interface AskingSource {
   ask(
     rows: AsyncIterable<RowInput>,

@@ -9,7 +9,7 @@ import { beginsBehindOthers, stage, type Stage } from './stageInternals.js';
 
 /** The parts of a layer, in order. The model's first layer embeds before them, its last one samples after them. */
 const WHOLE: readonly ComputePart[] = ['embed', 'project', 'attend', 'finish', 'head'];
-/** Those of a share of a layer: the sum of all engines' shares is made between two lists. */
+/** The parts of a share of a layer: the sum of all engines' shares is made between two lists. */
 const SHARED: readonly (readonly ComputePart[])[] = [['project', 'attend', 'output'], ['feedForward'], ['add', 'head']];
 /** Branches that are added together go round together. */
 const SHARED_PARALLEL = SHARED.filter((parts) => !parts.includes('feedForward'));

@@ -38,7 +38,7 @@ export function loadActivation(run: StageContext, lookAhead: LookAhead = {}): St
   });
 }
 
-/** What has to complete before a slot can take the hidden states of another batch. */
+/** Lists what has to complete before a slot can take the hidden states of another batch. */
 function emptied(last: IssuedSquare | undefined, stores: readonly TaskEvent[]): readonly TaskEvent[] {
   const compute = last?.events.compute;
   return compute ? [...stores, compute] : stores;

@@ -11,13 +11,15 @@ import { parseBytes, type Size } from '../units.js';
 import { partsOf, queueOf } from './compute.js';
 import type { Stage } from './stageInternals.js';
 
-/** What one queue of a device may hold at once, for one run. At least one of `tasks` and `bytes` is given. */
+/**
+ * The limit of what one queue of a device may hold at once, for one run. At least one of `tasks` and `bytes` is given.
+ */
 export interface InFlightLimit {
   /** The queue whose tasks count, such as `disk-read`. One that the device does not have holds nothing. */
   readonly queue: QueueName;
   /** Tasks that may have been submitted and not completed, at least 1. Default: any number. */
   readonly tasks?: number;
-  /** What these may move, in bytes or e.g. '1GiB'; tasks of compute queues move none. Default: any. */
+  /** The amount that these tasks may move, in bytes or e.g. '1GiB'; tasks of compute queues move none. Default: any. */
   readonly bytes?: Size;
 }
 
@@ -140,7 +142,10 @@ function sum(loads: Iterable<Load>): Load {
   return { tasks, bytes };
 }
 
-/** Of squares that have passed, those with something in flight on the queue or still to be issued; and all of that. */
+/**
+ * Finds those of the squares that have passed with something in flight on the queue or still to be issued; and all of
+ * that.
+ */
 function underWay(passed: readonly Passed[], queue: QueueName): [Passed[], Load] {
   let all = NOTHING;
   const left = passed.filter(({ square: { events }, demand }) => {
@@ -156,7 +161,7 @@ function underWay(passed: readonly Passed[], queue: QueueName): [Passed[], Load]
   return [left, all];
 }
 
-/** What the stages will issue on a queue for a square, as they ask the run's movement, by stage. */
+/** The load that the stages will issue on a queue for a square, as they ask the run's movement, by stage. */
 class Demand {
   /** The square that passed last: those that share its pass and layer share its weights' load. */
   private last: IssuedSquare | undefined;

@@ -11,7 +11,7 @@ import { channelOf } from './iterated.js';
 
 const OVERFLOWS = ['error', 'drop-oldest', 'drop-newest'] as const;
 
-/** What to do with a value that arrives when the queue is full. */
+/** The treatment of a value that arrives when the queue is full. */
 export type Overflow = (typeof OVERFLOWS)[number];
 
 export interface PulledOptions {
@@ -23,8 +23,8 @@ export interface PulledOptions {
    */
   readonly overflow?: Overflow;
   /**
-   * What may wait in files beyond that, as plain data (a value that is none is an error; one counts for 1 KiB at
-   * least); 0 for nothing. Default `1GiB`.
+   * The amount that may wait in files beyond that, as plain data (a value that is none is an error; one counts for 1
+   * KiB at least); 0 for nothing. Default `1GiB`.
    */
   readonly fileBytes?: Size;
   /** Where those files are, which have no name and do not outlive the process. Default: in the user's cache folder. */
@@ -72,7 +72,7 @@ class OverflowQueue<T> implements Queue<T> {
   constructor(
     private readonly capacity: number,
     private readonly overflow: Overflow,
-    /** What came when memory was full, all of it younger. */
+    /** Values that came when memory was full, all of them younger. */
     private readonly file: FileQueue<T>,
   ) {}
 

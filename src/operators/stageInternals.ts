@@ -7,10 +7,10 @@ import type { TaskEvent } from '../engine/grid/Task.js';
 /** A stage of the pipeline: it issues tasks for each square that passes, and passes it on at once. */
 export type Stage = OperatorFunction<IssuedSquare, IssuedSquare>;
 
-/** What a stage waits for, or has issued, where there is nothing to move. */
+/** The events that a stage waits for, or has issued, where there is nothing to move. */
 export const NO_EVENTS: readonly TaskEvent[] = [];
 
-/** Whether it is a row's first square, and what comes before it others have computed. */
+/** Tells whether a square is its row's first, and others have computed what comes before it. */
 export function beginsBehindOthers({ firstPosition, sharedTokens = 0 }: RowRange): boolean {
   return sharedTokens > 0 && firstPosition === sharedTokens;
 }
@@ -69,7 +69,7 @@ export class StepGate {
     this.steps.at(-1)?.push(square);
   }
 
-  /** What the tasks of the open step wait for. */
+  /** Lists what the tasks of the open step wait for. */
   before(): TaskEvent[] {
     const step = this.steps.length > this.ahead + 1 ? this.steps[0] : undefined;
     return (step ?? []).flatMap(({ events }) => this.usedBy(events) ?? []);

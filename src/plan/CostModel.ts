@@ -7,7 +7,7 @@ import type { Tier } from '../engine/grid/Tier.js';
 import type { BlockChoice } from './Policy.js';
 import type { Workload } from './Workload.js';
 
-/** What one block of rows is computed on, and how. */
+/** A block of rows' setting: what computes it, and how. */
 export interface BlockSetting {
   readonly hardware: HardwareProfile;
   readonly shape: ModelShape;
@@ -27,7 +27,7 @@ export interface PhaseCost {
   readonly queues: Readonly<Record<string, Affine>>;
   /** The layer's time is at least each of these: queues, or sums of those that do not overlap. */
   readonly bounds: readonly Affine[];
-  /** Of the bounds, the one that is a square's own way through the layer, where others compute meanwhile. */
+  /** The one of the bounds that is a square's own way through the layer, where others compute meanwhile. */
   readonly ownWay?: Affine;
   /** Which part of the phase's time is prompts; the rest is decoding. */
   readonly promptShare: number;

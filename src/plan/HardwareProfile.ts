@@ -18,7 +18,7 @@ export type MatmulWeights = (typeof MATMUL_WEIGHTS)[number];
 /** From so many inputs on the speed of a product depends on them no more. */
 export const LONG_INPUTS = 4096;
 
-/** What keys and values are kept as. */
+/** Formats of kept keys and values. */
 export const CACHE_KINDS = ['f32', 'f16', 'q8', 'q4'] as const;
 
 /**
@@ -105,7 +105,7 @@ const computeSchema = z.strictObject({
   sampleLogitsPerSecond: positive.default(1e9),
   /** The same with a temperature and top-p. */
   sampleTopPLogitsPerSecond: positive.optional(),
-  /** What a task costs beside its work: queueing, waking threads. */
+  /** The seconds that a task costs beside its work: queueing, waking threads. */
   taskSeconds: seconds.default(0),
   /** The same processor on one thread. */
   oneThread: otherSchema.optional(),
@@ -119,7 +119,10 @@ export type DiskOperation = (typeof DISK_OPERATIONS)[number];
 /** One way of asking a disk for data. */
 const diskRequestsSchema = z.strictObject({
   operation: z.enum(DISK_OPERATIONS),
-  /** Of one request; `readLayers`: of all the requests for a layer, for the last of which the next layer's wait. */
+  /**
+   * The bytes of one request; `readLayers`: of all the requests for a layer, for the last of which the next layer's
+   * wait.
+   */
   requestBytes: positive,
   /** Requests in flight. */
   depth: z.int().min(1).max(65_536),
@@ -182,7 +185,9 @@ export const profileSchema = z
     format: z.literal('spillway-hardware-1'),
     name: nameSchema(200),
     description: z.string().max(4000).default(''),
-    /** What the profile belongs to; a profile that says nothing here is of a machine that one does not own. */
+    /**
+     * The machine that the profile belongs to; a profile that says nothing here is of a machine that one does not own.
+     */
     machine: z
       .strictObject({
         processorName: z.string().max(400).optional(),
@@ -195,7 +200,7 @@ export const profileSchema = z
         gpuDriver: z.string().max(40).optional(),
       })
       .default({}),
-    /** What is there for a run to use; 0 for a tier that is not there. */
+    /** The memory that is there for a run to use; 0 for a tier that is not there. */
     memory: z.strictObject({
       gpuBytes: z.number().min(0).max(1e18),
       cpuBytes: positive,
@@ -209,7 +214,9 @@ export const profileSchema = z
     links: z.strictObject({
       hostToDeviceBytesPerSecond: positive.optional(),
       deviceToHostBytesPerSecond: positive.optional(),
-      /** What a copy of next to nothing takes, up or down, until it is known to be there. Default: nothing. */
+      /**
+       * The seconds that a copy of next to nothing takes, up or down, until it is known to be there. Default: nothing.
+       */
       copySeconds: seconds.optional(),
       diskReadBytesPerSecond: positive.optional(),
       diskWriteBytesPerSecond: positive.optional(),
@@ -225,13 +232,13 @@ export const profileSchema = z
      * `links.diskReadBytesPerSecond`, `cpu.matmul.q4.64`.
      */
     spread: z.record(z.string().max(200), z.number().min(0)).default({}),
-    /** What disturbed the measuring, in words: the machine was busy with something else. */
+    /** The disturbance of the measuring, in words: the machine was busy with something else. */
     disturbed: z.string().max(1000).optional(),
-    /** What could not be measured, and why. */
+    /** Figures that were not measurable, and why. */
     leftOut: z.record(z.string().max(200), z.string().max(4000)).optional(),
     /**
-     * What runs took over what the figures above say, by kind of work (corrections.ts): seconds are
-     * multiplied by it.
+     * The time that runs took over what the figures above say, by kind of work (corrections.ts): seconds are multiplied
+     * by it.
      */
     corrections: z
       .record(z.string().regex(WORK_KIND, 'expected a kind of work, such as compute.decode.q4.64'), z.number())
@@ -272,17 +279,17 @@ export function parseHardware(value: unknown, file: string): HardwareProfile {
   return parsedFile(profileSchema, value, file);
 }
 
-/** Whether it is a machine that computes on a GPU, and says how fast. */
+/** Tells whether a machine computes on a GPU, and says how fast. */
 export function hasGpu({ gpu, memory }: Pick<HardwareProfile, 'gpu' | 'memory'>): boolean {
   return gpu !== undefined && memory.gpuBytes > 0;
 }
 
-/** What tells one machine from another. */
+/** Facts that tell one machine from another. */
 export interface MachineIdentity {
   readonly processorName: string;
   readonly processors: number;
   readonly memoryBytes: number;
-  /** Of the GPU that is to compute; undefined: none is. */
+  /** The name of the GPU that is to compute; undefined: none is. */
   readonly gpuName?: string | undefined;
 }
 

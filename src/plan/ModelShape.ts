@@ -27,7 +27,7 @@ export interface MixerShape {
   readonly stateFloats?: number | undefined;
 }
 
-/** What the cost models need to know of a model: sizes, and the bytes of its weights as they are kept. */
+/** The facts of a model that the cost models need to know: sizes, and the bytes of its weights as they are kept. */
 export interface ModelShape {
   readonly name: string;
   readonly layers: number;
@@ -49,7 +49,9 @@ export interface ModelShape {
   readonly heads: number;
   readonly kvHeads: number;
   readonly headDim: number;
-  /** Of latent attention, whose rows of `headDim` elements are keys and values at once. Default: it is none. */
+  /**
+   * The sizes of latent attention, whose rows of `headDim` elements are keys and values at once. Default: it is none.
+   */
   readonly latent?: Omit<LatentSpec, 'epsilon'> | undefined;
   /** Where layers differ, or keep less than all positions. Default: all attend, and keep all. */
   readonly mixers?: readonly MixerShape[] | undefined;
@@ -63,15 +65,18 @@ export interface ModelShape {
   readonly weightType: WeightType;
   /** Where files mix types, each one's share of the elements of all layers' matrices. Default: all are `weightType`. */
   readonly weightMix?: WeightMix | undefined;
-  /** Of the head, which is often kept more precisely. Default: as the layers. */
+  /** Weight type of the head, which is often kept more precisely. Default: as the layers. */
   readonly headWeightType?: WeightType | undefined;
   /** One layer, all its matrices, norms and biases. */
   readonly layerWeightBytes: number;
-  /** Of the largest layer, where files mix types by layer. Default: `layerWeightBytes`, which is their mean then. */
+  /**
+   * The weight bytes of the largest layer, where files mix types by layer. Default: `layerWeightBytes`, which is their
+   * mean then.
+   */
   readonly largestLayerWeightBytes?: number | undefined;
   /** Embeddings, head, final norm: always in memory. */
   readonly globalWeightBytes: number;
-  /** Of these, what is behind the last layer. Default: the head is the table of embeddings. */
+  /** The part of `globalWeightBytes` after the last layer. Default: the head is the table of embeddings. */
   readonly headWeightBytes?: number | undefined;
 }
 

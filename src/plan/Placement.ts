@@ -1,6 +1,6 @@
 import type { Tier } from '../engine/grid/Tier.js';
 
-/** What share of something lives on which tier; the shares sum to 1. */
+/** The shares of something that live on each tier; the shares sum to 1. */
 export type TierShares = Readonly<Record<Tier, number>>;
 
 /**

@@ -13,7 +13,7 @@ import { workloadSchema, type Workload } from './Workload.js';
 /** Most bytes of each tier that a plan may use. Default: what the machine has. 0: the tier is not used. */
 export type MemoryCaps = Readonly<Partial<Record<Tier, number | undefined>>>;
 
-/** What may be chosen, and what the user has settled already. */
+/** The possible choices, and what the user has settled already. */
 export interface Allowed {
   /** Default: those of the cost model. */
   readonly schedules?: readonly ScheduleName[] | undefined;
@@ -31,7 +31,7 @@ export interface Allowed {
   readonly mostBatches?: number | undefined;
 }
 
-/** What a plan is made for. */
+/** The subject of a plan. */
 export interface PlanRequest {
   readonly hardware: HardwareProfile;
   readonly shape: ModelShape;
@@ -56,7 +56,7 @@ const cap = z
 export const capsSchema: z.ZodType<MemoryCaps> = z.strictObject({ gpu: cap, cpu: cap, disk: cap });
 const { batchSize, batches, threads, tokensPerSquare } = BLOCK_BOUNDS;
 
-/** Whether it may be a cost model of a caller's own: what those that are there are called means what they do. */
+/** Tells whether a value may be a cost model of a caller's own: the names of those that are there mean what they do. */
 function isOwnModel(value: unknown): value is CostModel {
   // Methods may be inherited.
   const members = membersOf(value);
@@ -131,7 +131,7 @@ export function parseRequest(value: PlanRequest): PlanRequest {
   return request;
 }
 
-/** What a cost model is called. */
+/** Gives the name of a cost model. */
 export function nameOf(costModel: CostModelName | CostModel): string {
   return typeof costModel === 'string' ? costModel : costModel.name;
 }

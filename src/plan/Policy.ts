@@ -16,7 +16,7 @@ export const BLOCK_LIMITS = {
 export const COMPRESSIONS = ['none', '8bit', '4bit'] as const;
 export type Compression = (typeof COMPRESSIONS)[number];
 
-/** What is decided before the placement: the block's size and order, and what is compressed. */
+/** The choices that are made before the placement: the block's size and order, and what is compressed. */
 export interface BlockChoice {
   readonly schedule: ScheduleName;
   /** Rows of one batch: FlexGen's GPU batch size. */
@@ -56,7 +56,7 @@ export const cpuAttentionSchema = z
   .union([z.boolean(), share], { error: 'expected true, false, or a share from 0 to 1' })
   .transform((value) => (value === 0 || value === 1 ? value === 1 : value));
 
-/** What a block may be made of. */
+/** Bounds of what a block is made of. */
 export const BLOCK_BOUNDS = {
   batchSize: z.int().min(1).max(BLOCK_LIMITS.batchSize),
   batches: z.int().min(1).max(BLOCK_LIMITS.batches),
@@ -97,7 +97,7 @@ export function policyArgument(value: Policy): Policy {
   return parsedArgument(policySchema, value, 'policy');
 }
 
-/** Of what of the cache is not on the GPU, the share that the CPU attends to. */
+/** Gives the share that the CPU attends to of the cache that is not on the GPU. */
 export function hostShare({ cpuAttention }: Pick<BlockChoice, 'cpuAttention'>): number {
   return Number(cpuAttention);
 }
@@ -107,7 +107,7 @@ export function slotsOf({ schedule, batches }: Pick<BlockChoice, 'schedule' | 'b
   return BLOCK_SCHEDULES[schedule].sweep === 'one-slot' ? 1 : batches;
 }
 
-/** Whether a row that has ended makes place for the next one at once, so that rows of all ages share a sweep. */
+/** Tells whether a row that has ended makes place for the next one at once, so that rows of all ages share a sweep. */
 export function refillsAtOnce({ schedule }: Pick<BlockChoice, 'schedule'>): boolean {
   return BLOCK_SCHEDULES[schedule].refill === 'at-once';
 }

@@ -5,7 +5,7 @@ export interface Workload {
   readonly promptTokens: number;
   readonly newTokens: number;
   /**
-   * Of a prompt, the tokens with which all of them begin: fewer than a prompt has. Computed once, and kept once; but
+   * The tokens of a prompt with which all prompts begin: fewer than a prompt has. Computed once, and kept once; but
    * beside a GPU with pages on disk that the processor attends to, and in the papers' models, by every row. Default 0.
    */
   readonly sharedPrefixTokens?: number | undefined;

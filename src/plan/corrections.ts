@@ -18,7 +18,7 @@ export type Corrections = Readonly<Record<string, number>>;
 
 /** No correction is below 1/4 or above 4: what is further off is not a slow machine, but a mistake. */
 const MOST_CORRECTION = 4;
-/** What the threads wait between two squares is little, and little is known of it. */
+/** The wait of the threads between two squares is little, and little is known of it. */
 const MOST_BETWEEN = 16;
 
 /** How far a kind of work may be corrected, up or down. */
@@ -26,7 +26,7 @@ export function mostCorrection(kind: string): number {
   return kind === 'between' ? MOST_BETWEEN : MOST_CORRECTION;
 }
 
-/** Whether all of these are kinds of work, and none of them too many or corrected too far. */
+/** Tells whether all of these are kinds of work, and none of them too many or corrected too far. */
 export function areCorrections(factors: Readonly<Record<string, number>>): boolean {
   const kinds = Object.entries(factors);
   return (

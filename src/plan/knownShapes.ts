@@ -10,7 +10,7 @@ interface KnownShape {
   readonly weightType?: WeightType;
 }
 
-/** Of models that are known from papers alone: sizes, without any weights. */
+/** The shape of a model that is known from papers alone: sizes, without any weights. */
 type PaperShape = Pick<
   ModelShape,
   | 'layers'

@@ -1,5 +1,6 @@
 /**
- * Those that no other one beats: by rising seconds, each costs less than all before it; of equals the first one. Pure.
+ * Gives the points that no other one beats: by rising seconds, each costs less than all before it; of equals the first
+ * one. Pure.
  * @param cost of a point, less is better, as of its seconds
  */
 export function paretoFrontier<Point>(

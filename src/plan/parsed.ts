@@ -35,7 +35,7 @@ function parsed<T>(schema: z.ZodType<T>, value: unknown, failure: (issue: Issue)
   throw failure(issueWords(result.error, value));
 }
 
-/** What is wrong with a document or an argument, in words. */
+/** A fault of a document or an argument, in words. */
 interface Issue {
   /** Its path, e.g. `cpu.matmul.0.tokens`; the empty text for the whole of it. */
   readonly field: string;

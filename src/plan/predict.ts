@@ -11,7 +11,7 @@ import { policyArgument, type Policy } from './Policy.js';
 import { unpredictedOf } from './unpredicted.js';
 import { pacedSetting } from './model/paced.js';
 
-/** What a policy is expected to do: the object `predicted` of `plan --json` and of `--stats`. */
+/** The figures expected of a policy: the object `predicted` of `plan --json` and of `--stats`. */
 export interface Prediction extends Omit<CostAt, 'seconds'> {
   /** All rows of the workload; of one block where their number is open. */
   readonly wallSeconds: number;
@@ -19,7 +19,7 @@ export interface Prediction extends Omit<CostAt, 'seconds'> {
   readonly fits: boolean;
   /** Says which tiers overflow, and by how much; and what of the policy is not predicted. */
   readonly warning?: string;
-  /** Of one block, from its first prompt to its last token, where a search was bound by it. */
+  /** The latency of one block, from its first prompt to its last token, where a search was bound by it. */
   readonly latencySeconds?: number;
   /** The queue that the time is spent on. */
   readonly bottleneck: string;
@@ -53,7 +53,7 @@ export function settingOf(
 }
 
 /**
- * What is on a tier that is not there would take no memory, and no time.
+ * Anything placed on a tier that is not there would take no memory, and no time.
  * @throws UsageError for a policy that puts something on a GPU that the machine has not
  */
 export function checkTiers({ memory, name: machine }: HardwareProfile, policy: Policy): void {

@@ -1,5 +1,5 @@
 /**
- * What the engine reserves and the cost model counts: `PAGE_TOKENS`, `SUM_COPIES`, `HEAP_MARGIN_BYTES` and
+ * The amounts that the engine reserves and the cost model counts: `PAGE_TOKENS`, `SUM_COPIES`, `HEAP_MARGIN_BYTES` and
  * `PINNED_BYTES` are one truth for both.
  */
 
@@ -10,9 +10,10 @@ const BEFORE_TOKENS_BYTES = 88 * 2 ** 20;
 const TOKEN_BYTES = 640;
 
 /**
- * What a process takes before its engine is opened: the program, the library, and a tokenizer for each of its tokens; a
- * cap on the process includes it. Resident memory of fourteen starts each: 81 to 82 MiB without a tokenizer, 105 to 117
- * with 49,152 tokens. Plans for a model that nobody opens take it off the cap; an engine asks the system as well.
+ * Bytes that a process takes before its engine is opened: the program, the library, and a tokenizer for each of its
+ * tokens; a cap on the process includes it. Resident memory of fourteen starts each: 81 to 82 MiB without a tokenizer,
+ * 105 to 117 with 49,152 tokens. Plans for a model that nobody opens take it off the cap; an engine asks the system as
+ * well.
  */
 export function typicalProcessBytes(vocabularySize: number): number {
   return BEFORE_TOKENS_BYTES + vocabularySize * TOKEN_BYTES;
@@ -23,16 +24,20 @@ export function typicalProcessBytes(vocabularySize: number): number {
  * that is being written (`ROW_LIMITS`), buffers of files.
  */
 export const HEAP_MARGIN_BYTES = 64 * 2 ** 20;
-/** Of that, what rows in flight and their results may take together. */
+/** Bytes of that margin that rows in flight and their results may take together. */
 export const ROW_LEDGER_BYTES = 24 * 2 ** 20;
 
 /**
- * Of that margin, what is no heap: pages of the program that runs come to, stacks and small allocations of threads.
+ * The part of that margin that is no heap: pages of the program that runs come to, stacks and small allocations of
+ * threads.
  */
 export const NATIVE_GROWTH_BYTES = 12 * 2 ** 20;
 
 /** Host memory beside a GPU that everything which crosses the link goes through. */
 export const PINNED_BYTES = 32 * 2 ** 20;
 
-/** Of a square's sums that go round engines with a share of each layer: what is here, what goes and what has come. */
+/**
+ * Copies of a square's sums that go round engines with a share of each layer: one that is here, one that goes and one
+ * that has come.
+ */
 export const SUM_COPIES = 3;

@@ -17,14 +17,14 @@ export const UNPREDICTED_CHECKS = {
   gpuProducts: z.enum(['own', 'cublaslt', 'auto']).optional(),
 };
 
-/** What is predicted: as good as not naming the option. */
+/** The predicted values: as good as not naming the option. */
 const PREDICTED: Readonly<Required<UnpredictedOptions>> = {
   sparseAttention: 1,
   precision: 'default',
   gpuProducts: 'own',
 };
 
-/** What of a policy is not predicted, in words such as `sparseAttention 0.1`. */
+/** Lists what of a policy is not predicted, in words such as `sparseAttention 0.1`. */
 export function unpredictedOf(policy: UnpredictedOptions): string[] {
   return (Object.keys(PREDICTED) as (keyof UnpredictedOptions)[]).flatMap((name) => {
     const { [name]: value = PREDICTED[name] } = policy;

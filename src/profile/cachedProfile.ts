@@ -140,7 +140,7 @@ async function fileSystemOf(folder: string): Promise<string> {
   }
 }
 
-/** What is kept, if there is anything and it is good. */
+/** Reads the kept profile, if there is one and it is good. */
 async function readProfile(path: string, machine: MachineIdentity): Promise<HardwareProfile | undefined> {
   try {
     const profile = parseHardware(await readJsonObject(path, MOST_BYTES), path);

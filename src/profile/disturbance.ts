@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 
 /** Others may have this share of the processors while they are measured, and figures may vary so. */
 const MOST = { others: 0.15, stolen: 0.05, waiting: 0.2, spread: 0.5 };
-/** Of /proc/stat, a second. */
+/** Ticks of /proc/stat, a second. */
 const TICKS = 100;
 
 /** Where the figures come from; replaced in tests. */
@@ -24,9 +24,9 @@ const CLOCKS: BusyClocks = {
 };
 
 /**
- * Whether a machine was busy with something else while it was measured, by what Linux tells: processors that others
- * had (/proc/stat), while somebody waited for one (pressure; in a container the processors may be those of the whole
- * machine), and time that a virtual machine's owner took away.
+ * Tells whether a machine was busy with something else while it was measured, by what Linux tells: processors that
+ * others had (/proc/stat), while somebody waited for one (pressure; in a container the processors may be those of the
+ * whole machine), and time that a virtual machine's owner took away.
  */
 export class Disturbance {
   readonly #before: Look;
@@ -36,7 +36,7 @@ export class Disturbance {
   }
 
   /**
-   * What disturbed the measuring since, in words; undefined: nothing that is known of.
+   * Says in words what has disturbed the measuring since; undefined: nothing that is known of.
    * @param spread of what was measured, by its name: half the interquartile range over the median
    */
   words(spread: Readonly<Record<string, number>>): string | undefined {
@@ -102,7 +102,7 @@ interface Look {
   readonly at: number;
 }
 
-/** What is to be said where a profile is used that was measured so. */
+/** Gives the warning for using a profile that was measured on a busy machine. */
 export function disturbedWords(disturbed: string): string {
   return `this machine was busy when it was measured (${disturbed}): predictions may be far off; \`spillway profile\` measures it again while nothing else runs`;
 }

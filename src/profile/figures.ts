@@ -3,12 +3,15 @@ import type { MachineFigure } from '../bindings/Profile.js';
 /** A rate of what costs nothing. */
 export const NO_COST = 1e15;
 /**
- * Of a head of keys and values as attention is measured with them (native/profile/cachePages.h): 128 elements of 16
- * bits, both.
+ * Bytes of a token for a head of keys and values as attention is measured with them (native/profile/cachePages.h): 128
+ * elements of 16 bits, both.
  */
 const PAGE_BYTES_A_TOKEN = 2 * 128 * 2;
 
-/** What attention of a token takes for a head beside reading: of a page of keys and values what is not their bytes. */
+/**
+ * Says what attention of a token takes for a head beside reading: the time of a page of keys and values that is not for
+ * their bytes.
+ */
 export function rowHeads(
   short: MachineFigure | undefined,
   long: MachineFigure | undefined,

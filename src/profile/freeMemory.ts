@@ -6,8 +6,8 @@ import type { HardwareProfile } from '../plan/HardwareProfile.js';
 const SHARE = 0.9;
 
 /**
- * What is there for a run to use now. @param disk folder of stores and spill files; undefined: no disk. @param gpuBytes
- * as much of a GPU as it may use, whoever else does
+ * Says what a run may use now. @param disk folder of stores and spill files; undefined: no disk. @param gpuBytes as
+ * much of a GPU as it may use, whoever else does
  */
 export async function freeMemory(
   { availableBytes }: Pick<MachineFacts, 'availableBytes'>,

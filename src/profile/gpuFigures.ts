@@ -8,7 +8,7 @@ import {
 } from '../plan/HardwareProfile.js';
 import { NO_COST, round, rowHeads, slowest } from './figures.js';
 
-/** What a profile says of a GPU. */
+/** A profile's figures for a GPU. */
 export interface GpuFigures {
   readonly gpu: ComputeProfile;
   readonly links: Pick<
@@ -22,7 +22,7 @@ export interface GpuFigures {
 type Take = (path: string, figure: MachineFigure | undefined) => number;
 
 /**
- * What was measured on a GPU; undefined where none was looked at. Pure.
+ * Gives the figures measured on a GPU; undefined where none was looked at. Pure.
  *
  * Products and attention of single tokens take codes of 8 and 4 bits as they lie, so making floats of them costs
  * nothing beside what these figures contain.
@@ -115,7 +115,7 @@ export function gpuFigures(figures: readonly MachineFigure[], take: Take): GpuFi
   };
 }
 
-/** Of the copies that follow each other, those of most bytes: weights of a layer are such. */
+/** Picks, of the copies that follow each other, the one of most bytes: weights of a layer are such. */
 function largest(copies: readonly MachineFigure[]): MachineFigure | undefined {
   return copies
     .filter(({ depth }) => depth > 1)

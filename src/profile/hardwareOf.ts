@@ -19,7 +19,7 @@ type Draft = Pick<HardwareProfile, 'format' | 'name' | 'description' | 'machine'
 const ENGINE_REQUEST_BYTES = 2 ** 20;
 const ENGINE_DEPTH = 8;
 
-/** What was measured, as a hardware profile. Pure. */
+/** Makes a hardware profile of the measured figures. Pure. */
 export function hardwareOf(
   { figures, leftOut }: MachineFigures,
   machine: HardwareProfile['machine'],
@@ -175,8 +175,8 @@ interface OtherSet {
 }
 
 /**
- * What attention over a quantised cache takes longer than over 16 bits: on the CPU nothing else makes floats of its
- * values.
+ * Says how much longer attention over a quantised cache takes than over 16 bits: on the CPU nothing else makes floats
+ * of its values.
  */
 function dequantiseValuesPerSecond(
   decode: readonly { readonly cache: string; readonly groupHeads: number; readonly bytesPerSecond: number }[],

@@ -22,7 +22,7 @@ import { hardwareOf } from './hardwareOf.js';
 export interface ProfileProgress {
   readonly done: number;
   readonly total: number;
-  /** What is being measured, in words. */
+  /** The thing being measured, in words. */
   readonly what: string;
 }
 
@@ -121,8 +121,8 @@ export async function profileMachine(options: ProfileOptions = {}): Promise<Hard
 }
 
 /**
- * Of what plans go by: neither single requests to the disk, which vary by themselves, nor a task, of which a process's
- * first are slow.
+ * Picks what plans go by: neither single requests to the disk, which vary by themselves, nor a task, of which a
+ * process's first are slow.
  */
 function mainSpread(spread: Readonly<Record<string, number>>): Record<string, number> {
   return Object.fromEntries(
@@ -171,7 +171,7 @@ export function gpuOf(
   return { facts, capBytes };
 }
 
-/** What tells a GPU from others, in a profile. */
+/** Gives what tells a GPU from others, in a profile. */
 export function identityOfGpu({
   name,
   memoryBytes,
@@ -180,7 +180,7 @@ export function identityOfGpu({
   return { gpuName: name.slice(0, 400), gpuMemoryBytes: memoryBytes, gpuDriver: driver };
 }
 
-/** What tells this machine from others, in a profile. */
+/** Gives what tells this machine from others, in a profile. */
 export function identityOf({
   processorName,
   processors,
@@ -222,8 +222,8 @@ export async function measure(
 }
 
 /**
- * What threads make in the long run whose processor time a cgroup bounds: samples take milliseconds and are of the time
- * in which they are let run, and those that were stopped in the middle are passed over. Pure. @internal
+ * Gives the speeds, in the long run, of threads whose processor time a cgroup bounds: samples take milliseconds and are
+ * of the time in which they are let run, and those that were stopped in the middle are passed over. Pure. @internal
  */
 export function withinQuota(
   measured: MachineFigures,

@@ -8,7 +8,7 @@ import { measure } from './profileMachine.js';
 
 /** Three rounds of some hundredths of a second. */
 const BUDGET = 0.5;
-/** What is further off than this says nothing of the machine. */
+/** A figure that is further off than this says nothing of the machine. */
 const MOST = 8;
 /**
  * So far a look strays from what the run after it meets: over 125 runs of `bench:policy`, errors in computing and
@@ -55,7 +55,7 @@ export async function speedNow(
 }
 
 /**
- * What was measured over what the profile says, where it is beyond what such a short look strays by. Pure. @internal
+ * Gives the measured speed over the profile's, where it is beyond what such a short look strays by. Pure. @internal
  * exported for tests
  */
 export function speedOf(

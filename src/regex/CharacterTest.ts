@@ -4,8 +4,8 @@ const YES = 1;
 const NO = 2;
 
 /**
- * Whether a character is of a set, in ECMAScript's own sense: V8 says it, of one character at a time, which is always
- * quick, and what it said is kept.
+ * Tells whether a character is of a set, in ECMAScript's own sense: V8 says it, of one character at a time, which is
+ * always quick, and what it said is kept.
  */
 export class CharacterTest {
   readonly #regex: RegExp;

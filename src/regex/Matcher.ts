@@ -47,7 +47,7 @@ export class Matcher {
 /** One text, with all that is known of it. */
 class Search {
   readonly #failed = new NumberSet();
-  /** Of lookarounds alone, as it does not matter how they succeed. */
+  /** Successes of lookarounds alone, as it does not matter how they succeed. */
   readonly #succeeded = new NumberSet();
   readonly #mask: number;
   #groups: Int32Array;

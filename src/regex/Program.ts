@@ -4,7 +4,7 @@ import { CharacterTest } from './CharacterTest.js';
 /** A pattern that cannot be run by counted steps. */
 export class PatternTooLarge extends Error {}
 
-/** What an instruction does. `a` and `b` are its operands. */
+/** The operation of an instruction. `a` and `b` are its operands. */
 export const Op = {
   /** Reads a character of set `a` on the way to the end, or, with `b`, to the beginning. */
   Read: 0,
@@ -14,7 +14,7 @@ export const Op = {
   Match: 3,
   /** An edge: `a` of `Edge`. */
   Edge: 4,
-  /** What goes before or comes after, of `lookarounds[a]`. */
+  /** A look at what goes before or comes after: `lookarounds[a]`. */
   Look: 5,
   /** A look at one character: set `a`; `b`: 1 for the one before, 2 for that it is not there. */
   Peek: 6,
@@ -55,7 +55,7 @@ export class Program {
   readonly sets: CharacterTest[] = [];
   readonly lookarounds: Lookaround[] = [];
   readonly references: { readonly groups: readonly number[]; readonly ignoreCase: boolean }[] = [];
-  /** Of groups; only where something refers to one. */
+  /** True where groups are kept: only where something refers to one. */
   readonly keepsGroups: boolean;
   readonly groups: number;
   /** Bits for repetitions of what may be empty. */

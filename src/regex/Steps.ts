@@ -18,12 +18,12 @@ export class Steps {
     this.#left = most;
   }
 
-  /** Those that there are no more. */
+  /** Steps that have been used up. */
   get taken(): number {
     return this.most - this.#left;
   }
 
-  /** Whether so many have been taken since this was true last that others should have their turn. */
+  /** Tells whether so many steps have been taken since this was true last that others should have their turn. */
   get due(): boolean {
     if (this.taken < this.#due) return false;
     this.#due = this.taken + SLICE;

@@ -23,9 +23,9 @@ const TAILS: readonly string[] = [
 ]);
 
 /**
- * Whether V8 finds all matches of a pattern (flag `u`) in time proportional to the text, whatever the text is: each
- * alternative is a few characters, and then, at most, runs of which none can turn out to have been gone through for
- * nothing. A pattern that is not seen to be so may be so all the same.
+ * Tells whether V8 finds all matches of a pattern (flag `u`) in time proportional to the text, whatever the text is:
+ * each alternative is a few characters, and then, at most, runs of which none can turn out to have been gone through
+ * for nothing. A pattern that is not seen to be so may be so all the same.
  */
 export function isLinear(source: string): boolean {
   const tail = TAILS.find((end) => source.endsWith(end)) ?? '';
@@ -42,7 +42,7 @@ export function isLinear(source: string): boolean {
   }
 }
 
-/** What one alternative may look at before its run; Infinity where it may go through one for nothing. */
+/** Says how much one alternative may look at before its run; Infinity where it may go through one for nothing. */
 function workOf(elements: readonly AST.Element[], next: readonly AST.Element[]): number {
   const run = elements.findIndex(isRun);
   if (run < 0) return costOf(elements);
@@ -94,7 +94,7 @@ function isRun(element: AST.Element): boolean {
   );
 }
 
-/** What cannot fail after a run, so that nobody goes back into it. */
+/** Tells whether an element cannot fail after a run, so that nobody goes back into the run. */
 function isFree(element: AST.Element): boolean {
   if (element.type !== 'Quantifier' || element.min > 0 || !element.greedy) return false;
   return isRun(element) || (element.max <= 1 && costOf([element.element]) <= MOST_WORK);

@@ -8,7 +8,7 @@ import { KeyIndex } from './KeyIndex.js';
 import { HEAD_BYTES, isWhole, keyOf, payloadOf, recordBytes } from './record.js';
 import { RecordScanner, type Damage } from './RecordScanner.js';
 
-/** What a generation needs of an open file; a FileHandle has it. */
+/** Methods that a generation needs of an open file; a FileHandle has them. */
 export type OpenFile = Pick<FileHandle, 'read' | 'write' | 'stat' | 'sync' | 'close'>;
 
 /** Read at a time, except for a record that is longer. */
@@ -16,7 +16,7 @@ const PIECE_BYTES = 2 ** 20;
 /** Read at once of a record: most are not longer. */
 const FIRST_BYTES = 4096;
 
-/** What stands for a key. */
+/** The result for a key. */
 export type Found =
   | { readonly kind: 'answer'; readonly answer: KeptAnswer; readonly record: Buffer }
   | { readonly kind: 'nothing' }
@@ -45,8 +45,8 @@ export class Generation {
   ) {}
 
   /**
-   * Whether this is the file that somebody has found at a path. It cannot be another of the same number as long as it
-   * is open.
+   * Tells whether this is the file that somebody has found at a path. It cannot be another of the same number as long
+   * as it is open.
    */
   is(stats: Pick<BigIntStats, 'dev' | 'ino'> | undefined): boolean {
     return stats !== undefined && stats.dev === this.identity.dev && stats.ino === this.identity.ino;
@@ -84,7 +84,7 @@ export class Generation {
   }
 
   /**
-   * What the file has for a key. What proves to be damaged is forgotten, so that it can be put again.
+   * Reads the file's record for a key. What proves to be damaged is forgotten, so that it can be put again.
    * @throws the system's errors
    */
   async read(key: Buffer): Promise<Found> {

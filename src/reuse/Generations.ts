@@ -26,12 +26,12 @@ export class Generations {
     private readonly warnings: Warnings,
   ) {}
 
-  /** What is appended to. Undefined where there is none, or none of ours. */
+  /** The generation appended to. Undefined where there is none, or none of ours. */
   get current(): Generation | undefined {
     return this.#current;
   }
 
-  /** Those that there are, the newer one first. */
+  /** The generations there are, the newer one first. */
   get all(): readonly Generation[] {
     return [this.#current, this.#old].filter((generation) => generation !== undefined);
   }
@@ -181,8 +181,8 @@ function wordsFor({ found, expected }: Extract<Opened, { kind: 'unusable' | 'oth
 }
 
 /**
- * What can go wrong with a store without ending anything: its header, a part of its contents, writing, reading, keeping
- * up.
+ * The kinds of trouble that a store can have without ending anything: its header, a part of its contents, writing,
+ * reading, keeping up.
  */
 export type WarningKind = 'header' | 'damage' | 'write' | 'read' | 'late';
 

@@ -1,6 +1,6 @@
 import { RecordTable } from '../collections/RecordTable.js';
 
-/** What stands for the place of a record that has been forgotten: a file begins with its header. */
+/** The value that stands for the place of a record that has been forgotten: a file begins with its header. */
 const FORGOTTEN = 0;
 const WORD = 2 ** 32;
 

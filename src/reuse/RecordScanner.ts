@@ -1,8 +1,8 @@
 import { HEAD_BYTES, isWhole, keyOf, MARKER, MOST_RECORD_BYTES, recordBytes } from './record.js';
 
 /**
- * What of a file is no whole record. A record at its end that is not whole yet does not count: somebody may be writing
- * it.
+ * The parts of a file that are no whole record. A record at its end that is not whole yet does not count: somebody may
+ * be writing it.
  */
 export interface Damage {
   readonly bytes: number;

@@ -24,11 +24,11 @@ const FLUSH_SECONDS = 1;
 const MOST_WAITING_BYTES = 8 * 2 ** 20;
 /** A lookup that finds nothing looks at most so often whether other processes have written. */
 const LOOK_SECONDS = 1;
-/** What says that the path is wrong; anything else is a store that cannot be used for now. */
+/** Errors that say that the path is wrong; anything else is a store that cannot be used for now. */
 const PATH_ERRORS = ['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG', 'EEXIST', 'ENXIO'];
 
 export interface ReuseOptions {
-  /** What FILE and FILE.old may take together, at least 1 MiB (1048576). Default 1 GiB. */
+  /** Bytes that FILE and FILE.old may take together, at least 1 MiB (1048576). Default 1 GiB. */
   readonly maxBytes?: number;
   /**
    * Hears, once each, that the store cannot be written or read, or that a part of it is damaged or of another version.
@@ -102,7 +102,8 @@ export class ReuseFile implements AsyncDisposable {
   }
 
   /**
-   * What was put under a key, by whomever; undefined if nothing was. Never rejects because of the disk.
+   * Gives the answer that was put under a key, by whomever; undefined if nothing was. Never rejects because of the
+   * disk.
    * @param key SHA-256 of everything that determines the answer: 32 bytes, or 64 hexadecimal digits
    * @throws UsageError for anything else
    */
@@ -196,7 +197,7 @@ export class ReuseFile implements AsyncDisposable {
     return undefined;
   }
 
-  /** Whether there may be something new. */
+  /** Tells whether there may be something new. */
   async #look(): Promise<boolean> {
     const now = performance.now();
     if (now - this.#lastLook < LOOK_SECONDS * 1000) return false;
@@ -321,7 +322,7 @@ async function placeOf(path: string): Promise<string> {
   return path;
 }
 
-/** What ends opening; undefined for what is only a pity. */
+/** Gives the error that ends opening; undefined for one that is only a pity. */
 function refusalOf(path: string, error: unknown): Error | undefined {
   if (error instanceof UsageError || error instanceof InterruptedError) return error;
   return PATH_ERRORS.includes(fileErrorCode(error) ?? '')

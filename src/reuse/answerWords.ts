@@ -223,7 +223,7 @@ function labelProbability(label: unknown, word: unknown): readonly [string, numb
   return typeof label === 'string' && probability !== undefined ? [label, probability] : undefined;
 }
 
-/** What a list holds in twos. */
+/** Pairs what a list holds in twos. */
 function pairsOf<T>(words: unknown, of: (first: unknown, second: unknown) => T | undefined): T[] | undefined {
   if (!Array.isArray(words) || words.length % 2 !== 0) return undefined;
   const list = words as readonly unknown[];

@@ -12,7 +12,7 @@ const VERSION = 1;
 export const HEADER_BYTES = 24;
 export const HEADER = headerOf(VERSION);
 
-/** What a file is, by its beginning. */
+/** The kind of a file, by its beginning. */
 export type HeaderKind =
   | { readonly kind: 'ours' }
   | { readonly kind: 'empty' }

@@ -8,7 +8,7 @@ import { HEADER, HEADER_BYTES, headerKind, type HeaderKind } from './header.js';
 /** How a file is opened; `open` of node:fs/promises is one. */
 export type FileOpener = (path: string, flags: number, mode?: number) => Promise<OpenFile>;
 
-/** What stands at a path. Of `empty` and `ours` the file is open. */
+/** The kind of file at a path. Of `empty` and `ours` the file is open. */
 export type Opened =
   | { readonly kind: 'absent' }
   | { readonly kind: 'ours' | 'empty'; readonly generation: Generation }

@@ -9,7 +9,7 @@ import * as zlib from 'node:zlib';
  */
 export const MARKER = Buffer.from([0xff, 0xfe, 0xf5, 0xfa, 0xc1, 0xf8, 0xc0, 0xfd]);
 export const KEY_BYTES = 32;
-/** What stands before the payload. */
+/** Bytes that stand before the payload. */
 export const HEAD_BYTES = 64;
 /**
  * Larger records are neither written nor read: an answer of 100,000 tokens takes some 2 MiB, and its log-probabilities,
@@ -44,7 +44,7 @@ export function recordBytes(head: Buffer): number | undefined {
   return bytes <= MOST_RECORD_BYTES && head.readUInt32LE(HEAD_CHECK_AT) === headCheck(head) ? bytes : undefined;
 }
 
-/** Whether a record is as it was written. @param record all of it, as long as `recordBytes` says */
+/** Tells whether a record is as it was written. @param record all of it, as long as `recordBytes` says */
 export function isWhole(record: Buffer): boolean {
   return bodyCheck(record).equals(record.subarray(CHECK_AT, KEY_AT));
 }

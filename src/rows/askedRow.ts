@@ -9,10 +9,10 @@ const QUESTION = Symbol('question');
 /** A row that is asked something. */
 type AskedRow = Row & { readonly [QUESTION]?: string };
 
-/** What of a row its questions say, or what makes its answer several. */
+/** Fields of a row that its questions say, or that make its answer several. */
 const QUESTIONS_OWN = ['samples', 'responseFormat', 'tools', 'toolChoice', 'parallelToolCalls'] as const;
 
-/** What a row is asked, if it is: it goes after the row's own text. */
+/** Gives a row's question, if it has one: it goes after the row's own text. */
 export function questionOf(row: AskedRow): string | undefined {
   return row[QUESTION];
 }

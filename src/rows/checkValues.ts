@@ -26,7 +26,7 @@ export function checkValues(row: Conversation, most: number): void {
 
 type Conversation = Readonly<Partial<Record<(typeof FIELDS)[number], unknown>>>;
 
-/** Whether a row is refused for these. What it throws its getters have thrown. */
+/** Tells whether a row is refused for too many values. What it throws its getters have thrown. */
 export function hasTooManyValues(row: Conversation, most: number): boolean {
   const left: unknown[] = FIELDS.map((name) => row[name]).filter(isNested);
   let values = 0;

@@ -20,7 +20,7 @@ export interface ChunkPlace {
   readonly end: number;
 }
 
-/** What a row's answer was merged of. */
+/** Parts that a row's answer was merged of. */
 export interface MergedParts {
   /** Parts of the row's own text. */
   readonly count: number;
@@ -43,7 +43,7 @@ const NOT_BESIDE = [
   'truncate',
 ] as const;
 
-/** What a run is told of parts. @throws UsageError for options that have no meaning together */
+/** Checks the options that tell a run of parts. @throws UsageError for options that have no meaning together */
 export function checkChunkOptions(options: object): void {
   const given = options as Readonly<Record<string, unknown>>;
   const { chunkTokens, chunkOverlap, merge } = given;
@@ -78,10 +78,10 @@ export function mergeFields(
   return { ...fields, [ANSWERS]: answers.join(ANSWERS_BETWEEN) };
 }
 
-/** What stands between two answers. */
+/** The text between two answers. */
 export const ANSWERS_BETWEEN = '\n\n';
 
-/** Whether results have a row for each part. */
+/** Tells whether results have a row for each part. */
 export function hasChunkRows({
   chunkTokens,
   merge,
@@ -92,7 +92,7 @@ export function hasChunkRows({
   return chunkTokens !== undefined && merge === undefined;
 }
 
-/** What makes a row's answers several. */
+/** Names what makes a row's answers several. */
 export function severalAnswers(options: {
   readonly questions?: unknown;
   readonly chunkTokens?: unknown;

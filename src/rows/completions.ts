@@ -11,7 +11,7 @@ export const MOST_COMPLETIONS = 1024;
 export type Completion = string | readonly number[];
 
 /**
- * What a row is to be scored with. @param name what errors call it
+ * Checks the completions to score a row with. @param name what errors call it
  * @throws RowError
  */
 export function checkedCompletions(name: 'labels' | 'completions', given: unknown): readonly Completion[] {

@@ -1,6 +1,6 @@
 import type { RowFailure } from '../Row.js';
 
-/** What has ended an answer before it was what its format asks for, where its number of tokens has. */
+/** Names the limit that ended an answer before it was what its format asks for, where its number of tokens has. */
 export function byLimit(tokens: number): string {
   return `its limit of ${tokens} tokens`;
 }
@@ -13,7 +13,7 @@ export function cutOff(by: string): RowFailure {
   };
 }
 
-/** Whether an answer has only become too long: what is there of it is its beginning. */
+/** Tells whether an answer has only become too long: what is there of it is its beginning. */
 export function isCutByLimit({ code, message }: RowFailure): boolean {
   return code === 'schema' && /^the answer (?:does not [a-zA-Z ]+: it )?was cut off by its limit of /.test(message);
 }

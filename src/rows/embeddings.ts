@@ -50,7 +50,7 @@ export function encodedEmbedding(
 
 interface Quantised {
   readonly numbers: number[];
-  /** What numbers are multiplied by to be the vector's again. */
+  /** The factor that makes the numbers the vector's again. */
   readonly scale?: number;
 }
 
@@ -145,7 +145,7 @@ function numbersOf(text: string, type: VectorType): number[] | undefined {
 
 const UNSIGNED: ReadonlySet<VectorType> = new Set(['uint8', 'ubinary']);
 
-/** What is wrong with ranges; undefined for nothing. Pure. */
+/** Says what is wrong with ranges; undefined for nothing. Pure. */
 export function wrongRanges(value: unknown): string | undefined {
   const { min, max } = (value ?? {}) as { readonly min?: unknown; readonly max?: unknown };
   if (!Array.isArray(min) || !Array.isArray(max) || min.length !== max.length || min.length === 0)

@@ -1,6 +1,6 @@
 /** The largest number that there is in float16. */
 export const LARGEST_FLOAT16 = 65504;
-/** Of a number: binary places behind its first one, and the exponent below which there are fewer. */
+/** Binary places of a number after its first one, and the exponent below which there are fewer. */
 const PLACES = 10;
 const LEAST_EXPONENT = -14;
 
@@ -37,7 +37,7 @@ export function ofFloat16Bits(bits: number): number {
     : sign * (1 + fraction) * 2 ** (exponent - 1 + LEAST_EXPONENT);
 }
 
-/** Of a number other than 0: the largest power of two that is not more. Math.log2 is off beside one. */
+/** Gives the largest power of two that is not more than a number other than 0. Math.log2 is off beside one. */
 function exponentOf(value: number): number {
   const size = Math.abs(value);
   const about = Math.floor(Math.log2(size));

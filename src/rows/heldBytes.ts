@@ -1,17 +1,17 @@
-/** What a value takes beside what is in it, what a member of an object, and a number in a list. */
+/** Bytes that a value takes beside what is in it, and that a member of an object takes, and a number in a list. */
 const VALUE_BYTES = 16;
 const MEMBER_BYTES = 8;
 
-/** What a token takes in a list, and with its alternatives in log-probabilities. */
+/** Bytes that a token takes in a list, and with its alternatives in log-probabilities. */
 const TOKEN_BYTES = 8;
 const LOGPROB_BYTES = 64;
 
-/** What the tokens of a prompt take. */
+/** Gives the bytes of a prompt's tokens. */
 export function tokenBytes(tokens: { readonly length: number }): number {
   return tokens.length * TOKEN_BYTES;
 }
 
-/** What log-probabilities take, so many of them: tokens and alternatives. */
+/** Gives the bytes of so many log-probabilities: tokens and alternatives. */
 export function logprobBytes(count: number): number {
   return count * LOGPROB_BYTES;
 }

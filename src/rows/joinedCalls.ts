@@ -1,6 +1,6 @@
 import type { ToolCallDelta } from './toolCalls.js';
 
-/** What calls have grown by, piece after piece, with one for each call. */
+/** Joins what calls have grown by, piece after piece, into one piece for each call. */
 export function joinedCalls(pieces: readonly ToolCallDelta[]): readonly ToolCallDelta[] {
   const joined: { first: ToolCallDelta; parts: string[] }[] = [];
   for (const piece of pieces) {

@@ -7,7 +7,7 @@ import { plainJson } from './templateInput.js';
 
 type ChatMessage = Extract<RowPrompt, { readonly messages: readonly unknown[] }>['messages'][number];
 
-/** What messages may have beside role, content and calls of tools. */
+/** Texts that messages may have beside role, content and calls of tools. */
 const TEXTS = ['name', 'tool_call_id', 'reasoning_content', 'reasoning', 'thinking'] as const;
 
 /**
@@ -45,7 +45,7 @@ function readMessage(message: unknown, index: number): ChatMessage {
   };
 }
 
-/** What parts beside text are of, by their type or the member that holds them, as their various forms call them. */
+/** Kinds of parts beside text, by their type or the member that holds them, as their various forms call them. */
 const MEDIA = [
   ['a picture', /image|picture|photo/i],
   ['a sound', /audio|sound|speech/i],

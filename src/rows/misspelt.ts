@@ -13,7 +13,7 @@ const FIELDS = [
   'templateArgs',
   'responseFormat',
 ] as const;
-/** What else a row has, in files or in programs. */
+/** All fields that a row has, in files or in programs. */
 const KNOWN: ReadonlySet<string> = new Set([
   ...FIELDS,
   'id',
@@ -31,7 +31,7 @@ const KNOWN: ReadonlySet<string> = new Set([
   ...PAIRS,
 ]);
 
-/** Whether a row may have a field of that name, in files or in programs. */
+/** Tells whether a row may have a field of that name, in files or in programs. */
 export function isRowField(name: string): boolean {
   return KNOWN.has(name) || name === 'dimensions';
 }
@@ -67,7 +67,7 @@ export function misspelt(
   return undefined;
 }
 
-/** What a row has no field of its own for. */
+/** A system prompt's place: rows have no field for it. */
 const SYSTEM = 'messages of which the first has the role system (or `system`, for all rows)';
 
 /** Rows have the same names again and again. */

@@ -17,7 +17,7 @@ interface Asked {
   /** All that stands in the braces: a field that is called just so goes first (`Why?`). */
   readonly whole: string;
   readonly name: string;
-  /** What stands for a value that is missing or null; undefined where that is an error. */
+  /** The text that stands for a value that is missing or null; undefined where that is an error. */
   readonly otherwise: string | undefined;
 }
 
@@ -33,7 +33,7 @@ export function checkPromptTemplate(name: string, template: unknown): asserts te
     );
 }
 
-/** Whether a template has braces that name no field. */
+/** Tells whether a template has braces that name no field. */
 export function hasStrayBraces(template: string): boolean {
   return fieldsOfTemplate(template).includes('') || template.replace(FIELD, '\0').includes('{{');
 }

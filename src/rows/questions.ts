@@ -9,10 +9,10 @@ import { responseFormatOf, type ResponseFormat } from './responseFormat.js';
 
 /** One of the questions that are asked about each row; at most one of `choices`, `schema` and `pattern`. */
 export interface Question {
-  /** What the answer is called: no two alike. In tables it names a column. */
+  /** The name of the answer: no two alike. In tables it names a column. */
   readonly name: string;
   /**
-   * What is asked. It goes after the row's own text. `{{answers.NAME}}` is the answer to an earlier question,
+   * The question's text. It goes after the row's own text. `{{answers.NAME}}` is the answer to an earlier question,
    * `{{answers.NAME?}}` empty text where that is an error, `{{answers.NAME:TEXT}}` that text; `{{{{` is the text `{{`.
    */
   readonly text: string;
@@ -47,7 +47,7 @@ const MEMBERS = ['name', 'text', 'choices', 'schema', 'pattern', 'maxNewTokens']
 const FORMATS = ['choices', 'schema', 'pattern'] as const;
 
 /**
- * What is asked about each row.
+ * Settles the questions about each row.
  * @param called what errors call the list
  * @throws UsageError naming the question, its member, what was found and what was expected
  */
@@ -137,7 +137,7 @@ function formatOf(called: string, given: Readonly<Record<string, unknown>>): Res
   }
 }
 
-/** Whether there are questions that are asked once others are answered. */
+/** Tells whether there are questions that are asked once others are answered. */
 export function areInTurn(questions: readonly SettledQuestion[]): boolean {
   return questions.some(({ needs }) => needs.length > 0);
 }

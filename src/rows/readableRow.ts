@@ -71,7 +71,7 @@ export function readableRow(given: unknown): RowInput {
   }
 }
 
-/** What went wrong while a row was read: its own error, or what one of its getters threw. */
+/** Gives the error with which reading a row failed: its own error, or what one of its getters threw. */
 export function orRowError(error: unknown): RowError {
   if (error instanceof RowError) return error;
   const reason =
@@ -104,7 +104,7 @@ function isIndex(index: unknown): index is number {
   return isWithin(index, INDICES);
 }
 
-/** What lies deep in a row may be unreadable too. @throws RowError */
+/** Reads what lies deep in a row, and may be unreadable too. @throws RowError */
 export function readable<T>(read: () => T): T {
   try {
     return read();

@@ -5,10 +5,10 @@ import { UsageError } from '../errors/UsageError.js';
 import { asciiClasses } from '../regex/asciiClasses.js';
 
 /**
- * What an answer is held to, token by token. JSON is written as `JSON.stringify` writes it: without spaces, properties
- * in the schema's order. A regular expression (Rust's syntax) matches the whole answer; a grammar is one in Lark's
- * notation, as llguidance reads it; of choices the answer is one. `text` is any text: for a row that is not held to
- * what its run says.
+ * The format that an answer is held to, token by token. JSON is written as `JSON.stringify` writes it: without spaces,
+ * properties in the schema's order. A regular expression (Rust's syntax) matches the whole answer; a grammar is one in
+ * Lark's notation, as llguidance reads it; of choices the answer is one. `text` is any text: for a row that is not held
+ * to what its run says.
  */
 export type ResponseFormat =
   | {
@@ -22,14 +22,14 @@ export type ResponseFormat =
   | {
       readonly type: 'regex';
       readonly regex: string;
-      /** What `\d`, `\w` and `\s` are: of all of Unicode, as Rust has them, or of ASCII. Default unicode. */
+      /** The meaning of `\d`, `\w` and `\s`: of all of Unicode, as Rust has them, or of ASCII. Default unicode. */
       readonly classes?: 'unicode' | 'ascii';
     }
   | { readonly type: 'grammar'; readonly grammar: string }
   | { readonly type: 'choices'; readonly choices: readonly string[] }
   | { readonly type: 'text' };
 
-/** Of `maxStringLength` and `maxArrayItems`: what the grammar's engine counts to for one row. */
+/** The most of `maxStringLength` and `maxArrayItems`: the grammar's engine counts so far for one row. */
 export const MOST_BOUND = 2 ** 16;
 
 /**
@@ -79,19 +79,19 @@ export function checkResponseFormat(_name: string, given: unknown): void {
   }
 }
 
-/** What a model is told of a format, where it is told; undefined for those that cannot be told in words. */
+/** Says what a model is told of a format, where it is told; undefined for those that cannot be told in words. */
 export function formatInWords(format: ResponseFormat): string | undefined {
   if (format.type === 'json_schema')
     return `Answer with JSON alone, which satisfies this JSON Schema:\n${JSON.stringify(format.schema)}`;
   return format.type === 'choices' ? `Answer with one of these alone:\n${format.choices.join('\n')}` : undefined;
 }
 
-/** What a model is told of an answer that was refused, before it is asked again. */
+/** Says what a model is told of an answer that was refused, before it is asked again. */
 export function refusalInWords(problem: string): string {
   return `That answer was refused: ${problem}\nAnswer again, and with the mended answer alone.`;
 }
 
-/** What ends answers whose schema does not. */
+/** Reads what ends answers whose schema does not. */
 function boundOf<Name extends 'maxStringLength' | 'maxArrayItems'>(
   given: Readonly<Record<string, unknown>>,
   name: Name,

@@ -31,12 +31,12 @@ export const TOKEN_LISTS = [
 ] as const satisfies readonly (keyof SamplingOptions)[];
 
 /**
- * What a row may want to be classified or scored by. Other rows may have fields of these names: they are carried like
- * any that are not ours.
+ * Lists that a row may want to be classified or scored by. Other rows may have fields of these names: they are carried
+ * like any that are not ours.
  */
 export const TEXT_LISTS = ['labels', 'completions'] as const;
 
-/** What a row may want to be ranked by, likewise. */
+/** Fields that a row may want to be ranked by, likewise. */
 export const PAIRS = ['query', 'document', 'documents'] as const;
 
 /** Answers that a row may ask for. */

@@ -5,7 +5,7 @@ import { RowError } from '../errors/RowError.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { PromptOptions } from '../Row.js';
 
-/** What a chat template is given beside messages. */
+/** The input of a chat template beside messages. */
 type TemplateInput = Pick<PromptOptions, 'tools' | 'templateArgs' | 'now'>;
 
 /** Variables of chat templates that are not the caller's to set. */

@@ -1,6 +1,6 @@
 /** A call of a tool in an answer, as OpenAI writes it, and as messages of a conversation have it. */
 export interface ToolCall {
-  /** Of the row, the sample and the call: the same row calls under the same ids. */
+  /** An id made of the row, the sample and the call: the same row calls under the same ids. */
   readonly id: string;
   readonly type: 'function';
   readonly function: {
@@ -10,14 +10,14 @@ export interface ToolCall {
   };
 }
 
-/** What a call of a tool in an answer has grown by. */
+/** The piece by which a tool call in an answer has grown. */
 export interface ToolCallDelta {
   /** Which of the answer's calls it is, from 0. */
   readonly index: number;
   /** Where the call begins. */
   readonly id?: string;
   readonly name?: string;
-  /** What has come of its arguments since, JSON when they are all there. */
+  /** The piece of its arguments that has come since, JSON when they are all there. */
   readonly arguments: string;
 }
 

@@ -14,11 +14,11 @@ export interface Tool {
   readonly parameters?: unknown;
 }
 
-/** What an answer may call, or has to. */
+/** Tools that an answer may call, or has to. */
 export interface AskedTools {
   readonly tools: readonly Tool[];
   readonly choice: 'auto' | 'required';
-  /** Whether an answer may have several calls. */
+  /** True where an answer may have several calls. */
   readonly parallel: boolean;
 }
 
@@ -32,7 +32,8 @@ const EXPECTED =
   'none, auto, required, {type: "function", function: {name}} or {type: "allowed_tools", allowed_tools: {mode, tools}}';
 
 /**
- * What a row's answer may call: the row's own tools and choice, else the run's. Undefined where it calls none.
+ * Gives the tools that a row's answer may call: the row's own tools and choice, else the run's. Undefined where it
+ * calls none.
  * @throws RowError
  */
 export function askedTools(row: ToolOptions, options: ToolOptions): AskedTools | undefined {
@@ -56,13 +57,13 @@ export function askedTools(row: ToolOptions, options: ToolOptions): AskedTools |
   };
 }
 
-/** Whether a row's template is told of its tools: where it must not call them it is not. @throws RowError */
+/** Tells whether a row's template is told of its tools: where it must not call them it is not. @throws RowError */
 export function isToldOfTools(row: ToolOptions, options: ToolOptions): boolean {
   const choice: unknown = row.toolChoice ?? options.toolChoice;
   return isAbsent(choice) || choiceOf(plainJson('toolChoice', choice)).mode !== 'none';
 }
 
-/** What a whole run is told. @throws UsageError */
+/** Checks a whole run's tool options. @throws UsageError */
 export function checkToolOptions(options: ToolOptions): void {
   try {
     const { tools, toolChoice, parallelToolCalls } = options;
@@ -78,7 +79,7 @@ export function checkToolOptions(options: ToolOptions): void {
 
 interface Choice {
   readonly mode: (typeof MODES)[number];
-  /** Those that it is among, where not all are. */
+  /** The tools to choose among, where not all are. */
   readonly names?: readonly string[];
   /** Exactly one call. */
   readonly one: boolean;

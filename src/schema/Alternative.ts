@@ -26,18 +26,18 @@ export interface StringRule {
   readonly formats: readonly string[];
 }
 
-/** What one schema says of a list's items, in their order; undefined says nothing. */
+/** The goals that one schema sets a list's items, in their order; undefined says nothing. */
 export interface ItemsLayer {
   readonly prefix: readonly (Goal | undefined)[];
   readonly rest: Goal | undefined;
 }
 
-/** What one schema says of an object's properties. */
+/** The goals that one schema sets an object's properties. */
 export interface PropertiesLayer {
   readonly properties: ReadonlyMap<string, Goal | undefined>;
   /** By translated patterns: what all that translate alike say. */
   readonly patterns: ReadonlyMap<string, readonly Goal[]>;
-  /** Those that neither names nor patterns speak of. */
+  /** Properties that neither names nor patterns speak of. */
   readonly rest: Goal | undefined;
 }
 
@@ -54,12 +54,12 @@ export interface ObjectRule {
   readonly maxProperties?: number;
   readonly required: readonly string[];
   readonly absent: ReadonlySet<string>;
-  /** What names satisfy. */
+  /** Goals that names satisfy. */
   readonly names: readonly Goal[];
   readonly layers: readonly PropertiesLayer[];
 }
 
-/** What `unevaluatedProperties` and `unevaluatedItems` leave alone. */
+/** The parts that `unevaluatedProperties` and `unevaluatedItems` leave alone. */
 export interface Evaluated {
   readonly names: ReadonlySet<string> | 'all';
   readonly patterns: ReadonlySet<string>;
@@ -105,7 +105,7 @@ export function alternative({
   return { ...NOTHING, ...whole, ...(types && { types: new Set(types) }), ...(values && { values }) };
 }
 
-/** What both say; undefined where nothing can satisfy both. */
+/** Joins what both say; undefined where nothing can satisfy both. */
 export function both(a: Alternative, b: Alternative): Alternative | undefined {
   if (a === NOTHING) return b;
   const types = new Set([...a.types].filter((type) => b.types.has(type)));
@@ -210,7 +210,7 @@ export function same(a: Json, b: Json): boolean {
   return canonical(a) === canonical(b);
 }
 
-/** Those that are among the others. */
+/** Gives the values also among the others. */
 export function common(values: readonly Json[], others: readonly Json[]): readonly Json[] {
   const [{ each }, { all }] = [textsOf(values), textsOf(others)];
   const kept = values.filter((_, at) => all.has(each[at] ?? ''));
@@ -316,7 +316,7 @@ export interface Place {
 export interface Ways {
   readonly document: SchemaDocument;
   ways(goal: Goal, annotated?: boolean): Work<readonly Alternative[]>;
-  /** Of each of these. */
+  /** The ways of each goal. */
   waysOfEach(goals: readonly Goal[], annotated?: boolean): Work<readonly (readonly Alternative[])[]>;
   knownWays(goal: Goal): Work<readonly Alternative[] | undefined>;
   together(

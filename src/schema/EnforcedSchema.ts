@@ -10,7 +10,7 @@ import type { AnswerBounds, MaskBounds } from './Node.js';
 import { SchemaDocument, type Subschema, UnsupportedSchema } from './SchemaDocument.js';
 import { Values } from './Values.js';
 
-/** What ends answers by default. */
+/** Bounds that end answers by default. */
 export const ANSWER_BOUNDS: AnswerBounds = { stringLength: 8192, items: 1024 };
 
 /**
@@ -19,7 +19,7 @@ export const ANSWER_BOUNDS: AnswerBounds = { stringLength: 8192, items: 1024 };
  * docs/structured-output.md says what else is fixed.
  */
 export class EnforcedSchema {
-  /** What the grammar is made of: a JSON Schema of few keywords, with every choice written out. */
+  /** The schema that the grammar is made of: a JSON Schema of few keywords, with every choice written out. */
   readonly grammar: Json;
   /** Pointers of what the grammar does not say, or not all of: the look at the whole value does. */
   readonly left: readonly string[];
@@ -49,7 +49,7 @@ export class EnforcedSchema {
   }
 
   /**
-   * What is wrong with a value, in words; undefined where it is valid.
+   * Says in words what is wrong with a value; undefined where it is valid.
    * @param steps that it may take, where others are looked at as well
    */
   problem(value: unknown, steps = new Steps(SCHEMA_LIMITS.valueSteps)): string | undefined {

@@ -27,7 +27,7 @@ function sizesOf(ways: readonly Alternative[]): number {
   return ways.reduce((sum, way) => sum + sizeOf(way), 0);
 }
 
-/** What it takes to put two ways together, and to look at a schema, roughly. */
+/** Steps that it takes to put two ways together, and to look at a schema, roughly. */
 const [STEPS_A_WAY, STEPS_A_SCHEMA] = [100, 100];
 
 /**
@@ -398,10 +398,10 @@ function translatedOrNone(pattern: string): string | undefined {
   }
 }
 
-/** Of which nothing is said, and all is spoken. */
+/** An alternative of which nothing is said, and all is spoken. */
 const EVERYTHING: Alternative = { ...ANY, evaluated: { names: 'all', patterns: new Set(), items: Infinity } };
 
-/** Whether the grammar's engine can count in a divisor. */
+/** Tells whether the grammar's engine can count in a divisor. */
 function isCounted(divisor: number): boolean {
   if (divisor < 1e-9 || divisor >= 2 ** 32) return false;
   // As it comes to digits: 0.07 times ten is 0.7000000000000001, and so on.

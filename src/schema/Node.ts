@@ -39,17 +39,17 @@ export interface ObjectKind {
 /** One kind of value. */
 export type Kind = { readonly kind: 'values'; readonly schema: JsonObject } | ListKind | ObjectKind;
 
-/** What values of one place may be. */
+/** The values that one place may hold. */
 export interface Node {
   readonly number: number;
   /** All of which hold. */
   readonly goals: readonly Goal[];
   kinds: readonly Kind[];
-  /** Whether there is a value that comes to an end. */
+  /** True where there is a value that comes to an end. */
   possible: boolean;
 }
 
-/** What ends answers where their schema does not. */
+/** Bounds that end answers where their schema does not. */
 export interface AnswerBounds {
   /** Characters of a string without `maxLength`. */
   readonly stringLength: number;
@@ -57,9 +57,9 @@ export interface AnswerBounds {
   readonly items: number;
 }
 
-/** What masks are asked for besides. */
+/** Further bounds that masks are asked for. */
 export interface MaskBounds extends AnswerBounds {
-  /** Whether strings have several patterns, or a pattern and lengths, at once. */
+  /** True where strings have several patterns, or a pattern and lengths, at once. */
   readonly combined: boolean;
 }
 

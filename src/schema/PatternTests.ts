@@ -7,7 +7,7 @@ import { StepLimit, type Steps } from '../regex/Steps.js';
 export class PatternTests {
   readonly #matchers = new Map<string, Matcher | undefined>();
 
-  /** Whether a text has a match of a translated pattern. @throws StepLimit */
+  /** Tells whether a text has a match of a translated pattern. @throws StepLimit */
   *test(source: string, text: string, steps: Steps): Work<boolean> {
     if (steps.due) yield;
     if (!this.#matchers.has(source)) {

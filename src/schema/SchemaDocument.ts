@@ -14,9 +14,9 @@ export interface Subschema {
   readonly pointer: string;
   /** In the words of 2020-12, whatever its draft. */
   readonly schema: boolean | JsonObject;
-  /** What its keywords are called where they are written, if otherwise. */
+  /** The names of its keywords where they are written, if they differ. */
   readonly written: ReadonlyMap<string, string>;
-  /** What references in it are relative to. */
+  /** The base address of references in it. */
   readonly base: string;
   /** None where the document says none. */
   readonly draft: Draft | undefined;
@@ -31,7 +31,7 @@ export function pointerOf({ pointer, written }: Pick<Subschema, 'pointer' | 'wri
 /** Schemas, and values, between two moments at which reading them may stop. */
 const [SLICE_SCHEMAS, SLICE_VALUES] = [256, 4096];
 
-/** Of a document that does not say what it is called; never looked up. */
+/** The address of a document that does not say what it is called; never looked up. */
 const NAMELESS = 'https://schema.invalid/';
 
 /**
@@ -90,7 +90,7 @@ export class SchemaDocument {
     return there;
   }
 
-  /** What a `$ref` refers to. @throws UnsupportedSchema for what is not in this document */
+  /** Finds what a `$ref` refers to. @throws UnsupportedSchema for what is not in this document */
   resolve(from: Subschema, reference: string, keyword: '$ref' | '$dynamicRef' = '$ref'): Subschema {
     const at = pointerOf(from, `/${keyword}`);
     const missing = (why: string): UnsupportedSchema =>
@@ -116,7 +116,10 @@ export class SchemaDocument {
     return this.#at(owner, path) ?? throwing(missing('a place where no schema is'));
   }
 
-  /** What a `$dynamicRef` refers to, wherever it is come from. @throws UnsupportedSchema where that depends on it */
+  /**
+   * Finds the schema that a `$dynamicRef` refers to, wherever it is come from. @throws UnsupportedSchema where that
+   * depends on it
+   */
   resolveDynamic(from: Subschema, reference: string): Subschema {
     const target = this.resolve(from, reference, '$dynamicRef');
     const anchor = isObject(target.schema) ? target.schema['$dynamicAnchor'] : undefined;
@@ -233,7 +236,7 @@ function checkKeywords(place: Subschema, schema: JsonObject): void {
   }
 }
 
-/** What `$schema` says: of the whole document, or of a schema in it that has a name of its own. */
+/** Reads the draft that `$schema` names: of the whole document, or of a schema in it that has a name of its own. */
 function draftOf(schema: JsonObject, pointer: string, above: Draft | undefined): Draft | undefined {
   const { $schema: address, $id: id = schema['id'] } = schema;
   if (typeof address !== 'string' || (pointer !== '' && typeof id !== 'string')) return above;
@@ -247,7 +250,7 @@ function draftOf(schema: JsonObject, pointer: string, above: Draft | undefined):
   return draft;
 }
 
-/** What was given as JSON data of our own: nothing in it is a program, or changes later. */
+/** Copies what was given as JSON data of our own: nothing in it is a program, or changes later. */
 function* plainCopy(given: unknown): Work<Json> {
   let text: string | undefined;
   try {

@@ -10,7 +10,9 @@ import type { PatternTests } from './PatternTests.js';
 /** A schema whose references are resolved: `$ref` names one of those that the validation is given. */
 export type CheckedSchema = boolean | { readonly [keyword: string]: unknown };
 
-/** What one schema and those beside it have looked at, of a list or an object: what is unevaluated is the rest. */
+/**
+ * The parts of a list or an object that one schema and those beside it have looked at: what is unevaluated is the rest.
+ */
 interface Seen {
   readonly names: Set<string>;
   /** Items below this index. */
@@ -32,7 +34,7 @@ export class Validation {
     private readonly steps: Steps,
   ) {}
 
-  /** What is wrong with a value, in words; undefined where nothing is. @throws StepLimit */
+  /** Says in words what is wrong with a value; undefined where nothing is. @throws StepLimit */
   problem(value: Json, schema: CheckedSchema): Work<string | undefined> {
     return this.#problem(value, schema, '#', newSeen());
   }

@@ -34,17 +34,17 @@ export class Values {
     private readonly steps: Steps,
   ) {}
 
-  /** Whether a text has a match of a translated pattern. @throws StepLimit */
+  /** Tells whether a text has a match of a translated pattern. @throws StepLimit */
   matches(pattern: string, text: string): Work<boolean> {
     return this.#patterns.test(pattern, text, this.steps);
   }
 
-  /** Whether a value does what the goal says. */
+  /** Tells whether a value does what the goal says. */
   *holds(value: Json, { schema, holds }: Goal): Work<boolean> {
     return ((yield* this.problem(value, schema)) === undefined) === holds;
   }
 
-  /** What is wrong with a value, in words; undefined where nothing is. @throws StepLimit */
+  /** Says in words what is wrong with a value; undefined where nothing is. @throws StepLimit */
   *problem(value: Json, schema: Subschema, steps = this.steps): Work<string | undefined> {
     const validation = new Validation(this.#lookup, this.#patterns, steps);
     return yield* validation.problem(yield* bare(value), yield* this.#copy(schema));

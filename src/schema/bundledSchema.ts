@@ -7,7 +7,7 @@ import { type Draft, draftNamed } from './drafts.js';
 import { SCHEMA_LIMITS } from './limits.js';
 import { SchemaDocument } from './SchemaDocument.js';
 
-/** What a folder of schemas may hold: of others a job takes too long to begin. */
+/** Limits of a folder of schemas: with larger ones a job takes too long to begin. */
 export const SCHEMA_FOLDER = { files: 10_000, bytes: 64 * 2 ** 20 } as const;
 
 /** A file of a folder of schemas. */

@@ -6,8 +6,8 @@ import { SchemaDocument, type Subschema } from './SchemaDocument.js';
 type ScalarType = 'string' | 'integer' | 'number' | 'boolean';
 
 /**
- * What the values of a property are that are not null: lists of one type, `json` where they are other lists, objects,
- * or of several types.
+ * The type of a property's values that are not null: lists of one type, `json` where they are other lists, objects, or
+ * of several types.
  */
 export type PropertyType = ScalarType | `${ScalarType}[]` | 'json';
 
@@ -34,7 +34,7 @@ export function declaredProperties(schema: unknown): readonly DeclaredProperty[]
 }
 
 /**
- * What the values that a schema allows are.
+ * Gives the type of values that a schema allows.
  * @throws UnsupportedSchema for what is no schema, and for a reference into nowhere
  */
 export function declaredType(schema: unknown): PropertyType {
@@ -78,7 +78,7 @@ class Kinds {
     return type === undefined || type === 'json' ? 'json' : `${type}[]`;
   }
 
-  /** What all items of a list are, where it is said in itself, or in what it refers to. */
+  /** Finds the schema of all items of a list, where it says one itself, or what it refers to does. */
   #itemsOf(place: Subschema): Subschema | undefined {
     const seen = new Set<number>();
     for (let at = place; !seen.has(at.id);) {

@@ -1,13 +1,13 @@
 import type { Work } from '../collections/drained.js';
 import { type Alternative, common, type Goal, type NumberRule, type Ways } from './Alternative.js';
 
-/** What a look at two ways takes, roughly. */
+/** Steps that a look at two ways takes, roughly. */
 const STEPS = 10;
 
 /** Properties inside of properties that are looked into. */
 const DEPTH = 2;
 
-/** Whether it is plain that no value is valid both in one of these ways and in one of those. */
+/** Tells whether it is plain that no value is valid both in one of these ways and in one of those. */
 export function* disjoint(
   expander: Ways,
   ways: readonly Alternative[],

@@ -49,12 +49,12 @@ export const RECURSIVE = ' recursive';
 /** A schema of some draft in the words of 2020-12. */
 export interface Reading {
   readonly schema: JsonObject;
-  /** What keywords are called where they are written, if otherwise. */
+  /** The names of keywords where they are written, if they differ. */
   readonly written: ReadonlyMap<string, string>;
 }
 
 /**
- * What a schema says, in the words of 2020-12. One of no draft is read as 2020-12 with the older forms that mean
+ * Puts what a schema says in the words of 2020-12. One of no draft is read as 2020-12 with the older forms that mean
  * nothing there: tuples in `items`, `additionalItems` beside them, `dependencies`, `exclusiveMinimum: true`.
  */
 export function inWordsOf2020(given: JsonObject, draft: Draft | undefined): Reading {

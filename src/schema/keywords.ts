@@ -78,7 +78,7 @@ export const KEYWORDS: ReadonlyMap<string, Shape> = new Map<string, Shape>([
   ['dependentSchemas', 'map of schemas'],
 ]);
 
-/** What is wrong with a keyword's value, in words; undefined where nothing is. */
+/** Says in words what is wrong with a keyword's value; undefined where nothing is. */
 export function wrongValue(keyword: string, value: Json): string | undefined {
   const shape = KEYWORDS.get(keyword);
   const expected = shape === undefined ? undefined : EXPECTED[shape](value);

@@ -154,7 +154,7 @@ function oneOf(texts: readonly string[]): string {
   return `^(?:${texts.map(literal).join('|')})$`;
 }
 
-/** Whether no name matches two: each begins with a letter of its own. */
+/** Tells whether no name matches two patterns: each begins with a letter of its own. */
 function areApart(patterns: readonly string[]): boolean {
   const starts = patterns.map(
     (pattern) => /^\^\(\?:(?:(?:\(\?:)*)([0-9A-Za-z_]|\\u\{[0-9a-f]+\})(?![*?{])[^|]*$/.exec(pattern)?.[1],
@@ -162,7 +162,7 @@ function areApart(patterns: readonly string[]): boolean {
   return starts.every((start) => start !== undefined) && new Set(starts).size === starts.length;
 }
 
-/** What names satisfy that are not known, as one pattern; undefined where no name does. */
+/** Gives one pattern that unknown names satisfy; undefined where no name does. */
 function* namePattern(goal: Goal, known: readonly string[], nodes: NodeMaker): Work<string | undefined> {
   const { steps } = nodes.expander.document;
   const taken = new Set(known);

@@ -25,7 +25,7 @@ export function decimals(value: number): number {
 
 /** The grammar's engine counts in integers of 64 bits; these are the outermost ones that doubles are, too. */
 const MOST = 2 ** 63 - 1024;
-/** What bounds the digits behind a point: the last power of ten that the grammar's engine can count in. */
+/** The bound on the digits after a point: the last power of ten that the grammar's engine can count in. */
 const FINEST = 1e-10;
 
 /**

@@ -155,7 +155,7 @@ function isPossible(kind: Kind): boolean {
   );
 }
 
-/** Of values that are not alike there are not more than there are values. */
+/** Says how many items a list may have: no more unlike ones than there are values. */
 function mostItems({ prefix, rest, maxItems = Infinity, unique }: ListKind): number {
   return unique ? Math.min(maxItems, prefix.length + countOf(rest)) : maxItems;
 }
@@ -333,7 +333,7 @@ class SchemaWriter {
   }
 }
 
-/** What writing a node takes, roughly. */
+/** Steps that writing a node takes, roughly. */
 const STEPS_A_NODE = 20;
 
 function belowOf(kind: Kind): readonly Node[] {

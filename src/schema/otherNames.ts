@@ -27,7 +27,7 @@ export function* otherNames({ properties, more: { of } }: ObjectKind, nodes: Nod
   return written.map(({ node }) => ({ node }));
 }
 
-/** Whether whatever holds for values of the other holds for those of this one. */
+/** Tells whether whatever holds for values of the other node holds for those of this one. */
 function saysAllOf({ goals }: Node, other: Node): boolean {
   return other.goals.every((goal) => goals.some((own) => meansTheSame(own, goal)));
 }

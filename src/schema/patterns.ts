@@ -76,7 +76,7 @@ function timesOf({ min, max }: AST.Quantifier): number {
   return Math.max(1, Number.isFinite(max) ? max : min);
 }
 
-/** Whether a pattern can be translated. */
+/** Tells whether a pattern can be translated. */
 export function isEnforceable(pattern: string): boolean {
   try {
     translated(pattern);
@@ -115,7 +115,7 @@ function whole(alternatives: readonly AST.Alternative[]): string {
   return alternatives.map(wholeAlternative).join('|');
 }
 
-/** What an alternative does not fix at its ends may be anything there. */
+/** Writes an alternative so that anything may stand at ends that it does not fix. */
 function wholeAlternative({ elements }: AST.Alternative): string {
   const [only] = elements;
   if (elements.length === 1 && only !== undefined && isPlainGroup(only)) return whole(only.alternatives);

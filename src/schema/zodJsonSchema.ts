@@ -61,8 +61,8 @@ interface SaidOfText {
 const NAMES: ReadonlyMap<string, string> = new Map([['url', 'uri']]);
 
 /**
- * What is to be said of a text besides patterns. zod calls its checks formats, too, writes the last one's name, and the
- * patterns of all that have one; it looks at the value afterwards.
+ * Gives the format that is to be said of a text besides patterns. zod calls its checks formats, too, writes the last
+ * one's name, and the patterns of all that have one; it looks at the value afterwards.
  */
 function formatOf(def: z.core.$ZodTypeDef, written: string): string | undefined {
   const all: readonly SaidOfText[] = [def, ...(def.checks ?? []).map(({ _zod }) => _zod.def)];

@@ -23,20 +23,20 @@ export type ServedEvent =
 
 /** A call's results, as `Engine.generate` returns them. */
 export interface ServedResults extends AsyncIterable<RowResult> {
-  /** What the call took, once it is over. */
+  /** The figures of the call, once it is over. */
   readonly stats: Promise<Pick<RunStats, 'sharing'>>;
   /** Results and, before each, what its row's answer has grown by. */
   events(): AsyncGenerator<ServedEvent, void, undefined>;
 }
 
-/** What a call of a server's is told. */
+/** The options of a server's call. */
 export interface CallOptions {
   readonly signal?: AbortSignal;
   /** Rows of a request come in before those of batches. */
   readonly priority?: number;
 }
 
-/** What a server needs of an engine: an `Engine`, or whatever answers rows as one does. */
+/** The members that a server needs of an engine: an `Engine`, or whatever answers rows as one does. */
 export interface ServedEngine extends RowGenerator {
   generate(rows: AsyncIterable<RowInput> | Iterable<RowInput>, options?: GenerateOptions & CallOptions): ServedResults;
   embed?(
@@ -52,13 +52,13 @@ export interface ServedEngine extends RowGenerator {
     rows: AsyncIterable<RowInput> | Iterable<RowInput>,
     options?: ClassifyOptions & CallOptions,
   ): AsyncIterable<ClassifyResult>;
-  /** What log-probabilities call tokens, and whether there is a chat template. */
+  /** The texts by which log-probabilities call tokens, and whether there is a chat template. */
   readonly tokenizer?: {
     readonly hasChatTemplate?: boolean;
     text(token: number): string;
     readonly answerBytes?: ((token: number, first: boolean) => Uint8Array) | undefined;
   };
-  /** What the model's files are: a batch that goes on is answered by the same. */
+  /** The model's files: a batch that goes on is answered by the same. */
   readonly source?: { readonly files: readonly string[]; readonly decoder?: { readonly contextTokens: number } };
   /** For the page and `/metrics`: what it has been doing. */
   activity?(): EngineActivity;
@@ -70,7 +70,7 @@ export interface ServedEngine extends RowGenerator {
 
 /** A model that requests may name. */
 export interface ServedModel {
-  /** What requests call it. */
+  /** Its name in requests. */
   readonly name: string;
   /** Other names of it, such as the path that it was given by. */
   readonly aliases?: readonly string[];
@@ -164,7 +164,7 @@ export interface ServeOptions extends Partial<ServeLimits> {
   readonly port?: number;
   /** The folder of files and batches, made if need be: what is in it goes on. */
   readonly data: string;
-  /** What requests have to bring as `Authorization: Bearer KEY`, all but those of `/health`. Default: none. */
+  /** The key that requests have to bring as `Authorization: Bearer KEY`, all but those of `/health`. Default: none. */
   readonly apiKey?: string;
   /** Names beside `localhost`, `host` and IP addresses that requests may call the server by (`Host`). */
   readonly allowedHosts?: readonly string[];
@@ -172,7 +172,7 @@ export interface ServeOptions extends Partial<ServeLimits> {
   readonly allowedOrigins?: readonly string[];
   /** Models that are in memory at once at most. Default: as many as fit. */
   readonly modelsInMemory?: number;
-  /** What rows are told that say nothing themselves, of requests and of batches. */
+  /** The options for rows that say nothing themselves, of requests and of batches. */
   readonly generate?: GenerateOptions;
   /** Called with what is worth a line in a log, such as a batch that has failed. */
   readonly onMessage?: (message: string) => void;
@@ -229,7 +229,7 @@ function checkModels(name: string, value: unknown): void {
   }
 }
 
-/** What can stand in a header, and cannot be guessed in a day. */
+/** Checks that a key fits a header, and cannot be guessed in a day. */
 function checkKey(name: string, value: unknown): void {
   if (typeof value !== 'string' || !/^[\x21-\x7e]{8,1024}$/.test(value))
     throw new UsageError(

@@ -9,14 +9,14 @@ import type { ServerMetrics } from './ServerMetrics.js';
 /** Rows of requests come in before those of batches. */
 export const PRIORITIES = { request: 0, batch: -1 } as const;
 
-/** What routes that a model answers share. */
+/** The state shared by routes that a model answers. */
 export class Served {
   #open = 0;
 
   constructor(
     readonly models: Models,
     readonly limits: ServeLimits,
-    /** What rows are told that say nothing themselves. */
+    /** The options for rows that say nothing themselves. */
     readonly defaults: GenerateOptions,
     readonly metrics: () => ServerMetrics,
   ) {}

@@ -5,7 +5,7 @@ import type { FailedRow } from './watch/WatchSource.js';
 
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
 
-/** What a server counts. Names are Prometheus': of a unit, with `_total` where they only grow. */
+/** The counts of a server. Names are Prometheus': of a unit, with `_total` where they only grow. */
 export class ServerMetrics {
   readonly registry = new Registry();
   readonly requests = this.registry.counter(

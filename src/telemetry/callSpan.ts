@@ -2,7 +2,7 @@ import type { RunStats } from '../RunStats.js';
 import { ATTRIBUTES, SPAN_NAMES, TRACER } from './names.js';
 import { type Span, startSpan } from './spans.js';
 
-/** What of a call's options a span tells of. */
+/** The options of a call that a span tells of. */
 interface ToldOptions {
   readonly maxNewTokens?: number;
   readonly temperature?: number;
@@ -39,7 +39,7 @@ export function callSpan(task: keyof typeof SPAN_NAMES.call, model: string, opti
   );
 }
 
-/** What the figures of a call are to a span. */
+/** Gives the figures of a call as a span has them. */
 export function figuresOf({ rows, tokens, sharing }: RunStats): Readonly<Record<string, number>> {
   return {
     [ATTRIBUTES.inputTokens]: tokens.prompt,

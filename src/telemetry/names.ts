@@ -3,7 +3,7 @@
  * OpenTelemetry's conventions, of which the first still change; the rest is ours.
  */
 export const SPAN_NAMES = {
-  /** What the conventions call an operation, or what we do; the model's name follows. */
+  /** The names that the conventions give an operation, or that we give it; the model's name follows. */
   call: {
     generate: 'generate_content',
     classify: 'classify',
@@ -45,5 +45,5 @@ export const ATTRIBUTES = {
   scheme: 'url.scheme',
 } as const;
 
-/** Of `gen_ai.provider.name`, and of the tracer. */
+/** The value of `gen_ai.provider.name`, and the name of the tracer. */
 export const TRACER = 'spillway';

@@ -44,7 +44,7 @@ function namedLabel(text: string, before: readonly Label[] | undefined): readonl
   return [...(before ?? []), { name: text.slice(0, at), text: text.slice(at + 1) }];
 }
 
-/** What rows are told apart by. */
+/** The labels to tell rows apart by. */
 export interface LabelFlags {
   readonly label?: readonly Label[];
   readonly labels?: readonly string[];
@@ -85,7 +85,7 @@ export function addLabelFlags(command: Command): void {
   );
 }
 
-/** What the flags say to `classify`, with the file that they name read. @throws UsageError, JobFileError */
+/** Turns the flags into `classify` options, with the file that they name read. @throws UsageError, JobFileError */
 export async function labelOptions(
   { label, labels: list, labelsFile, labelEnd, labelPrior, hypothesisTemplate }: LabelFlags,
   signal: AbortSignal,
@@ -131,12 +131,12 @@ export function addCompletionFlags(command: Command): void {
   addOnOff(command, '--token-logprobs', "report each token's log-probability, too");
 }
 
-/** What the flags say to `score`. */
+/** Turns the flags into `score` options. */
 export function completionOptions({ completionEnd, tokenLogprobs }: CompletionFlags): ScoreOptions {
   return { completionEnd: isOn(completionEnd), tokenLogprobs: isOn(tokenLogprobs) };
 }
 
-/** What is made of rows' hidden states. */
+/** The flags on the use of rows' hidden states. */
 export interface EmbeddingFlags {
   readonly pooling: NonNullable<EmbedOptions['pooling']>;
   readonly dimensions?: number;
@@ -180,7 +180,7 @@ export function addEmbeddingFlags(command: Command): void {
   );
 }
 
-/** What the flags say to `embed`. */
+/** Turns the flags into `embed` options. */
 export function embeddingOptions({
   pooling,
   dimensions,

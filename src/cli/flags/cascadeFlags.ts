@@ -113,7 +113,7 @@ export function checkedCascade<Flags extends Given>(flags: Flags): Flags {
   return { ...flags, model: model ?? cascade[0]?.model };
 }
 
-/** Whether all models stand in the list. */
+/** Tells whether all models stand in the list. */
 function wholeList({ cascade = [], model }: Given): boolean {
   return model === undefined || cascade.some((entry) => entry.model === model);
 }

@@ -29,14 +29,14 @@ export function addChunkFlags(command: Command, merges: boolean): void {
     );
 }
 
-/** What the flags say to `generate`. @throws UsageError */
+/** Turns the flags into `generate` options. @throws UsageError */
 export function chunkOptions(flags: ChunkFlags): Pick<GenerateOptions, keyof ChunkFlags> {
   const options = { ...embedChunkOptions(flags), ...(flags.merge !== undefined && { merge: flags.merge }) };
   checkJobOptions({ generate: options });
   return options;
 }
 
-/** What the flags say to `embed`. @throws UsageError */
+/** Turns the flags into `embed` options. @throws UsageError */
 export function embedChunkOptions({
   chunkTokens,
   chunkOverlap,

@@ -63,11 +63,11 @@ export function addPlanFlags(command: Command): void {
 const OWN: readonly string[] = ['disk', 'diskMemory', 'hardware'];
 const GROUPS: readonly EngineOption['group'][] = ['machine', 'compression', 'plan', 'learning'];
 
-/** What a job in a queue may say of engines. */
+/** The engine flags that a job in a queue may give. */
 export type SharedEngineFlags = Partial<Omit<EngineFlags, 'disk' | 'diskMemory'>> &
   Pick<PlanFlags, 'policy'> &
   ModelFlags;
-/** What a worker says of its own: nothing that decides results. */
+/** The flags for a worker's own engine: nothing that decides results. */
 export type WorkerEngineFlags = Partial<EngineFlags> & Pick<PlanFlags, 'policy' | 'hardware'>;
 
 /** The model, and what else a job says to all of its workers. */
@@ -78,7 +78,7 @@ export function addSharedEngineFlags(command: Command): void {
   for (const group of GROUPS) addFlags(command, group, true, shared);
 }
 
-/** What a worker says of itself. */
+/** Adds flags for a worker's own engine. */
 export function addWorkerEngineFlags(command: Command): void {
   command.optionsGroup('Engine (default: what the job says):');
   command.addOption(
@@ -89,7 +89,8 @@ export function addWorkerEngineFlags(command: Command): void {
 }
 
 /**
- * What of the flags a job says to its workers, as plain JSON data; defaults are each worker's. @throws as planOptions
+ * Gives the part of the flags that a job tells its workers, as plain JSON data; defaults are each worker's. @throws as
+ * planOptions
  */
 export async function sharedEngineOptions(flags: SharedEngineFlags): Promise<Readonly<Record<string, unknown>>> {
   const { policy } = await planOptions({ policy: flags.policy, hardware: 'this' });
@@ -97,7 +98,7 @@ export async function sharedEngineOptions(flags: SharedEngineFlags): Promise<Rea
 }
 
 /**
- * What a job in a queue says of engines.
+ * Checks what a job in a queue says of engines.
  * @throws UsageError for what it may not say, or what is no value
  */
 function checkSharedEngineOptions(given: Readonly<Record<string, unknown>>): EngineOptions {
@@ -113,7 +114,7 @@ function checkSharedEngineOptions(given: Readonly<Record<string, unknown>>): Eng
 }
 
 /**
- * What an engine of a worker is told: what the job says, and in its place what the worker's flags do.
+ * Gives the options that an engine of a worker is told: what the job says, and in its place what the worker's flags do.
  * @throws UsageError for what a job may not say; and as planOptions
  */
 export async function workerEngineOptions(
@@ -190,7 +191,7 @@ function parserOf(value: Exclude<EngineOption['value'], { readonly kind: 'choice
   }
 }
 
-/** What the flags say to `Engine.open`, but for files that they name: see `planOptions`. */
+/** Turns the flags into `Engine.open` options, but for files that they name: see `planOptions`. */
 export function engineOptions(flags: EngineFlags, model: string): EngineOptions {
   const given: Readonly<Record<string, unknown>> = { ...flags };
   const options = OPTIONS.flatMap(([name, { value, flag }]) => {
@@ -201,7 +202,7 @@ export function engineOptions(flags: EngineFlags, model: string): EngineOptions 
 }
 
 /**
- * What is in the files that the flags name; a flag overrides the policy.
+ * Gives what is in the files that the flags name; a flag overrides the policy.
  * @throws UsageError, PlanFileError or another ModelFileError, naming file and field
  */
 export async function planOptions({

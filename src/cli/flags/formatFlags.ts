@@ -105,7 +105,7 @@ export function formatFiles({ jsonSchema, grammar, questions }: FormatFlags): {
 }
 
 /**
- * What the flags say to `generate`, with the files that they name read.
+ * Turns the flags into `generate` options, with the files that they name read.
  * @throws UsageError for several of them, and for a schema that cannot be enforced, with the place; JobFileError for a
  * file that cannot be read
  */
@@ -140,7 +140,7 @@ export async function formatOptions(flags: FormatFlags, signal: AbortSignal): Pr
   };
 }
 
-/** What rows are asked, and whether answers can be held to that. @throws UsageError, JobFileError */
+/** Gives the questions rows are asked, checking that answers can be held to them. @throws UsageError, JobFileError */
 async function questionsOf(
   { questions: given }: FormatFlags,
   file: string | undefined,

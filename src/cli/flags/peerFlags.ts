@@ -108,7 +108,7 @@ export function peerFiles({
   return { 'tls-key': tlsKey, 'tls-cert': tlsCert, 'tls-ca': tlsCa, 'shared-key-file': sharedKeyFile };
 }
 
-/** What the flags say, with these files read. @throws UsageError, JobFileError */
+/** Turns flags into socket options, with these files read. @throws UsageError, JobFileError */
 export async function socketOptions(flags: PeerFlags, signal: AbortSignal): Promise<SocketOptions> {
   const { connectTimeout, silenceTimeout, stallTimeout, hiddenStates, sharedKeyFile } = flags;
   const tls = await certificates(flags, signal);

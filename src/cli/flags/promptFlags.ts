@@ -78,7 +78,7 @@ export function addPromptFlags(command: Command, generates = true): void {
   addEscape(command);
 }
 
-/** What requests to a server are told that say nothing themselves. */
+/** Adds flags for requests to a server that say nothing themselves. */
 export function addServedPromptFlags(command: Command): void {
   command.optionsGroup('Prompts:');
   command.option(
@@ -104,7 +104,7 @@ function addReasoning(command: Command): void {
   );
 }
 
-/** What rows of pairs are told: they have no prompts. */
+/** Adds the flags for rows of pairs: they have no prompts. */
 export function addPairFlags(command: Command): void {
   command.optionsGroup('Texts:');
   addTruncate(
@@ -136,7 +136,7 @@ export function promptFiles({ promptTemplate, tools }: PromptFlags): {
 }
 
 /**
- * What the flags say to `generate`, with the files that they name read.
+ * Turns the flags into `generate` options, with the files that they name read.
  * @throws UsageError for what is no template, no JSON or no description; JobFileError for a file that cannot be read
  */
 export async function promptOptions(flags: PromptFlags, signal: AbortSignal): Promise<GenerateOptions> {

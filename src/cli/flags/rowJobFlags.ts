@@ -20,7 +20,7 @@ import { addSubsetFlags, type SubsetFlags } from './subsetFlags.js';
 import { addTableFlags, type RowWords, type TableFlags } from './tableFlags.js';
 import { addWatchFlag, type WatchFlags } from './watchFlags.js';
 
-/** What all commands that go through a file of rows have in common. */
+/** The flags that all commands that go through a file of rows have in common. */
 export interface RowJobFlags
   extends
     EngineFlags,

@@ -142,7 +142,7 @@ export function addSamplingFlags(command: Command, served = false): void {
     );
 }
 
-/** What the flags say to `generate`. */
+/** Turns the flags into `generate` options. */
 export function samplingOptions(flags: SamplingFlags): GenerateOptions {
   const {
     stop,

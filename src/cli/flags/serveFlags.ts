@@ -78,7 +78,7 @@ export function addLimitFlags(command: Command): void {
   }
 }
 
-/** What the flags say of limits. */
+/** Gives the limits the flags set. */
 export function serveLimits(flags: Partial<ServeLimits>): Partial<ServeLimits> {
   return Object.fromEntries(
     (Object.keys(SERVE_LIMITS) as ServeLimit[]).flatMap((name) =>

@@ -69,7 +69,7 @@ export function shardOf(
   return { ...shardOfEnvironment(environment, named === undefined ? undefined : Number(named)), rows };
 }
 
-/** What a command writes. */
+/** The files a command writes. */
 interface Files {
   readonly output: string;
   readonly errors?: string;

@@ -42,7 +42,7 @@ export function addSubsetFlags(command: Command): void {
   );
 }
 
-/** What a job is told of it. */
+/** Makes a job's subset options. */
 export function subsetOptions({ limit, sample, sampleSeed }: SubsetFlags): SubsetOptions {
   return {
     ...(limit !== undefined && { limit }),

@@ -16,7 +16,7 @@ import {
 import type { ChunkFlags } from './chunkFlags.js';
 import { checkedText, columnNames, decimal, path } from './parsers.js';
 
-/** What a job's files are, and where rows that failed go. */
+/** The files of a job, and where rows that failed go. */
 export interface TableFlags {
   readonly input: string;
   readonly database?: string;
@@ -37,16 +37,16 @@ export interface TableFlags {
 /** How an input begins that is a query. */
 const SQL = 'sql:';
 
-/** What rows of a task have, in the words of the help. */
+/** The help's words for the rows of a task. */
 export interface RowWords {
-  /** Of `--input`. */
+  /** Words for `--input`. */
   readonly rows: string;
-  /** Of `--columns`. */
+  /** Words for `--columns`. */
   readonly columns: string;
 }
 
 const PROMPTS: RowWords = { rows: 'rows with one of prompt, messages, tokens each', columns: 'prompt, id' };
-/** Of rows that are queries with what was found for them. */
+/** Words for rows that are queries with the documents found for them. */
 export const PAIRS: RowWords = {
   rows: 'rows with a query and its documents, or a document, each',
   columns: 'query, document, documents, id',
@@ -166,7 +166,7 @@ function errorsOf(text: string): MaxErrors {
   return /^\d+$/.test(text) ? Number(text) : (text as MaxErrors);
 }
 
-/** What a job is told of its files. */
+/** Gives what a job is told of its files. */
 export function tableOptions(
   flags: TableFlags,
 ): Pick<TableFlags, 'inputFormat' | 'outputFormat'> &
@@ -220,7 +220,7 @@ export function tableOf(
   return { table, database, ...(journal !== undefined && { journal }), waitSeconds: databaseWait, onNotice };
 }
 
-/** Whether rows are no file's, and come once. */
+/** Tells whether rows are no file's, and come once. */
 export function comesOnce(input: string): boolean {
   return input === '-' || queryOf(input) !== undefined;
 }

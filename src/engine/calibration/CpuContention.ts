@@ -22,7 +22,7 @@ const CLOCKS: MachineClocks = {
     return (user + system) / 1e6;
   },
 };
-/** Of /proc/stat, a second. */
+/** Ticks of /proc/stat a second. */
 const TICKS = 100;
 
 /**

@@ -22,18 +22,18 @@ export interface SeenRun {
   readonly totals: RunTotals;
   /** It went through stages that are not the default ones: of them nothing is known. */
   readonly ownStages: boolean;
-  /** What its tasks took; undefined where that is of no use. */
+  /** The times its tasks took; undefined where they are of no use. */
   readonly timings: TaskTimings | undefined;
 }
 
-/** What of an engine that is decided by its opening. */
+/** The facts of an engine that are decided by its opening. */
 export type ForecastFacts = Pick<Opened, 'plan' | 'settings' | 'grid' | 'cache' | 'gpu'> & {
   readonly reserved: Pick<Opened['reserved'], 'hostBytes'>;
 };
 
 /**
- * What an open engine expects of its runs: how long they take, and how many rows should share a pass where rows turn
- * out otherwise than planned.
+ * The expectations of an open engine about its runs: how long they take, and how many rows should share a pass where
+ * rows turn out otherwise than planned.
  */
 export class RunForecast {
   /** The block of a run, and where things are, as the cost model has it. */
@@ -45,7 +45,7 @@ export class RunForecast {
   /** Most rows that may be under way together, where that is not all that there is a place for. */
   readonly mostRows: (() => number) | undefined;
 
-  /** What runs taught that ended before the next one begins. */
+  /** The lessons of runs that ended before the next one begins. */
   private corrections: Corrections | undefined;
   private readonly underWay = new Set<TaskTimings>();
   private learning: Promise<void> = Promise.resolve();
@@ -113,7 +113,7 @@ export class RunForecast {
     if (this.underWay.size > 1) for (const each of this.underWay) each.share();
   }
 
-  /** What a run's statistics say beside what was measured. */
+  /** Gives what a run's statistics say beside what was measured. */
   of(run: SeenRun): Pick<RunStats, 'predicted' | 'plan' | 'corrections'> {
     const { origin, why, machineSpeed } = this.opened.plan.report;
     return {

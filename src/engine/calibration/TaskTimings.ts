@@ -18,7 +18,7 @@ import { CpuContention } from './CpuContention.js';
 const MOST_WAIT = 64;
 
 /**
- * Of a disk and a link that work together, the one that takes so many times as long as the other takes all of the time.
+ * The one of a disk and a link that work together that takes so many times as long as the other takes all of the time.
  */
 const CLEARLY = 2;
 
@@ -30,7 +30,7 @@ function isPages({ name }: Task): boolean {
   return kindOf(name).moves === 'cache';
 }
 
-/** What tasks of one batch have in common in all layers. */
+/** The facts that tasks of one batch have in common in all layers. */
 interface BatchWork {
   readonly promptShare: number;
   readonly prefill: string;
@@ -110,7 +110,7 @@ export class TaskTimings {
     else this.moved(task, seconds);
   }
 
-  /** What was done so far, by kind, in seconds; and how much of the machine it had. */
+  /** Gives the work that was done so far, by kind, in seconds; and how much of the machine it had. */
   end(): { readonly work: WorkDone; readonly undisturbed: number } {
     const { compute, disk, waits, span } = this;
     const work: Record<string, { seconds: number; profileSeconds: number }> = {};

@@ -16,7 +16,7 @@ const FORMAT = 'spillway-corrections-1';
 
 const fileSchema = z.strictObject({
   format: z.literal(FORMAT),
-  /** Of the profile that the ratios are to. */
+  /** The profile that the ratios are to. */
   profile: z.string().max(100),
   learned: z
     .record(
@@ -38,7 +38,7 @@ function factorsOf(kinds: Learned, of: 'logRatio' | 'lastLogRatio'): Record<stri
   return Object.fromEntries(Object.entries(kinds).map(([kind, known]) => [kind, Math.exp(known[of] * (1 - 1e-12))]));
 }
 
-/** What runs on this machine taught, as it is kept beside the machine's profile. */
+/** The lessons of runs on this machine, as they are kept beside the machine's profile. */
 export interface KeptCorrections {
   readonly learned: Learned;
   /** Why a file that is there is not used, in a line. */
@@ -62,8 +62,8 @@ export function profileFingerprint({ machine, links, diskRequests, cpu, gpu }: H
 }
 
 /**
- * What is kept for a profile: nothing where there is no file, and where it is of a profile that was measured before. A
- * file that is damaged is not used, and the next run writes it anew.
+ * Reads what is kept for a profile: nothing where there is no file, and where it is of a profile that was measured
+ * before. A file that is damaged is not used, and the next run writes it anew.
  */
 export async function readCorrections(path: string, profile: HardwareProfile): Promise<KeptCorrections> {
   if (!existsSync(path)) return { learned: {} };

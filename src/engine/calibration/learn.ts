@@ -1,9 +1,12 @@
 import { type Corrections, WORK_KIND, mostCorrection } from '../../plan/corrections.js';
 
-/** What a run took of each kind of work, and what its profile alone says of the same work; both in seconds. */
+/**
+ * The time that a run took for each kind of work, and the time that its profile alone says of the same work; both in
+ * seconds.
+ */
 export type WorkDone = Readonly<Record<string, { readonly seconds: number; readonly profileSeconds: number }>>;
 
-/** What is known of one kind of work. */
+/** The knowledge of one kind of work. */
 export interface LearnedKind {
   /** Natural logarithm of seconds over those of the profile: what predictions are corrected by. */
   readonly logRatio: number;
@@ -14,14 +17,14 @@ export interface LearnedKind {
   readonly runs: number;
 }
 
-/** What earlier runs taught, by kind of work. */
+/** The lessons of earlier runs, by kind of work. */
 export type Learned = Readonly<Record<string, LearnedKind>>;
 
 /** Less work than this, in seconds, says nothing; */
 const LEAST_SECONDS = 0.2;
 /** and from here on more says no more. */
 const FULL_SECONDS = 2;
-/** Of a run in which threads waited for others more than this leaves, nothing is learned. */
+/** Nothing is learned of a run in which threads waited for others more than this leaves. */
 const LEAST_UNDISTURBED = 0.3;
 /** That the profile is right counts as much as so many runs. */
 const PRIOR = 0.3;
@@ -35,8 +38,8 @@ function limitOf(kind: string): number {
 }
 
 /**
- * What is known after one more run. The estimate moves towards the median of itself, the run before and this run, by as
- * much as these weigh: a single run that was disturbed moves nothing, two that agree are believed. It is an
+ * Gives what is known after one more run. The estimate moves towards the median of itself, the run before and this run,
+ * by as much as these weigh: a single run that was disturbed moves nothing, two that agree are believed. It is an
  * exponentially weighted mean of logarithms otherwise. Pure.
  *
  * @param undisturbed how much of the machine the run had, from 0 (nothing) to 1 (all of it)
@@ -101,12 +104,12 @@ function median(a: number, b: number, c: number): number {
 export interface RunCorrections {
   /** Factors on seconds in the prediction, from runs before this one; empty where there were none. */
   readonly applied: Corrections;
-  /** Of the same rows and policy by the profile alone. */
+  /** The speed of the same rows and policy by the profile alone. */
   readonly uncorrectedTokensPerSecond: number;
   /** Seconds of every kind of work, and those by the profile alone. */
   readonly work: WorkDone;
   /** How much of the machine the run had for itself: 1, nobody else was there, to 0. */
   readonly undisturbed: number;
-  /** Whether later runs on this machine are corrected by it. */
+  /** True where later runs on this machine are corrected by this run. */
   readonly learned: boolean;
 }

@@ -7,11 +7,11 @@ import { predict, type Prediction } from '../../plan/predict.js';
 import type { Workload } from '../../plan/Workload.js';
 import { scheduleNamed } from '../schedules/blockSchedules.js';
 
-/** What the cost model says of a run that has been: the object `predicted` of `--stats`. */
+/** The cost model's figures for a run that has been: the object `predicted` of `--stats`. */
 export interface PredictedRun extends Prediction {
   /** The rows as they really were, on average: what the figures beside are for. */
   readonly workload: Workload;
-  /** What was expected before the run began, and for which rows; only where it was planned. */
+  /** The speed expected before the run began, and for which rows; only where the run was planned. */
   readonly planned?: { readonly workload: Workload; readonly tokensPerSecond: number };
 }
 
@@ -19,7 +19,7 @@ export interface PredictedRun extends Prediction {
 export interface RunTotals {
   readonly rows: number;
   readonly promptTokens: number;
-  /** Of them, those that were not computed because others were. Default 0. */
+  /** The prompt tokens that were not computed because others were. Default 0. */
   readonly promptTokensSaved?: number | undefined;
   readonly newTokens: number;
 }

@@ -22,12 +22,12 @@ export interface FollowingRunSetup extends SquareRunSetup {
    * run is to join. Default: at once.
    */
   readonly turn?: () => Promise<unknown>;
-  /** What this engine adds to what goes round the ring, once it has checked that it fits. @throws PeerError */
+  /** Adds this engine's part to what goes round the ring, once it has checked that it fits. @throws PeerError */
   readonly join: (begin: BeginMessage) => BeginMessage;
 }
 
 export interface FollowedRow extends HeldRow {
-  /** What it shares with others, where it does. */
+  /** The prefix it shares with others, where it does. */
   readonly prefix: FollowedPrefix | undefined;
 }
 
@@ -46,7 +46,7 @@ export class AnnouncedSquares implements SquareSource<never, FollowedRow> {
   private readonly connection: PeerConnection | undefined;
   private readonly lastLayer: number;
 
-  /** What was announced, in order, as far as it has not been taken up. */
+  /** Announced messages, in order, as far as they have not been taken up. */
   private readonly inbox: (OpenMessage | SweepMessage)[] = [];
   private mostAnnounced = 0;
   /** Tokens of these rows, and rows of these sweeps: what they take. */
@@ -56,7 +56,7 @@ export class AnnouncedSquares implements SquareSource<never, FollowedRow> {
   /** Behind it comes the first engine, which announces. */
   private readonly isLast: boolean;
   private begun = false;
-  /** Whether rows may share pages: all engines up to here can. */
+  /** True where rows may share pages: all engines up to here can. */
   private shares = false;
   private ended = false;
   /** Rows that were announced and not closed, whether or not that has been taken up. */

@@ -18,7 +18,7 @@ export class BlockStart {
   constructor(private readonly wake: () => void) {}
 
   /**
-   * Whether the block should not begin yet. @param rows that wait, one at least
+   * Tells whether the block should not begin yet. @param rows that wait, one at least
    * @param complete no more of them can come, or have a place
    */
   waits(rows: number, complete: boolean): boolean {

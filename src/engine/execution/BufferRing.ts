@@ -1,10 +1,10 @@
 import type { TaskEvent } from '../grid/Task.js';
 
-/** What a buffer holds: a layer's weights, the cache of a batch in a layer, the hidden states of a slot. */
+/** The content of a buffer: a layer's weights, the cache of a batch in a layer, the hidden states of a slot. */
 type Content = string | number;
 
 interface Buffer {
-  /** What it holds, or will once its load has completed; undefined at first. */
+  /** The buffer's content, now or once its load has completed; undefined at first. */
   content: Content | undefined;
   load: TaskEvent | undefined;
   /** Tasks that use it and had not completed when last looked at. */

@@ -1,7 +1,7 @@
 import type { RowFeed } from './RowFeed.js';
 import type { RunRecorder } from './RunRecorder.js';
 
-/** What becomes of a call. */
+/** The events of a call. */
 export interface CallEvents<Result> {
   /** One of its rows has come to its end. */
   result(result: Result): void;
@@ -26,7 +26,10 @@ export class Call<Result> {
   readonly sharePrefixes: boolean;
   /** Its rows that have a place in the block. */
   running = 0;
-  /** Those that hold memory: these, those that have given up their places for a while, and those that are leaving. */
+  /**
+   * Its rows that hold memory: those with a place, those that have given up their places for a while, and those that
+   * are leaving.
+   */
   held = 0;
 
   constructor(

@@ -6,7 +6,7 @@ import { hopsOf, type QueueName, type TaskEvent } from '../grid/Task.js';
 import { BusyTime } from './BusyTime.js';
 import type { MemoryUse } from './RunRecorder.js';
 
-/** What is kept of the past, and how finely: of a queue at most one stretch begins in a grain of time. */
+/** The length of the past that is kept, and its grain: at most one stretch of a queue begins in a grain of time. */
 const SECONDS = 10;
 const GRAIN_SECONDS = 0.005;
 /** For whoever never asks. */
@@ -20,8 +20,8 @@ interface QueueSums {
 }
 
 /**
- * What a device has done, whoever's runs it worked for, for somebody who looks now and then. It takes little of each
- * task and keeps little of the past.
+ * A record of all that a device has done, whoever's runs it worked for, for somebody who looks now and then. It takes
+ * little of each task and keeps little of the past.
  */
 export class DeviceActivity {
   private readonly queues = new Map<QueueName, QueueSums>();

@@ -3,12 +3,12 @@ import { runInNewContext } from 'node:vm';
 
 /** How often is looked, in milliseconds: a heap grows by some 100 MB a second at most. */
 const INTERVAL = 20;
-/** What a heap that is full of what is in use may grow by before it is collected once more. */
+/** The growth that a heap full of what is in use is allowed before it is collected once more. */
 const LEAST_GROWTH_BYTES = 8 * 2 ** 20;
 
 /** The JavaScript heap of this thread, and buffers beside it, as a limit on it sees them. */
 export interface Heap {
-  /** What it takes of the process's memory. */
+  /** Says what it takes of the process's memory. */
   takenBytes(): number;
   /** Gives back what nobody uses. */
   collect(): void;

@@ -14,7 +14,7 @@ export interface HeldRow {
 
 export interface HeldRowsSetup {
   readonly pool: PagePool;
-  /** What the run's schedule promises, if it does. */
+  /** The promises of the run's schedule, if it makes any. */
   readonly steady: SteadySweeps | undefined;
   /** Rows whose prompts begin alike share what is computed of that. Default false. */
   readonly sharePrefixes?: boolean;
@@ -34,7 +34,7 @@ export class HeldRows<Row extends HeldRow> {
   private readonly rows = new Map<RowId, Row>();
   /** How often each batch is under way: its squares, and where it has set out for other engines. */
   private readonly underWay = new Map<Batch, number>();
-  /** Those that have been through all layers. */
+  /** The batches that have been through all layers. */
   private readonly computed = new Set<Batch>();
 
   constructor(

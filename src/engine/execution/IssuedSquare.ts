@@ -1,7 +1,7 @@
 import type { Square } from '../grid/Square.js';
 import type { HeadOutput, TaskEvent, TaskName } from '../grid/Task.js';
 
-/** What has been issued for a square so far; the stages add to it. */
+/** The events issued for a square so far; the stages add to them. */
 export interface SquareEvents {
   /** Compute waits for these: the loads of weights and activations. */
   readonly inputs: TaskEvent[];
@@ -17,7 +17,7 @@ export interface SquareEvents {
   readonly all: TaskEvent[];
   /** Set by `serialize`: the series whose turns every further task of the square takes. */
   series: Series | undefined;
-  /** What the head found, once it has run; only in squares of the last layer. */
+  /** The output of the head, once it has run; only in squares of the last layer. */
   head: HeadOutput | undefined;
 }
 

@@ -11,7 +11,7 @@ export interface JoinedCallSetup<Result> extends CallOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What a call joins. */
+/** The run a call joins. */
 export interface JoinedRun {
   /** Its rows come in from now on. */
   join<Result>(call: JoinedCall<Result>): void;
@@ -36,7 +36,7 @@ export class JoinedCall<Result> {
   private closed = false;
   private isDrained = false;
   private resolveDrained: () => void = () => undefined;
-  /** What a callback of the caller's threw first. */
+  /** The first error thrown by a callback of the caller's. */
   private thrown: { readonly error: unknown } | undefined;
   /** Why the call has failed, where it has. */
   private reason: { readonly error: unknown } | undefined;

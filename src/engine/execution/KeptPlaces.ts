@@ -1,8 +1,8 @@
 import type { Claimant } from './inTurn.js';
 
-/** Of so many places calls of a lower priority keep one. */
+/** The places of which calls of a lower priority keep one. */
 const PLACES_FOR_ONE = 16;
-/** What they keep together, at most, as a share. */
+/** The share of the places they keep together, at most. */
 const MOST_KEPT = 0.5;
 
 const NONE: ReadonlySet<number> = new Set();

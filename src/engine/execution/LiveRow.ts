@@ -10,11 +10,11 @@ export interface LiveRow<Result> extends HeldRow {
   readonly id: RowId;
   /** Undefined for a prefix that is computed for rows to come. */
   readonly row: RunRow<Result> | undefined;
-  /** Of the row, or of the one that a prefix was opened for. */
+  /** The call of the row, or of the row that a prefix was opened for. */
   readonly call: Call<Result>;
   /** Most tokens that it samples. */
   readonly newTokens: number;
-  /** Of a prefix, and of a row that begins, or goes on, behind what has been computed. */
+  /** The beginning of a prefix, and of a row that begins, or goes on, after what has been computed. */
   begin: RowBegin | undefined;
   /** Its result is out, or nobody wants it; squares that were planned before may still hold it. */
   ended: boolean;

@@ -21,7 +21,7 @@ import { SlotActivations, type SpilledActivations } from './SlotActivations.js';
 import { describeTask, kindOf, QUEUE_NAMES, type QueueName, type Task, type TaskEvent } from '../grid/Task.js';
 import type { ComputeTier } from '../grid/Tier.js';
 
-/** What a native runtime was opened with, as far as its device needs to know it. */
+/** The settings that a native runtime was opened with, as far as its device needs to know them. */
 export interface NativeDeviceSetup {
   /** Layers' streamed weights that the runtime has room for; 0 where nothing streams. */
   readonly weightBuffers: number;
@@ -33,7 +33,7 @@ export interface NativeDeviceSetup {
   readonly fetch?: CacheMoves['fetch'];
   /** Number of the first layer that the runtime has; tasks name layers by their numbers in the model. Default 0. */
   readonly firstLayer?: number;
-  /** Whether tokens are embedded here: what comes from a peer are these, else hidden states. Default true. */
+  /** True where tokens are embedded here: what comes from a peer are tokens then, else hidden states. Default true. */
   readonly embeds?: boolean;
   /** Attention window of each layer, in tokens; 0 = all positions. */
   readonly windows: readonly number[];
@@ -43,7 +43,7 @@ export interface NativeDeviceSetup {
   readonly storePath?: string | undefined;
   /** Where computing happens. Default cpu. */
   readonly computeTier?: ComputeTier;
-  /** Whether the processor attends to some of the cache beside a GPU. Default false. */
+  /** True where the processor attends to some of the cache beside a GPU. Default false. */
   readonly hostAttends?: boolean;
   readonly sharesPromptsOnly?: boolean;
 }
@@ -376,7 +376,7 @@ export class NativeDevice implements Device {
   }
 }
 
-/** What the cache ring keeps apart: a batch in a layer. */
+/** Names what the cache ring keeps apart: a batch in a layer. */
 function contentOf({ serial }: NativeBatch, { run, layer }: Task): string {
   return `${run} ${serial} ${layer}`;
 }

@@ -25,7 +25,7 @@ export interface NativeBatch {
   readonly serial: number;
   readonly batch: Batch;
   readonly rows: readonly NativeRow[];
-  /** What of the cache moves, by attention window. */
+  /** The pages of the cache that move, by attention window. */
   readonly moved: Map<number, MovedPages>;
   /** Tasks that have not completed. */
   outstanding: number;
@@ -51,12 +51,12 @@ export interface CacheMoves {
 /** The rows and batches of one run on the native device. */
 export class NativeRun {
   private readonly rows = new Map<number, NativeRow>();
-  /** Those that have tasks under way, or may get more. */
+  /** The batches that have tasks under way, or may get more. */
   private readonly batches = new Map<Batch, NativeBatch>();
   private nextSerial = 1;
   /** The last part of compute of each slot. */
   readonly computed = new Map<number, TaskEvent>();
-  /** What a share of a layer has left of each slot to be summed with others. */
+  /** The values of each slot that a share of a layer has left to be summed with others. */
   readonly branches = new Map<number, Float32Array>();
 
   constructor(
@@ -125,7 +125,7 @@ export class NativeRun {
     return this.batches.get(batch) ?? this.openBatch(batch);
   }
 
-  /** What of the batch's cache moves in a layer with this attention window. */
+  /** Finds the pages of the batch's cache that move in a layer with this attention window. */
   movedBy(batch: NativeBatch, window: number): MovedPages {
     const known = batch.moved.get(window);
     if (known) return known;

@@ -123,7 +123,7 @@ export class PeerTransfers {
       );
   }
 
-  /** What of the run waits for a peer fails. */
+  /** Fails all of the run that waits for a peer. */
   cancel(run: number): void {
     for (const transfer of [...this.transfers.values()]) {
       if (transfer.task.run === run) this.fail(transfer, new TaskError(describeTask(transfer.task), 'cancelled'));

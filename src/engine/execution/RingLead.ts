@@ -12,7 +12,7 @@ import { checkHead } from './checkHead.js';
 
 export interface RingLeadSetup {
   readonly grid: Grid;
-  /** What the run tells its peers about itself. */
+  /** The run's message to its peers about itself. */
   readonly begin?: BeginMessage | undefined;
   /**
    * Parts of the block that sweep in turn. Default: as many as there are slots; where an engine streams weights, once
@@ -26,7 +26,7 @@ export interface RingLeadSetup {
  * what their head finds comes back from them. Until then a batch stays in use, but holds no credit.
  */
 export class RingLead {
-  /** What is behind these layers is computed elsewhere: heads come back from there. */
+  /** True where the layers after these are computed elsewhere: heads come back from there. */
   readonly headElsewhere: boolean;
   /** The engines of the other layers have said what they add to the run. */
   begun = false;
@@ -132,7 +132,7 @@ export class RingLead {
   }
 
   /**
-   * What the head found for a batch came back from the engine of the last layers.
+   * Takes what the head found for a batch, which came back from the engine of the last layers.
    * @param sequenceOf of a row that is sampled from
    * @returns the batch @throws PeerError
    */

@@ -151,7 +151,7 @@ export class RowAdmission<Result> {
     return admitted;
   }
 
-  /** Of each call first the rows that had to give up their places. */
+  /** Lists for each call first the rows that had to give up their places. */
   private candidates(): Map<Call<Result>, Iterable<Candidate<Result>>> {
     const waiting: Map<Call<Result>, Iterable<Candidate<Result>>> = this.waiting.inTurn();
     if (this.paused.size === 0) return waiting;

@@ -2,8 +2,8 @@ import { Semaphore } from '../../collections/Semaphore.js';
 import type { RunRow } from './RunRow.js';
 
 /**
- * What a token takes in a row that waits, and what a row takes beside its tokens: its parameters, its place in the tree
- * of prompts and in the order of rows.
+ * The bytes that a token takes in a row that waits, and those that a row takes beside its tokens: its parameters, its
+ * place in the tree of prompts and in the order of rows.
  */
 const TOKEN_BYTES = 8;
 const ROW_BYTES = 2048;
@@ -29,7 +29,7 @@ export class RowFeed<Result> {
   get full(): boolean {
     return this.room.full;
   }
-  /** What the source threw, whatever that is. The rows before it are still to be taken. */
+  /** The error that the source threw, whatever that is. The rows before it are still to be taken. */
   failure: { readonly error: unknown } | undefined;
 
   private readonly waiting: RunRow<Result>[] = [];

@@ -18,7 +18,7 @@ export interface LifecycleSetup {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What is to follow when something becomes of a run. */
+/** The actions that follow when something becomes of a run. */
 export interface LifecycleEvents {
   /** Somebody has subscribed. */
   begin(): void;
@@ -43,9 +43,9 @@ export class RunLifecycle {
   private subscriber: Subscriber<IssuedSquare> | undefined;
   /** Tasks that have not completed. */
   private outstanding = 0;
-  /** Of the first task that has failed. */
+  /** The error of the first failed task. */
   private taskError: Error | undefined;
-  /** What a callback of the caller's threw first. */
+  /** The first error thrown by a callback of the caller's. */
   private thrown: { readonly error: unknown } | undefined;
   /** Why the run has failed, where it has: whatever was thrown. */
   private reason: { readonly error: unknown } | undefined;
@@ -91,7 +91,7 @@ export class RunLifecycle {
     this.listening.add(subscription);
   }
 
-  /** Whether anybody waits for the run's squares; `squares(run)` calls this once. */
+  /** Connects the subscriber that waits for the run's squares; `squares(run)` calls this once. */
   connect(subscriber: Subscriber<IssuedSquare>): void {
     if (this.subscriber)
       throw new UsageError(

@@ -18,13 +18,13 @@ export interface RecorderSetup {
   readonly model: string;
   readonly policy: Readonly<Record<string, unknown>>;
   readonly loadSeconds: number;
-  /** What prompts begin with, once. */
+  /** The token prompts begin with, once. */
   readonly beginToken?: number | undefined;
   /** As in `RunStats`. */
   readonly unpinnedBytes?: number | undefined;
   /** Bytes in use and capacity of each tier, now. */
   readonly memory: () => MemoryUse;
-  /** What was expected of a run with these rows. */
+  /** Tells what was expected of a run with these rows. */
   readonly forecast?: ((totals: RunTotals) => Pick<RunStats, 'predicted' | 'plan' | 'corrections'>) | undefined;
   /** Told how long rows are: prompts when they come in, answers when they end. */
   readonly lengths?: { prompt(tokens: number, shared?: number): void; ended(newTokens: number): void } | undefined;
@@ -38,7 +38,7 @@ export interface RecorderSetup {
   readonly onDelta?: ((delta: RowDelta) => void) | undefined;
 }
 
-/** What the device did, and what that took of the JavaScript thread. */
+/** The work of the device, and the time it took of the JavaScript thread. */
 type DeviceWork = Pick<RunStats, 'queues' | 'bytes'> & { readonly ownSeconds: number };
 
 const PROGRESS_SECONDS = 0.1;
@@ -50,10 +50,10 @@ const RATE_SECONDS = 5;
  * is for the run to report: see `onError`.
  */
 export class RunRecorder {
-  /** What a callback threw first. */
+  /** The first error thrown by a callback. */
   failure: { readonly error: unknown } | undefined;
   private told: ((error: unknown) => void) | undefined;
-  /** Of callbacks that are asynchronous, what has not settled yet. */
+  /** The promises of asynchronous callbacks that have not settled yet. */
   private readonly unheard = new Set<Promise<void>>();
 
   private readonly startedAt = performance.now() / 1000;
@@ -66,7 +66,7 @@ export class RunRecorder {
   private promptTokens = 0;
   /** Prompt tokens that rows took from others, less those that were computed for nobody in particular. */
   private promptTokensSaved = 0;
-  /** Of the latter, those that no row has made up for: they count against the rows that share them. */
+  /** Tokens of the latter kind that no row has made up for: they count against the rows that share them. */
   private prefixTokens = 0;
   private rowsEqual = 0;
   private rowsReused = 0;
@@ -90,7 +90,7 @@ export class RunRecorder {
   /** Queues that have a track in the trace. */
   private readonly tracks = new Set<QueueName>();
 
-  /** What the run had done when the call joined it. */
+  /** The work that the run had done when the call joined it. */
   private readonly before: DeviceWork | undefined;
 
   /** @param run whose device works for others, too: of a call that has joined it, from now on */
@@ -150,7 +150,7 @@ export class RunRecorder {
     this.decodeSeconds += (seconds * decode) / Math.max(1, tokens);
   }
 
-  /** What the device has done for whoever shares the run. */
+  /** The work that the device has done for whoever shares the run. */
   private get work(): DeviceWork {
     return {
       queues: Object.fromEntries(
@@ -456,7 +456,7 @@ export class RunRecorder {
     this.mark('e', 'row', { row, positions }, { cat: 'row', id: row });
   }
 
-  /** What is no task is at the end of the last one. */
+  /** Traces what is no task, at the end of the last task. */
   private mark(
     ph: 'i' | 'b' | 'e',
     name: string,
@@ -489,7 +489,7 @@ export class RunRecorder {
   }
 }
 
-/** What there is more of than there was before, by name. */
+/** Says how much more there is than there was before, by name. */
 function increase<Value>(
   now: Readonly<Record<string, Value>>,
   before: Readonly<Record<string, Value>>,

@@ -41,7 +41,7 @@ export class ScheduledSquares<Result> implements SquareSource<Result, LiveRow<Re
   /** Rows share pages. Where engines of other layers have to, too, they say whether they can. */
   private sharesPages: boolean;
   private started = false;
-  /** Of a run that is one call: what has come of the square that is looked at. */
+  /** The results of the square that is looked at, in a run that is one call. */
   private results: Result[] = [];
 
   constructor(
@@ -217,7 +217,7 @@ export class ScheduledSquares<Result> implements SquareSource<Result, LiveRow<Re
     if (this.calls.size === 0 && rows.size === 0 && window.idle) life.finish();
   }
 
-  /** Whether a call is over. */
+  /** Checks whether a call is over. */
   private look(call: Call<Result>): void {
     const { feed, recorder, held } = call;
     if (recorder !== this.setup.recorder) recorder.rows(held);

@@ -28,12 +28,12 @@ export interface SimulationOptions {
   readonly forced?: (row: DeviceRow, position: number) => number;
   /** Where computing happens. Default cpu. */
   readonly computeTier?: ComputeTier;
-  /** Whether the processor attends beside a GPU: on a queue of its own. Default false. */
+  /** True where the processor attends beside a GPU: on a queue of its own. Default false. */
   readonly hostAttends?: boolean;
-  /** Of such attention, the virtual seconds for which the GPU is busy, too. Default: 0. */
+  /** The virtual seconds of such attention for which the GPU is busy, too. Default: 0. */
   readonly gpuAttention?: (task: Task) => number;
   /**
-   * Whether weights give way on the link and on the disk, as a real device's do to pages of the cache that come to a
+   * True where weights give way on the link and on the disk, as a real device's do to pages of the cache that come to a
    * GPU: they come in pieces, between what else crosses them (hidden states share them with weights there). Default
    * false.
    */
@@ -70,11 +70,11 @@ export class SimulatedDevice implements Device {
   private readonly time: VirtualTime;
   /** Virtual time at which each queue is free again, as far as that is known. */
   private readonly freeAt = new Map<Lane, number>();
-  /** Of a compute queue whose tasks overtake those that wait for attention: when it is free. */
+  /** The free times of a compute queue whose tasks overtake those that wait for attention. */
   private readonly gaps: Gaps | undefined;
   /** The last task of each queue. */
   private readonly tails = new Map<Lane, SimulatedEvent>();
-  /** What goes before weights, and the piece of these that is under way. */
+  /** The transfers that go before weights, and the piece of the weights under way. */
   private readonly shared = new Map<QueueName, SharedLink>();
   private readonly rows = new Map<number, Map<number, SimulatedRow>>();
   private readonly peers = new Map<number, DevicePeers>();
@@ -224,7 +224,7 @@ export class SimulatedDevice implements Device {
     }
   }
 
-  /** What weights have left to move goes on whenever nothing that goes before them is on any of their links. */
+  /** Moves what weights have left to move whenever nothing that goes before them is on any of their links. */
   private moveInPieces(event: SimulatedEvent, start: number, seconds: number): void {
     const links = this.linksOf(event.task);
     let left = seconds;
@@ -296,7 +296,7 @@ export class SimulatedDevice implements Device {
     return peers;
   }
 
-  /** What will become of the task is known; it shows on its event when its time has come. */
+  /** Notes what will become of the task; it shows on the task's event when its time has come. */
   private settle(event: SimulatedEvent, outcome: Outcome): void {
     if (event.outcome) return;
     event.outcome = outcome;
@@ -412,7 +412,7 @@ interface Outcome {
   readonly reason: string | undefined;
 }
 
-/** What will happen is mostly known at submission; it shows on the event only when it is announced. */
+/** An event whose outcome is mostly known at submission; the outcome shows on it only when it is announced. */
 class SimulatedEvent extends PendingEvent {
   outcome: Outcome | undefined;
   /** Called when the outcome is known. */

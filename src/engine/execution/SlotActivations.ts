@@ -18,7 +18,7 @@ export interface SpilledActivations {
 export interface ActivationPlace {
   /** The native buffer. */
   readonly handle: number;
-  /** What has to complete before the task may touch it. */
+  /** The events that the task waits for before it touches the buffer. */
   readonly after: readonly TaskEvent[];
   /** To be called with the task's event. */
   readonly used: (event: TaskEvent) => void;

@@ -19,9 +19,9 @@ export interface SquareRunSetup extends LifecycleSetup, WindowSetup, Omit<HeldRo
   readonly peers?: Peers | undefined;
 }
 
-/** What operators need of a run, whoever decides on its squares. */
+/** A run as operators need it, whoever decides on its squares. */
 export interface RunOfSquares<Result> extends StageContext {
-  /** Whether all of its squares have come, and have passed all stages. */
+  /** True once all squares of the run have come, and have passed all stages. */
   readonly finished: boolean;
   /**
    * Results that are not a square's of this run: those of rows whose tokens are sampled elsewhere. Completes when
@@ -35,7 +35,7 @@ export interface RunOfSquares<Result> extends StageContext {
   retire(square: IssuedSquare): Result[];
 }
 
-/** What a run is made of. */
+/** The parts that make up a run. */
 export interface RunParts<Row extends HeldRow> {
   readonly life: RunLifecycle;
   readonly rows: HeldRows<Row>;

@@ -8,7 +8,7 @@ import type { Task, TaskEvent, TaskName } from '../grid/Task.js';
 /** A task as a stage states it; which square it is for is added by the run. */
 export type StageTask = Pick<Task, 'name' | 'queue'> & Partial<Pick<Task, 'part' | 'bytes' | 'from' | 'to' | 'hops'>>;
 
-/** What the stage operators need to know of a run. */
+/** A run as far as the stage operators need to know it. */
 export interface StageContext {
   readonly grid: Grid;
   readonly device: Device;
@@ -30,12 +30,12 @@ export interface StageContext {
 type StoreName = 'store_activation' | 'store_cache';
 
 /**
- * What a run's stores issued last: of hidden states for each slot, of keys and values for each slot and layer. A load
- * of the same data waits for it.
+ * The events that a run's stores issued last: of hidden states for each slot, of keys and values for each slot and
+ * layer. A load of the same data waits for them.
  */
 export class LastStores {
   private readonly last = new Map<string, readonly TaskEvent[]>();
-  /** Of keys and values, by layer: those that have not completed. */
+  /** The stores of keys and values that have not completed, by layer. */
   private readonly pending = new Map<number, readonly TaskEvent[]>();
 
   note(name: StoreName, square: IssuedSquare, events: readonly TaskEvent[]): void {
@@ -44,7 +44,7 @@ export class LastStores {
     if (name === 'store_cache') this.pending.set(square.layer, [...this.cachesOf(square.layer), ...events]);
   }
 
-  /** Of keys and values of a layer, whosever they are: what may still be under way. */
+  /** Finds stores of keys and values of a layer, whosever they are, that may still be under way. */
   cachesOf(layer: number): readonly TaskEvent[] {
     return (this.pending.get(layer) ?? []).filter(({ timing }) => timing === undefined);
   }

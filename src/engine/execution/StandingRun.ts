@@ -18,7 +18,7 @@ export interface StandingRunSetup {
 interface OpenRun {
   readonly run: Run<unknown>;
   readonly recorder: RunRecorder;
-  /** Of all that have joined, those of which something is left. */
+  /** The calls that have joined and of which something is left. */
   readonly calls: Map<Call<unknown>, JoinedCall<unknown>>;
   /** To its squares, from when the first call has joined. */
   squares: Subscription | undefined;
@@ -39,7 +39,7 @@ export class StandingRun implements JoinedRun {
 
   constructor(private readonly setup: StandingRunSetup) {}
 
-  /** What the device does for all calls is counted here. */
+  /** The recorder that counts what the device does for all calls. */
   get recorder(): RunRecorder {
     return this.opened().recorder;
   }

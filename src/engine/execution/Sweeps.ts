@@ -33,7 +33,7 @@ export class Sweeps<Result> {
   private ended = new Set<RowId>();
   /** Rows of which tokens are known that have not been issued. */
   private readonly forced = new Set<RowId>();
-  /** Of the rows that were sampled lately, those with tokens that their formats force. */
+  /** The share of the rows sampled lately that have tokens which their formats force. */
   private forcing = 0;
 
   constructor(
@@ -82,7 +82,7 @@ export class Sweeps<Result> {
     this.forced.add(live.id);
   }
 
-  /** Of the rows that were sampled together, so many have tokens that are forced. */
+  /** Notes how many of the rows that were sampled together have tokens that are forced. */
   sampled(rows: number, withForced: number): void {
     if (rows > 0) this.forcing = (this.forcing + withForced / rows) / 2;
   }

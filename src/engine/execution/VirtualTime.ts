@@ -31,8 +31,8 @@ export class VirtualTime {
   }
 
   /**
-   * What is due first happens, one burst a turn of the event loop, so that whoever reacts to it can ask for more in
-   * between.
+   * Makes what is due first happen, one burst a turn of the event loop, so that whoever reacts to it can ask for more
+   * in between.
    */
   private advance(): void {
     let count = this.burst;

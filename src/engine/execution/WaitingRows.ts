@@ -14,7 +14,7 @@ export interface WaitingRow<Result> {
   readonly since: number;
 }
 
-/** Those of one call. */
+/** The rows of one call. */
 interface RowsOfCall<Result> {
   /** In order of arrival. */
   readonly rows: Map<RunRow<Result>, WaitingRow<Result>>;

@@ -4,7 +4,7 @@ import type { RowId } from '../grid/Square.js';
 import type { HeadOutput, SampledToken } from '../grid/Task.js';
 
 /**
- * What the head found, by row instead of by native handle.
+ * Gives what the head found, by row instead of by native handle.
  * @param firstLayer number in the model of the first layer that the runtime has
  */
 export function headOutput(result: NativeHeadResult, rowOf: (handle: number) => RowId, firstLayer: number): HeadOutput {

@@ -18,7 +18,10 @@ export function simulatedLink(
 ): ActivationLink {
   LATENCY('latencySeconds', latencySeconds);
   const link = activationLink(capacity === undefined ? {} : { capacity });
-  /** Of what has arrived last: while there is no room for it, the sender waits. What is on the way is no matter. */
+  /**
+   * The acceptance of what has arrived last: while there is no room for it, the sender waits. What is on the way is no
+   * matter.
+   */
   let accepted = Promise.resolve();
   return {
     source: link.source,

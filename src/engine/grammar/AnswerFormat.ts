@@ -9,11 +9,11 @@ export interface AnswerFormat {
   readonly grammar: NativeGrammar;
   /** Every answer is looked at as well, whatever its grammar has let through. */
   read(text: string): ReadAnswer;
-  /** Whether a text is a whole answer. None where only the grammar knows, token by token. */
+  /** Tells whether a text is a whole answer. None where only the grammar knows, token by token. */
   readonly isWhole?: (text: string) => boolean;
-  /** Of answers that may call tools: what calls nothing is read by `read`, where it is held to a format. */
+  /** The tools that answers may call, if any: what calls nothing is read by `read`, where it is held to a format. */
   readonly calls?: CalledTools;
-  /** Of choices, what a greedy row finds the likeliest in; made when it is first asked for. */
+  /** The tree in which a greedy row finds the likeliest of the choices; made when it is first asked for. */
   readonly choices?: () => Promise<ChoiceTree | undefined>;
 }
 

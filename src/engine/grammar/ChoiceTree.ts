@@ -1,7 +1,10 @@
 import type { Work } from '../../collections/drained.js';
 import { sortedInParts } from '../../collections/sortedInParts.js';
 
-/** What choices have in common from the first token on: those from one place to another of the sorted ones. */
+/**
+ * The tokens that choices have in common from the first one on: the choices from one place to another of the sorted
+ * ones.
+ */
 export interface ChoiceBranch {
   readonly from: number;
   readonly to: number;

@@ -20,12 +20,12 @@ import { formatText, type HeldFormat } from './formatText.js';
 import { tokenTexts } from './tokenTexts.js';
 
 /**
- * What an engine keeps of compiled grammars, beside those of rows that it has: their number, and bytes of their texts
+ * The compiled grammars that an engine keeps, beside those of rows that it has: their number, and bytes of their texts
  * (a compiled one takes up to some fifty times its text).
  */
 export const GRAMMARS_KEPT = { count: 256, bytes: 2 * 2 ** 20 } as const;
 
-/** What of a tokenizer grammars need. */
+/** The part of a tokenizer grammars need. */
 export type GrammarTokenizer = Pick<
   Tokenizer,
   'answerBytes' | 'endTokens' | 'controlToken' | 'reasoningMarks' | 'encodeInParts'
@@ -46,7 +46,7 @@ export class Grammars {
     private readonly addon: GrammarAddon,
     private readonly tokenizer: GrammarTokenizer,
     private readonly vocabularySize: number,
-    /** Whether other engines have layers of the model. */
+    /** True where other engines have layers of the model. */
     private readonly shared = false,
   ) {}
 
@@ -169,7 +169,9 @@ export class Grammars {
     return this.asTaken(schema, (grammar) => this.native('json_schema', JSON.stringify(grammar), format));
   }
 
-  /** What the library does not take is asked for less; what it does not take then is refused with its place. */
+  /**
+   * Asks the library for less where it does not take a schema; what it does not take then is refused with its place.
+   */
   private async asTaken(
     schema: EnforcedSchema,
     compiled: (grammar: Json) => Promise<NativeGrammar>,

@@ -3,7 +3,7 @@ import { ResponseFormatError } from '../../errors/RowError.js';
 import type { ResponseFormat } from '../../rows/responseFormat.js';
 import type { HeldTools } from '../tools/heldTools.js';
 
-/** What an answer is held to, if it is. */
+/** The format an answer is held to, if it is. */
 export type HeldFormat = Exclude<ResponseFormat, { readonly type: 'text' }> | HeldTools;
 
 /**

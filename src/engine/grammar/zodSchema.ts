@@ -3,7 +3,7 @@ import type { ResponseFormat } from '../../rows/responseFormat.js';
 import { zodJsonSchema, type AnswerSchema } from '../../schema/zodJsonSchema.js';
 import type { ReadAnswer } from '../tools/withCalls.js';
 
-/** What zod makes of values: defaults, transforms, and what it checks beside. */
+/** Makes of values what zod makes of them: defaults, transforms, and what it checks beside. */
 export function zodValue(schema: AnswerSchema): (read: ReadAnswer) => ReadAnswer {
   return (read) => {
     if ('problem' in read) return read;

@@ -5,7 +5,7 @@
 export interface CacheLaw {
   /** Pages, from the first, of which nothing is looked at once all positions before `through` have been computed. */
   letGo(through: number, pageTokens: number): number;
-  /** Of these, the first ones that stay nevertheless, as long as the row lives. */
+  /** Counts the first of these pages that stay nevertheless, as long as the row lives. */
   stays(pageTokens: number): number;
   /** Most pages of a row that are kept at once, `tokens` of which are under way or come next. */
   mostPages(tokens: number, pageTokens: number): number;

@@ -7,7 +7,7 @@ import type { ComputeTier } from './Tier.js';
 /** A task completed, well or not. */
 export interface Completion {
   readonly event: TaskEvent;
-  /** Of a compute task with part `head`. */
+  /** The output of a compute task with part `head`. */
   readonly head?: HeadOutput;
 }
 
@@ -52,7 +52,7 @@ export interface DeviceRow {
   readonly seed: number;
   /** Alternatives to report with each token; -1 for no log-probabilities. */
   readonly logprobs: number;
-  /** What its new tokens follow. Default: any may come. */
+  /** The grammar its new tokens follow. Default: any may come. */
   readonly grammar?: NativeGrammar;
   /** Default: none. */
   readonly adjustments?: LogitAdjustments;
@@ -68,11 +68,11 @@ export interface DeviceRow {
    * that such a row shares nothing. Default: it is.
    */
   readonly pooling?: Pooling;
-  /** Of a pair of texts, where a model tells these apart: from this position on tokens are the second one's. */
+  /** The position from which on tokens are the second one's, in a pair of texts, where a model tells these apart. */
   readonly secondText?: number;
 }
 
-/** What a task that receives from a peer brings. */
+/** The data that a task receives from a peer. */
 export interface Received {
   /** Hidden states of the square's tokens: [tokens, hiddenSize], row-major. */
   readonly hidden?: Float32Array;
@@ -80,7 +80,7 @@ export interface Received {
   readonly tokens?: ReadonlyMap<number, number>;
 }
 
-/** What a device needs to know of the engines of the layers before and after. */
+/** The engines of the layers before and after, as far as a device needs to know them. */
 export interface DevicePeers {
   /**
    * Resolves when it has come what a `load_activation` from a peer loads; stays pending when it never comes: the run is
@@ -116,8 +116,8 @@ export interface Device {
    */
   readonly attendQueue?: QueueName;
   /**
-   * What a prompt's results depend on beside its tokens: only rows of one kind share what they begin with. Default:
-   * nothing.
+   * Names what a prompt's results depend on beside its tokens: only rows of one kind share what they begin with.
+   * Default: nothing.
    */
   promptKind?(promptTokens: number): string;
   /**

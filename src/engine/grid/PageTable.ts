@@ -10,7 +10,7 @@ export interface PageCopy {
   readonly from: number;
   /** The row's first position of its own. */
   readonly position: number;
-  /** Those of the further groups of layers. Default: none. */
+  /** The pages of the further groups of layers. Default: none. */
   readonly further?: readonly number[] | undefined;
 }
 
@@ -32,7 +32,10 @@ export interface GroupTable {
 
 /** The page table of a row, as devices read it. It grows while the row does. */
 export interface PageTable extends GroupTable {
-  /** Those of the further groups of layers, each with the same positions on the same tiers. Default: there are none. */
+  /**
+   * The tables of the further groups of layers, each with the same positions on the same tiers. Default: there are
+   * none.
+   */
   readonly further?: readonly GroupTable[] | undefined;
   /**
    * Where the processor and a GPU share attention: pages, from the first, that come to the GPU if they are not there.

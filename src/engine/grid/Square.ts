@@ -2,7 +2,7 @@
 export type RowId = number;
 
 /**
- * What the language-model head does with a range: nothing (mid-prompt), sample the next token from its last logits, or
+ * The work of the language-model head on a range: nothing (mid-prompt), sample the next token from its last logits, or
  * score the row's own next tokens.
  */
 export type HeadMode = 'none' | 'sample' | 'score';
@@ -14,8 +14,8 @@ export interface RowRange {
   readonly tokens: number;
   readonly head: HeadMode;
   /**
-   * Of the positions before, those that others computed and may look at, too. What a device does not depend on it; how
-   * long it takes does. Default 0.
+   * The positions before that others computed and may look at, too. What a device does is independent of their number;
+   * how long it takes is not. Default 0.
    */
   readonly sharedTokens?: number;
 }
@@ -63,8 +63,8 @@ export interface Grid {
   /** Most tokens that one square may advance; longer prompts come in chunks. */
   readonly tokensPerSquare: number;
   /**
-   * Of an encoder: rows advance by all of their tokens at once, and a square takes some up to so many tokens, or one
-   * longer row. Default: prompts may come in chunks.
+   * Tokens of an encoder's square: rows advance by all of their tokens at once, and a square takes some up to so many
+   * tokens, or one longer row. Default: prompts may come in chunks.
    */
   readonly wholeRows?: number;
   /**
@@ -108,8 +108,8 @@ export function batchTokens({ rows }: Pick<Batch, 'rows'>): number {
 }
 
 /**
- * Whether the range is a token that an earlier pass sampled; the last token of a prompt, in a chunk of its own, looks
- * the same.
+ * Tells whether the range is a token that an earlier pass sampled; the last token of a prompt, in a chunk of its own,
+ * looks the same.
  */
 export function mayBeSampled({
   firstPosition,

@@ -2,13 +2,13 @@ import type { GrammarPlace } from '../../bindings/Grammars.js';
 import type { RowId, Square } from './Square.js';
 import type { Place } from './Tier.js';
 
-/** What of a model is moved; statistics count bytes under these names. */
+/** The parts of a model that are moved; statistics count bytes under these names. */
 export type Moved = 'weights' | 'cache' | 'activations';
 
 export interface TaskKind {
   /** Brings a square's inputs to where it is computed, computes it, takes away what it has put out, or none of it. */
   readonly does: 'load' | 'compute' | 'store' | 'other';
-  /** Of what its bytes are. Default: it moves nothing. */
+  /** The kind of data its bytes are. Default: it moves nothing. */
   readonly moves?: Moved;
 }
 
@@ -88,8 +88,8 @@ export interface Task extends Square {
   readonly from?: Place;
   readonly to?: Place;
   /**
-   * What it moves over other links beside its own, in pieces, so that these are busy together: what comes from disk
-   * through the host's memory to a GPU, or goes back. It takes their queues as well. Default: nothing.
+   * The moves of a task over other links beside its own, in pieces, so that these are busy together: what comes from
+   * disk through the host's memory to a GPU, or goes back. It takes their queues as well. Default: nothing.
    */
   readonly hops?: readonly Hop[] | undefined;
 }
@@ -100,7 +100,7 @@ export function hopsOf<Moving extends Pick<Task, 'hops'>>(moving: Moving): reado
   return hops ? [...hops.map((hop) => ({ ...moving, ...hop, hops: undefined })), moving] : [moving];
 }
 
-/** What `submit` returns: the completion of one task. */
+/** The value that `submit` returns: the completion of one task. */
 export interface TaskEvent {
   /** From 1, increasing in order of submission on one device. */
   readonly id: number;
@@ -110,13 +110,13 @@ export interface TaskEvent {
   /** Why it failed; undefined while pending or when fine. */
   readonly error: Error | undefined;
   /**
-   * Of a compute task: pages of the cache crossed a link in the middle of it, so that its time is not that of computing
-   * alone. Default false.
+   * True for a compute task in the middle of which pages of the cache crossed a link, so that its time is not that of
+   * computing alone. Default false.
    */
   readonly movesPages?: boolean;
 }
 
-/** What the head found for the rows of a batch that sampled or scored. */
+/** The output of the head for the rows of a batch that sampled or scored. */
 export interface HeadOutput {
   readonly sampled: ReadonlyMap<RowId, SampledToken>;
   /**

@@ -20,7 +20,7 @@ export function total({ gpu, memory, disk }: PageCounts): number {
   return gpu + memory + disk;
 }
 
-/** Whether no tier has to hold more than it can. Pure. */
+/** Tells whether no tier has to hold more than it can. Pure. */
 export function within(pages: PageCounts, capacity: PageCounts): boolean {
   return pages.gpu <= capacity.gpu && pages.memory <= capacity.memory && pages.disk <= capacity.disk;
 }

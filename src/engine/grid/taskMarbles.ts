@@ -12,9 +12,9 @@ export interface TaskMarblesOptions {
 const MOST_FRAMES = 10_000;
 
 /**
- * What ran when, as RxJS draws streams: a lane for each queue that had something to do, from the first start to the
- * last end. `-` a frame in which nothing ran, a task's mark where it starts, `=` while it goes on, `*` where several of
- * the queue's tasks start in one frame, `|` the end.
+ * Draws what ran when, as RxJS draws streams: a lane for each queue that had something to do, from the first start to
+ * the last end. `-` a frame in which nothing ran, a task's mark where it starts, `=` while it goes on, `*` where
+ * several of the queue's tasks start in one frame, `|` the end.
  *
  *     disk-read    0=1=2=--|
  *     cpu-compute  --0=1=2=|

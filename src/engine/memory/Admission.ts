@@ -8,7 +8,7 @@ import { RowPages, type PageLists } from './RowPages.js';
 import type { PagePlacement, RowLengths } from './PagePlacement.js';
 import { placePages, type CacheRules } from './placePages.js';
 
-/** What a run's schedule promises about its sweeps. */
+/** The promises of a run's schedule about its sweeps. */
 export interface SteadySweeps extends SweepRules {
   /** Rows come in whenever there is a place, so they can be spread over time. */
   readonly staggered: boolean;
@@ -20,12 +20,12 @@ export interface OpenRun {
   readonly tree: PrefixTree | undefined;
 }
 
-/** What one round of admission begins with. */
+/** The setup of one round of admission. */
 export interface AdmissionSetup {
   /** All runs that use the pool; `run` is one of them. */
   readonly runs: Iterable<OpenRun>;
   readonly run: OpenRun;
-  /** What the run's schedule promises, where its rows may be counted as they grow. */
+  /** The promises of the run's schedule, where its rows may be counted as they grow. */
   readonly sweeps: SteadySweeps | undefined;
   readonly pace: AdmissionPace;
   readonly rules: CacheRules;
@@ -42,7 +42,7 @@ export interface AdmissionSetup {
  */
 const WORTHWHILE_TOKENS = 128;
 
-/** What a row takes of its prompt from others. */
+/** The part of its prompt that a row takes from others. */
 interface Taken {
   readonly tree: PrefixTree;
   readonly path: PrefixPath;
@@ -57,7 +57,7 @@ interface Newcomer {
   readonly priority: number;
 }
 
-/** What a row needs: pages of its own, and some of others. */
+/** The needs of a row: pages of its own, and some of others. */
 interface Needs {
   readonly placement: PagePlacement;
   readonly own: OwnPart;
@@ -66,9 +66,9 @@ interface Needs {
 
 /** One round of letting rows in. What the rows that live now will need is looked at once. */
 export class Admission {
-  /** What there is if all rows come to their full length at once. */
+  /** The pages that are taken if all rows come to their full length at once. */
   private inFull: PageCounts;
-  /** What rows will need that wait until what they begin with has been computed: nobody else gets it. */
+  /** The pages that rows will need that wait until what they begin with has been computed: nobody else gets them. */
   private promised = NO_PAGES;
   /** Made only when it matters: mostly there is room for everything in full. */
   private forecast: GrowthForecast | undefined;
@@ -150,8 +150,8 @@ export class Admission {
   }
 
   /**
-   * Whether a row that decodes may come up to position `end` with the next sweep. Where rows are counted as they grow,
-   * a token a sweep, one that comes faster needs its pages before others have given back theirs.
+   * Tells whether a row that decodes may come up to position `end` with the next sweep. Where rows are counted as they
+   * grow, a token a sweep, one that comes faster needs its pages before others have given back theirs.
    */
   hasten(row: RowPages, end: number): boolean {
     const { sweeps } = this.setup;
@@ -268,7 +268,9 @@ export class Admission {
     return this.forecast.fits(own, held);
   }
 
-  /** Whether there are rows whose prompts would be computed after that of one of this priority which comes now. */
+  /**
+   * Tells whether there are rows whose prompts would be computed after that of one of this priority which comes now.
+   */
   private overtakes(priority: number): boolean {
     for (const row of this.setup.run.rows)
       if (row.priority < priority && row.next < row.lengths.promptTokens) return true;

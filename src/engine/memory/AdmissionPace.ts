@@ -22,7 +22,7 @@ export class AdmissionPace {
     for (const tier of PAGE_TIERS) this.debt[tier] = Math.max(0, this.debt[tier] - share * this.capacity[tier]);
   }
 
-  /** Whether it is time for a further row. */
+  /** Tells whether it is time for a further row. */
   get open(): boolean {
     const { debt, capacity } = this;
     // Nobody waits for a tier of which nothing is used.

@@ -30,7 +30,7 @@ export interface FollowedPrefix extends RowPrefix {
  */
 export class FollowedPages implements PrefixPages {
   private readonly numbered = new Map<number, FollowedPage>();
-  /** Of all pages. */
+  /** Sums over all pages. */
   private holders = 0;
   private readers = 0;
 
@@ -40,7 +40,7 @@ export class FollowedPages implements PrefixPages {
   ) {}
 
   /**
-   * What a row shares. Nothing is taken yet.
+   * Finds what a row shares. Nothing is taken yet.
    *
    * @param tokens of its prompt, as far as they are computed
    * @throws PeerError naming what was found and what was expected
@@ -135,7 +135,7 @@ export class FollowedPages implements PrefixPages {
     this.use(node, 0, -1);
   }
 
-  /** What is in use: nothing, once the run is over. */
+  /** Counts what is in use: nothing, once the run is over. */
   census(): { readonly holders: number; readonly readers: number; readonly pages: number } {
     return { holders: this.holders, readers: this.readers, pages: this.numbered.size };
   }

@@ -2,7 +2,7 @@ import { plus, NO_PAGES, PAGE_TIERS, type PageCounts, type PageTier } from '../g
 import type { CacheLaw } from '../grid/CacheLaw.js';
 import type { PagePlacement, TierByTier } from './PagePlacement.js';
 
-/** What decides how many pages groups of layers keep of a row at once. */
+/** The rules that decide how many pages groups of layers keep of a row at once. */
 export interface GroupRules {
   readonly laws: readonly CacheLaw[];
   readonly pageTokens: number;

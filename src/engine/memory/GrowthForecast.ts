@@ -16,7 +16,7 @@ interface CountedRow extends GrowingRow {
 }
 
 /**
- * What a schedule promises about every sweep: each row that decodes advances by a token, and prompts get the rest of
+ * The promises of a schedule about every sweep: each row that decodes advances by a token, and prompts get the rest of
  * the square, oldest first.
  */
 export interface SweepRules {
@@ -62,14 +62,15 @@ export class GrowthForecast {
     this.constant = plus(this.constant, pages);
   }
 
-  /** Whether all that was added fits, with some pages that are held for good beside it, in every sweep. */
+  /** Tells whether all that was added fits, with some pages that are held for good beside it, in every sweep. */
   holds(beside = NO_PAGES): boolean {
     const held = plus(this.constant, beside);
     return PAGE_TIERS.every((tier) => this.peak(this.changes[tier]) + held[tier] <= this.capacity[tier]);
   }
 
   /**
-   * Whether a row, and some pages that are held for good beside it, fit beside those that were added, in every sweep.
+   * Tells whether a row, and some pages that are held for good beside it, fit beside those that were added, in every
+   * sweep.
    */
   fits(row: CountedRow, beside = NO_PAGES): boolean {
     this.count(row, 1);

@@ -23,7 +23,7 @@ export class IdlePages {
     return { ...NO_PAGES, gpu: this.onTier('gpu'), memory: this.onTier('memory') };
   }
 
-  /** Those for which rows wait. */
+  /** The idle pages that rows wait for. */
   get wanted(): PageCounts {
     const { gpu, memory } = this.kept;
     return { ...NO_PAGES, gpu: gpu.wanted.size, memory: memory.wanted.size };

@@ -10,7 +10,7 @@ export class PageNumbers {
 
   constructor(private readonly pageTokens: number) {}
 
-  /** What others have to know of a row that has just got its pages; undefined where it shares none. */
+  /** Tells what others have to know of a row that has just got its pages; undefined where it shares none. */
   sharedBy({ entries, shareablePages, sharedTokens, copy }: RowPages): SharedPrefix | undefined {
     if (shareablePages === 0 && !copy) return undefined;
     const shared = Math.floor(sharedTokens / this.pageTokens);
@@ -39,14 +39,14 @@ export class PageNumbers {
 }
 
 /**
- * What engines that compute the same rows have to know of a row's pages. Those that rows share have numbers, given by
- * the engine that decides on them.
+ * The facts of a row's pages that engines which compute the same rows have to know. Pages that rows share have numbers,
+ * given by the engine that decides on them.
  */
 export interface SharedPrefix {
-  /** Of the pages that its table begins with, which others have computed. */
+  /** The numbers of the pages that its table begins with, which others have computed. */
   readonly pages: readonly number[];
   /** The page that its own first one begins as a copy of, and its first position that is not copied. */
   readonly copy?: { readonly page: number; readonly position: number };
-  /** Of its own pages, from the first, as far as others may share them from now on. */
+  /** The numbers of its own pages, from the first, as far as others may share them from now on. */
   readonly own: readonly number[];
 }

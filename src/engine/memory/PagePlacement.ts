@@ -17,7 +17,7 @@ export interface RowLengths {
 export interface PagePlacement {
   /** Most that the row holds at once. */
   readonly pages: PageCounts;
-  /** What each group of layers keeps. */
+  /** The law of each group of layers. */
   readonly laws: readonly CacheLaw[];
   /** Pages of the row at its longest, in the table of one group; and where they are. */
   readonly length: number;
@@ -37,8 +37,8 @@ export interface PagePlacement {
   /** That of the first pages, none of which is on disk, as a row of its own. */
   first(pages: number): PagePlacement;
   /**
-   * What the row holds when the first `begun` of its pages are complete or being filled: the last page in memory is
-   * held from the start where it serves the disk.
+   * Counts what the row holds when the first `begun` of its pages are complete or being filled: the last page in memory
+   * is held from the start where it serves the disk.
    * @param inPrompt while its prompt is computed, in stretches of many tokens. Default false
    */
   held(begun: number, inPrompt?: boolean): PageCounts;
@@ -131,7 +131,7 @@ export interface StagedPages {
 }
 
 /**
- * What of a row's pages on disk moves when a range of it is computed in a layer. Pure.
+ * Counts a row's pages on disk that move when a range of the row is computed in a layer. Pure.
  *
  * @param window the layer's attention window in tokens; 0 = all positions. Pages that no token of the range sees stay
  * where they are

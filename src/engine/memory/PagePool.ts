@@ -39,7 +39,7 @@ export interface RowLimit {
   readonly by: 'pages' | 'buffers' | 'square';
 }
 
-/** What the layers keep of rows, group by group. */
+/** Rules of what the layers keep of rows, group by group. */
 export type PoolGroups = Pick<CacheRules, 'promptTokensUnderWay'> & {
   readonly groups: readonly CacheLaw[];
   /** Rows of which layers can remember a state at once. Default: none does. */
@@ -62,8 +62,8 @@ export interface RunPages {
   /** The row will not come. */
   forget(path: PrefixPath): void;
   /**
-   * Those that wait: what shares most with what is there comes first, and rows that begin alike together; else in order
-   * of arrival.
+   * Lists the rows that wait: what shares most with what is there comes first, and rows that begin alike together; else
+   * in order of arrival.
    */
   inTurn(): Iterable<PrefixPath>;
   /**
@@ -71,7 +71,7 @@ export interface RunPages {
    * @param prefix what `followed` says of it
    */
   take(row: RowId, lengths: RowLengths, prefix?: RowPrefix): RowPages | undefined;
-  /** What rows share that somebody else has admitted; only where all pages are in memory. */
+  /** The pages shared by rows that somebody else has admitted; only where all pages are in memory. */
   readonly followed: FollowedPages;
   /** A sweep has been planned: time goes by. @param share of the rows that it advances. Default 1 */
   sweepPlanned(share?: number): void;
@@ -82,7 +82,7 @@ export interface RunPages {
   admission(places: number): Admission;
   /** Ends the run's use of the pool; its rows have been released. */
   close(): void;
-  /** What rows share that is in use: nothing, once the run is over. */
+  /** Counts what rows share that is in use: nothing, once the run is over. */
   census(): TreeCensus;
 }
 
@@ -97,7 +97,7 @@ export class PagePool {
   private readonly runs = new Map<RunPages, OpenRun>();
   private rules: CacheRules & PoolGroups;
   private readonly capacities: PageCounts;
-  /** Of engines that have to hold the same rows. */
+  /** Limits of engines that have to hold the same rows. */
   private readonly limits = new Set<{ readonly pages: PageCounts; readonly mostElsewherePages: number }>();
   /** Pages that may be used. */
   private size: PageCounts;
@@ -158,7 +158,7 @@ export class PagePool {
     return { tokens, by: inPages > tokens ? 'buffers' : 'pages' };
   }
 
-  /** Whether so many more pages are free, or kept for rows to come only. */
+  /** Tells whether so many more pages are free, or kept for rows to come only. */
   has(pages: PageCounts): boolean {
     return within(plus(plus(this.used, this.reclaimable, -1), pages), this.size);
   }

@@ -5,7 +5,7 @@ export class PathList {
   private first: PrefixPath | undefined;
   private last: PrefixPath | undefined;
 
-  /** Those that are there when they are come to; whoever gets one may remove it. */
+  /** Yields the rows that are there when they are come to; whoever gets one may remove it. */
   *[Symbol.iterator](): Generator<PrefixPath, void, undefined> {
     for (let path = this.first; path;) {
       const { behind } = path;

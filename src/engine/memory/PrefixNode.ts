@@ -3,7 +3,7 @@ import { isUsed, type PageWriter, type SharedPage } from './SharedPage.js';
 
 /** Tiers where pages may be shared: from a disk every row of a batch would read them each pass. */
 export type SharedTier = 'gpu' | 'memory';
-/** Of pages in memory some may come to a GPU, and others stay for the processor to attend to. */
+/** The places of shared pages: some in memory may come to a GPU, and others stay for the processor to attend to. */
 export type SharedPlace = SharedTier | 'stays in memory';
 
 /** A row that waits, as the tree knows it: its prompt, and its place in the order of the rows that wait. */
@@ -45,9 +45,9 @@ export class PrefixNode implements SharedPage {
   last: PrefixPath | undefined;
   /** Pages that build on its own, on the same tier. */
   builtHere = 0;
-  /** Those on another one. */
+  /** Pages that build on its own, on another tier. */
   builtElsewhere = 0;
-  /** Of prompts that go on, by their next token: mostly there is one. */
+  /** The nodes of prompts that go on, by their next token: mostly there is one. */
   private children: PrefixNode | Map<number, PrefixNode> | undefined;
   /** The pages that hold its last token, and more behind that. */
   private within: Set<PrefixNode> | undefined;
@@ -75,8 +75,8 @@ export class PrefixNode implements SharedPage {
   }
 
   /**
-   * Whether rows that begin so stand beside one another: they have a page more in common, whole, than those that part
-   * before.
+   * Tells whether rows that begin so stand beside one another: they have a page more in common, whole, than those that
+   * part before.
    */
   gathers(pageTokens: number): boolean {
     return Math.floor(this.end / pageTokens) > Math.floor(this.start / pageTokens);

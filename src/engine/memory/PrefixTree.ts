@@ -5,7 +5,7 @@ import { PathList } from './PathList.js';
 import { pagesBegun, PrefixNode, type PrefixPath, type SharedPlace, type SharedTier } from './PrefixNode.js';
 import { computedUpTo, isComputed, isUsed, type PageWriter } from './SharedPage.js';
 
-/** What of a prompt is there already. */
+/** The part of a prompt already there. */
 export interface PrefixMatch {
   /** Whole pages, from the first. */
   readonly pages: number;
@@ -19,11 +19,11 @@ export interface PrefixMatch {
 
 /** Pages of a match: with a row that holds or copies them they do not come free. */
 export interface PagesBeside {
-  /** Those that nobody holds at present. */
+  /** The pages that nobody holds at present. */
   readonly idle: PageCounts;
-  /** Those of them for which rows wait. */
+  /** Reclaimable pages for which rows wait. */
   readonly wanted: PageCounts;
-  /** Those that would come free now, or with somebody else's end. */
+  /** The pages that would come free now, or with somebody else's end. */
   readonly sole: PageCounts;
 }
 
@@ -31,7 +31,7 @@ export const NOTHING_BESIDE: PagesBeside = { idle: NO_PAGES, wanted: NO_PAGES, s
 
 const NO_MATCH: PrefixMatch = { pages: 0, source: undefined, tokens: 0, coming: 0 };
 
-/** What of a tree is in use: nothing, once its run is over. */
+/** The parts of a tree that are in use: none, once its run is over. */
 export interface TreeCensus {
   readonly waiting: number;
   readonly holders: number;
@@ -53,8 +53,8 @@ const KEPT: Readonly<Record<Reason, { readonly least: number; readonly share: nu
 /** Pages that are looked at for one to copy from: the first ones are the oldest, and have come furthest. */
 const MOST_SOURCES = 4;
 /**
- * Of a page, what prompts have to have in common at least: a copy of fewer tokens is hardly worth its while, and nearly
- * all prompts begin with one or two alike.
+ * The share of a page that prompts have to have in common at least: a copy of fewer tokens is hardly worth its while,
+ * and nearly all prompts begin with one or two alike.
  */
 const LEAST_SHARED = 1 / 4;
 
@@ -93,7 +93,7 @@ export class PrefixTree {
     return this.inAllGroups(this.idle.count);
   }
 
-  /** Those of them for which rows wait. */
+  /** Reclaimable pages for which rows wait. */
   get wanted(): PageCounts {
     return this.inAllGroups(this.idle.wanted);
   }
@@ -175,7 +175,7 @@ export class PrefixTree {
     for (const [, paths] of [...byPages].sort(([a], [b]) => b - a)) yield* paths;
   }
 
-  /** What a row need not compute; its last token it always does, for what comes next is sampled from it. */
+  /** Finds what a row need not compute; its last token it always does, for what comes next is sampled from it. */
   match(path: PrefixPath): PrefixMatch {
     const most = path.tokens.length - 1;
     const there = this.follow(path);
@@ -198,7 +198,7 @@ export class PrefixTree {
     return { pages: start / this.pageTokens, source, tokens, coming: Math.min(there.end, most) };
   }
 
-  /** What a row that takes the pages of a match keeps from coming free. */
+  /** Finds what a row that takes the pages of a match keeps from coming free. */
   beside(path: PrefixPath, { pages, source }: Pick<PrefixMatch, 'pages' | 'source'>): PagesBeside {
     const beside = { idle: { ...NO_PAGES }, wanted: { ...NO_PAGES }, sole: { ...NO_PAGES } };
     const count = (node: PrefixNode): void => {
@@ -331,7 +331,7 @@ export class PrefixTree {
     return at < child.end ? child.split(at, this.pageTokens) : child;
   }
 
-  /** Of a prompt's positions from one on, those in the same place. */
+  /** Finds the positions of a prompt, from one on, that are in the same place. */
   private stretch(
     start: number,
     length: number,
@@ -357,7 +357,7 @@ export class PrefixTree {
     return (path.there = node);
   }
 
-  /** Whether a row whose tokens up to `most` may be shared can have the node's page in its table. */
+  /** Tells whether a row whose tokens up to `most` may be shared can have the node's page in its table. */
   private isWhole(node: PrefixNode, most: number): boolean {
     return node.page !== undefined && node.end % this.pageTokens === 0 && node.end <= most && isComputed(node);
   }

@@ -18,10 +18,10 @@ export interface PrefixPages {
   hasRead(node: SharedPage): void;
 }
 
-/** What of a row's prompt rows have in common: its pages, and what of them is there. */
+/** The part of a row's prompt that rows have in common: its pages, and what of them is there. */
 export interface RowPrefix {
   readonly tree: PrefixPages;
-  /** Of the prompt, as far as it may be shared. */
+  /** Pages of the prompt, as far as it may be shared. */
   readonly nodes: readonly SharedPage[];
   readonly match: {
     /** Whole pages, from the first. */
@@ -41,7 +41,7 @@ export type PageLists = Readonly<Record<PageTier, PageList>> & {
   readonly states?: PageList | undefined;
 };
 
-/** What a row holds in one group of layers. */
+/** The pages of a row in one group of layers. */
 interface HeldTable extends GroupTable {
   readonly entries: number[];
   readonly law: CacheLaw;

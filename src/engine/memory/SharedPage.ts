@@ -14,7 +14,7 @@ export interface SharedPage {
   readonly end: number;
   /** Its page of the cache, as page tables name it, once a row has taken one for it. */
   page: number | undefined;
-  /** Those of the further groups of layers. */
+  /** Its pages in the further groups of layers. */
   further: readonly number[];
   /** Who computes it, or has. */
   writer: PageWriter | undefined;
@@ -36,7 +36,7 @@ export function isUsed({ holders, readers }: SharedPage): boolean {
   return holders > 0 || readers > 0;
 }
 
-/** Whether all of it is there; what is not when its row has ended never will be. */
+/** Tells whether all of the page is there; what is not when its row has ended never will be. */
 export function isComputed(page: SharedPage): boolean {
   return computedUpTo(page) >= page.end;
 }

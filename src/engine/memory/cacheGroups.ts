@@ -6,9 +6,9 @@ import { ALL_POSITIONS, lastChunk, lastPositions, sinksAndLast, type CacheLaw } 
  * Pages of all groups come from one pool and are as wide as the widest group has layers.
  */
 export interface CacheGroups {
-  /** Of each group. */
+  /** Law of each group. */
   readonly laws: readonly CacheLaw[];
-  /** Of each layer, its group. */
+  /** The group of each layer. */
   readonly groupOf: readonly number[];
   /** Layers of the widest group. */
   readonly width: number;

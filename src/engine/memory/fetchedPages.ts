@@ -3,7 +3,7 @@ import type { PageTable } from '../grid/PageTable.js';
 import { firstSeen } from '../grid/CacheLaw.js';
 import type { StagedPages } from './PagePlacement.js';
 
-/** What decides beside a batch which of its pages come to a GPU. */
+/** The rules that decide beside a batch which of its pages come to a GPU. */
 export interface FetchRules {
   readonly pageTokens: number;
   /** From this number on pages are on the GPU for good. */
@@ -12,7 +12,7 @@ export interface FetchRules {
   readonly bufferPages?: number | undefined;
 }
 
-/** What of a batch comes to a GPU, and goes back. */
+/** The pages of a batch that come to a GPU, and go back. */
 export interface FetchedPages extends StagedPages {
   /**
    * Groups of rows behind one another whose pages a buffer holds at once. The pages of the first come ahead of the

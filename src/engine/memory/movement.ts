@@ -30,7 +30,7 @@ export interface ModelBytes {
   readonly pageTokens?: number | undefined;
 }
 
-/** What one task moves. */
+/** The move of one task. */
 export type Move = Hop & Pick<Task, 'hops'>;
 
 const ORDER: readonly Tier[] = ['disk', 'cpu', 'gpu'];
@@ -68,8 +68,8 @@ function hops(shares: TierShares, bytes: number, compute: Tier, direction: 'load
 export type PageLookup = (row: RowId) => PageTable | undefined;
 
 /**
- * What the stages have to move for a square under a placement. Each route's moves follow one another; routes are
- * independent.
+ * The moves that the stages have to make for a square under a placement. Each route's moves follow one another; routes
+ * are independent.
  */
 export interface Movement {
   loadWeight(square: Square): Move[][];
@@ -77,7 +77,9 @@ export interface Movement {
   storeCache(square: Square, pagesOf: PageLookup): Move[][];
   loadActivation(square: Square): Move[][];
   storeActivation(square: Square): Move[][];
-  /** What of a square goes to the engines that share its layer, where there are some. Default: nothing. */
+  /**
+   * Gives the part of a square that goes to the engines that share its layer, where there are some. Default: nothing.
+   */
   broadcast?(square: Square): Move | undefined;
   /** For each sum of all engines' shares. */
   allReduce?(square: Square): Move;
@@ -170,8 +172,8 @@ function elsewhere({ gpu, cpu, disk }: TierShares, share: number): TierShares {
 }
 
 /**
- * What a placement's movements demand of a path, in the words of `validatePath`. What one task moves over several links
- * counts on each.
+ * Lists the moves that a placement's movements demand of a path, in the words of `validatePath`. What one task moves
+ * over several links counts on each.
  */
 export function requiredMoves(movement: Movement, pagesOf: PageLookup = () => undefined): RequiredMoves {
   return (name, square) =>

@@ -9,14 +9,14 @@ import { stagedPages, type StagedPages } from './PagePlacement.js';
 /** Direct I/O moves whole blocks of this many bytes. */
 const DISK_BLOCK = 4096;
 
-/** What of a model lives on disk, in the units that really move. */
+/** The bytes of a model that live on disk, in the units that really move. */
 export interface PagedBytes {
   /** Weights that are read for each layer, every pass. */
   readonly streamedBytes: readonly number[];
   readonly pageTokens: number;
   /** Pages that the cache has on disk; with 0 nobody looks for any. */
   readonly diskPages: number;
-  /** Of one page of one layer on disk. */
+  /** Bytes of one page of one layer on disk. */
   readonly pageSlotBytes: number;
   /** Attention window of each layer, in tokens; 0 = all positions, and `KEEPS_NONE` of one that keeps none. */
   readonly windows: readonly number[];
@@ -64,7 +64,7 @@ export function pagedMovement({
     }, 0);
   };
   const fetched = new WeakMap<Batch, Map<number, StagedPages>>();
-  /** Of the link: the same in all layers with one window. */
+  /** Counts the link's bytes: the same in all layers with one window. */
   const linkBytes = ({ batch, layer }: Square, pagesOf: PageLookup, which: 'loads' | 'stores'): number => {
     if (!fetch) return 0;
     const window = windows[layer] ?? 0;
@@ -74,7 +74,7 @@ export function pagedMovement({
     if (!pages) known.set(window, (pages = fetchedPages(withTables(batch, pagesOf), { pageTokens, ...fetch }, window)));
     return pages[which] * fetch.pageBytes;
   };
-  /** What of the cache comes from disk or goes there may stay in memory, for the processor to attend to. */
+  /** Routes what of the cache comes from disk or goes there; it may stay in memory, for the processor to attend to. */
   const overLink = (
     square: Square,
     pagesOf: PageLookup,

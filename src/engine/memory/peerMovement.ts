@@ -50,7 +50,7 @@ export function peerMovement(
   };
 }
 
-/** What goes round the engines that share each layer. Pure. */
+/** Finds what goes round the engines that share each layer. Pure. */
 function shareMovement(
   share: GridShare,
   first: number,

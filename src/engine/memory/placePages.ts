@@ -23,7 +23,7 @@ export interface CacheRules {
    * GPU attends to, those that live there included. Default: none or all of the others come.
    */
   readonly attendedShare?: number | undefined;
-  /** What each group of layers keeps of a row. Default: one group, which keeps all positions. */
+  /** The law of what each group of layers keeps of a row. Default: one group, which keeps all positions. */
   readonly groups?: readonly CacheLaw[] | undefined;
   /** Most tokens of a row's prompt that are under way together. Default: any number. */
   readonly promptTokensUnderWay?: number | undefined;
@@ -65,7 +65,7 @@ function placeInOneGroup(
   );
 }
 
-/** What so many rows alike hold at their longest, whose first pages are the same ones. Pure. */
+/** Counts the pages that so many rows alike, whose first pages are the same ones, hold at their longest. Pure. */
 export function pagesOfRows(placement: PagePlacement, rows: number, sharedPages: number): PageCounts {
   const behind = placement.behind(sharedPages);
   return plus(behind.first(sharedPages).pages, behind.without(sharedPages).pages, rows);
@@ -82,7 +82,7 @@ export function mostComing(positions: number, rules: CacheRules): number {
   return Math.min(elsewhere, attendedPages - pages.gpu + (rules.diskShare > 0 ? 2 : 1));
 }
 
-/** Of a row: more than any context has. */
+/** Pages of a row: more than any context has. */
 const MOST_PAGES = 2 ** 20;
 
 /** The longest row, in positions, that fits in pools of these sizes when it has them to itself. Pure. */

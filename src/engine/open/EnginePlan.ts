@@ -20,8 +20,10 @@ export interface EnginePlan {
   readonly predicted?: Prediction;
   /** How fast the machine was when it was planned for, over its kept profile; the plan is for that speed. */
   readonly machineSpeed?: MachineSpeed;
-  /** What is kept of this machine and cannot be used, a line each. */
+  /** Notes on what is kept of this machine and cannot be used, a line each. */
   readonly notes?: readonly string[];
-  /** What would be much faster, but changes results a little, so that it is not chosen unless it is allowed. */
+  /**
+   * Advice on what would be much faster, but changes results a little, so that it is not chosen unless it is allowed.
+   */
   readonly recommended?: readonly Advice[];
 }

@@ -22,7 +22,7 @@ export interface Opened {
   readonly plan: Plan;
   readonly settings: Settings;
   readonly grid: Grid;
-  /** What is on the GPU; undefined where the processor computes. */
+  /** The part of the engine on the GPU; undefined where the processor computes. */
   readonly gpu: GpuTier | undefined;
   readonly cache: OpenedCache;
   readonly weights: OpenedWeights;
@@ -36,7 +36,10 @@ export interface OpenedCache extends Pick<RuntimeOptions['cache'], 'pages' | 'pa
   readonly disk: DiskCache;
   /** Buffers for pages of the disk; 0 where the cache is all in memory. */
   readonly buffers: number;
-  /** What of a row the layers keep, and of how many rows they can remember a state; undefined where none does. */
+  /**
+   * The part of a row that the layers keep, and the number of rows of which they can remember a state; undefined where
+   * none does.
+   */
   readonly groups: CacheGroups;
   readonly states?: number | undefined;
   /** Bytes of one page, all layers of a group together, in memory; and of one layer of it on disk. */
@@ -52,25 +55,25 @@ export interface OpenedWeights {
   /** Bytes of each layer, and how many of them are brought to where computing happens every pass. */
   readonly layerBytes: readonly number[];
   readonly streamedBytes: readonly number[];
-  /** What of `streamedBytes` comes from disk: with a GPU some of it may be in memory. */
+  /** The part of `streamedBytes` that comes from disk: with a GPU some of it may be in memory. */
   readonly fromDisk: readonly number[];
 }
 
-/** What the runtime took. */
+/** The memory the runtime took. */
 export interface ReservedBytes {
   /** Cap on the process's resident memory; what of it the runtime reserved. */
   readonly capBytes: number;
   readonly hostBytes: number;
-  /** What of the cap is left for the JavaScript heap. */
+  /** The part of the cap that is left for the JavaScript heap. */
   readonly heapLimitBytes: number;
-  /** What lies on disk: the repacked model, and the file of cache and hidden states. */
+  /** The bytes on disk: the repacked model, and the file of cache and hidden states. */
   readonly storeBytes: number;
   readonly spillBytes: number;
   /** As in `RunStats`; with a GPU. */
   readonly unpinnedBytes?: number;
 }
 
-/** What computes. */
+/** Makes the device that computes. */
 export function deviceOf(
   { runtime, settings, grid, gpu, cache, weights, activations }: Opened,
   { layerSpecs }: DecoderSpec,
@@ -113,7 +116,7 @@ export function poolOf({ cache, gpu, grid }: Pick<Opened, 'cache' | 'gpu' | 'gri
   );
 }
 
-/** What moves for a square. */
+/** Says what moves for a square. */
 export function movementOf(
   { grid, gpu, cache, weights, activations }: Pick<Opened, 'grid' | 'gpu' | 'cache' | 'weights' | 'activations'>,
   { layerSpecs, hiddenSize }: DecoderSpec,

@@ -7,12 +7,12 @@ import { gpuBytes } from './gpuBudget.js';
 import { settle } from './settings.js';
 import type { RequestedOptions } from './validateOptions.js';
 
-/** Of an encoder: tokens of rows that a square takes together, and of the longest that is provided for in any case. */
+/** Tokens of rows that a square of an encoder takes together, and of the longest that is provided for in any case. */
 export const USUAL_SQUARE = 512;
 const PROVIDED_SQUARE = 8192;
 
 /**
- * What options are of an encoder: it is computed by the processor, as a whole, and keeps no cache; where its family's
+ * Gives the options of an encoder: it is computed by the processor, as a whole, and keeps no cache; where its family's
  * table says so, and nobody says otherwise, in 8 bits.
  * @throws UsageError for options that it cannot be opened with
  */
@@ -45,7 +45,7 @@ export function squareForEncoder(options: EngineOptions, { decoder }: ModelSourc
   return { ...options, tokensPerSquare: Math.max(square, options.batchSize ?? 1) };
 }
 
-/** Of an encoder: smaller squares, down to the usual one, in the order in which they are tried. */
+/** Lists the smaller squares of an encoder, down to the usual one, in the order in which they are tried. */
 export function encoderSquares({ decoder }: ModelSource): readonly number[] {
   const squares: number[] = [];
   if (isEncoder(decoder))

@@ -16,7 +16,7 @@ import { BLOCK_LIMITS } from '../../plan/Policy.js';
 import { parseBytesOrNone, type Size } from '../../units.js';
 import { BLOCK_SCHEDULES, SCHEDULE_NAMES } from '../schedules/blockSchedules.js';
 
-/** What an option may be. The command line reads a flag's text by it. */
+/** The kind of value an option may have. The command line reads a flag's text by it. */
 export type OptionValue =
   | { readonly kind: 'whole'; readonly least: number; readonly most: number }
   /** @param off the value that the command line calls `off`, where there is one */
@@ -37,15 +37,15 @@ export interface EngineOption {
   readonly group: OptionGroup;
   readonly value: OptionValue;
   readonly required?: true;
-  /** What holds where neither the caller nor a policy says otherwise. */
+  /** The value that holds where neither the caller nor a policy says otherwise. */
   readonly default?: string | number | boolean;
   /** The same in words, where it is no fixed value or a policy may say it: its flag has no default of its own then. */
   readonly defaultWords?: string;
   /** It decides results, and `resultIdentity` has it as it was settled. */
   readonly identity?: true;
-  /** What its flag takes, where it has one. */
+  /** The argument of the option's flag, where it has one. */
   readonly flag?: string;
-  /** What it is, in a line of help. */
+  /** The option's description, in a line of help. */
   readonly about: string;
   /** The same for docs, in Markdown, where there is more to say. */
   readonly docs?: string;
@@ -340,7 +340,7 @@ export type FlaggedOption = {
   [Name in keyof Options]: Options[Name] extends { readonly flag: string } ? Name : never;
 }[keyof Options];
 
-/** What each option has to be, whatever the others, the model and the machine are. */
+/** The checks of what each option has to be, whatever the others, the model and the machine are. */
 export const OPTION_CHECKS = Object.fromEntries(
   Object.entries(OPTION_TABLE).map(([name, { value }]) => [name, checkOf(value)]),
 ) as Readonly<Record<keyof EngineOptions, Check>>;

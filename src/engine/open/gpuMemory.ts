@@ -7,15 +7,15 @@ import { needsProcessor, type DecoderSpec } from '../../model/DecoderSpec.js';
 import { PINNED_BYTES } from '../../plan/reserves.js';
 import type { GpuSettings } from './settings.js';
 
-/** What of an engine is on the GPU. */
+/** The part of an engine on the GPU. */
 export interface GpuTier {
   /** Where weights stream from disk more is pinned than these say: see `HostPlan`. */
   readonly options: GpuRuntimeOptions;
-  /** Of each row's pages. */
+  /** Share of each row's pages. */
   readonly cacheShare: number;
   /** Where pages come to the GPU: most of one row that a buffer there holds; Infinity where it holds any row's. */
   readonly mostFetched: number;
-  /** Of each row's pages, what the GPU attends to: those that are there, and those that come to it. */
+  /** The share of each row's pages that the GPU attends to: those that are there, and those that come to it. */
   readonly attendedShare: number;
   /**
    * Cap on what is reserved there; what of it is planned for, without the pages of the cache; and one page, all layers
@@ -34,17 +34,17 @@ export function checkOnGpu(decoder: DecoderSpec): void {
     );
 }
 
-/** Whether what of the cache is not on the GPU comes to it for attention, or the first of it. */
+/** Tells whether the part of the cache that is not on the GPU comes to it for attention, or the first of it. */
 export function fetches({ options }: Pick<GpuTier, 'options'>): boolean {
   return options.cacheBuffers > 0;
 }
 
-/** Whether the processor attends to pages in memory and on disk, or to the last of them, where there are any. */
+/** Tells whether the processor attends to pages in memory and on disk, or to the last of them, where there are any. */
 export function hostAttends(gpu: Pick<GpuTier, 'options' | 'attendedShare'>): boolean {
   return !fetches(gpu) || gpu.attendedShare < 1;
 }
 
-/** What of each row's pages the GPU attends to, where the processor attends to some that could come. */
+/** Says what share of each row's pages the GPU attends to, where the processor attends to some that could come. */
 export function sharedAttention(gpu: Pick<GpuTier, 'options' | 'attendedShare'>): number | undefined {
   return fetches(gpu) && hostAttends(gpu) ? gpu.attendedShare : undefined;
 }
@@ -55,7 +55,10 @@ export function cpuAttentionOf(gpu: Pick<GpuTier, 'options' | 'cacheShare' | 'at
   return hostAttends(gpu) && (1 - gpu.attendedShare) / (1 - gpu.cacheShare);
 }
 
-/** Of each row's pages, what the GPU attends to, where so many are there, and so many of the others the host's. */
+/**
+ * Says what share of each row's pages the GPU attends to, where so many are there, and so many of the others the
+ * host's.
+ */
 export function attendedShare(cacheShare: number, hostShare: number): number {
   return 1 - hostShare * (1 - cacheShare);
 }
@@ -73,7 +76,7 @@ export function mostElsewhere(
 
 export interface GpuTierDemand extends Pick<GpuDemand, 'rows' | 'rowPages' | 'minPages' | 'maxPages' | 'bufferPages'> {
   readonly settings: GpuSettings;
-  /** What a runtime would reserve with so much on the GPU, and so many pages of cache in memory. */
+  /** Measures what a runtime would reserve with so much on the GPU, and so many pages of cache in memory. */
   readonly measure: (gpu: GpuRuntimeOptions, pages: number) => RuntimeBytes;
   readonly tablePages: number;
   /** Buffers for hidden states. */
@@ -86,9 +89,9 @@ const MOST_PINNED_BYTES = 256 * 2 ** 20;
 const MOST_PINNED_SHARE = 1 / 16;
 
 /**
- * What more is pinned where weights stream from disk to a GPU, if there is room for it: the disk reads so far ahead of
- * what the GPU has a buffer for, so that neither waits for the other's pauses. No more than a small share of a cap on
- * the host's memory, of which weights that stay make better use.
+ * Says how much more is pinned where weights stream from disk to a GPU, if there is room for it: the disk reads so far
+ * ahead of what the GPU has a buffer for, so that neither waits for the other's pauses. No more than a small share of a
+ * cap on the host's memory, of which weights that stay make better use.
  */
 export function morePinnedBytes(capBytes: number): number {
   return Math.max(0, Math.min(MOST_PINNED_BYTES, Math.floor(capBytes * MOST_PINNED_SHARE)) - PINNED_BYTES);
@@ -165,9 +168,9 @@ export function gpuTier({
 
 /** Pages of one layer that a buffer for those that come to the GPU has places for; 0 where none come. */
 export interface BufferPages {
-  /** What squares of expected rows need. */
+  /** Pages that squares of expected rows need. */
   readonly least: number;
-  /** What the longest row needs, too. */
+  /** Pages that the longest row needs, too. */
   readonly most: number;
 }
 
@@ -175,8 +178,8 @@ export interface GpuDemand {
   /** Cap on what is reserved on the GPU. */
   readonly capBytes: number;
   /**
-   * What a runtime takes there without a page of cache, by how much of each layer stays, how many buffers the rest of a
-   * layer is loaded into, and the pages that each buffer of the cache has places for. Grows with all of them.
+   * Says what a runtime takes on the GPU without a page of cache, by how much of each layer stays, how many buffers the
+   * rest of a layer is loaded into, and the pages that each buffer of the cache has places for. Grows with all of them.
    */
   readonly takes: (residentLayerBytes: number, buffers: number, cacheBufferPages: number) => number;
   /** From here on every layer is wholly resident. */
@@ -196,14 +199,17 @@ export interface GpuDemand {
   readonly cacheShare?: number | undefined;
   /** With `cacheShare`: pages of the shortest row that there must be room for. */
   readonly minPages: number;
-  /** What buffers are needed where such a share of each row's pages is there. Fewer pages, the larger the share. */
+  /**
+   * Says what buffers are needed where such a share of each row's pages is on the GPU. Fewer pages, the larger the
+   * share.
+   */
   readonly bufferPages: (cacheShare: number) => BufferPages;
 }
 
-/** What of the cache is on the GPU. */
+/** The part of the cache on the GPU. */
 interface GpuCachePlan {
   readonly pages: number;
-  /** Of each row's pages. */
+  /** Share of each row's pages. */
   readonly cacheShare: number;
   /** Places of a buffer for other pages, which come when they are attended to; 0 where none do. */
   readonly cacheBufferPages: number;
@@ -216,7 +222,7 @@ export interface GpuPlan extends GpuCachePlan {
   readonly buffers: number;
 }
 
-/** What a runtime takes by the pages that each buffer of the cache has places for: see `GpuDemand.takes`. */
+/** The bytes that a runtime takes by the pages that each buffer of the cache has places for: see `GpuDemand.takes`. */
 type TakesWith = (cacheBufferPages: number) => number;
 
 /** One layer is computed while the next one is loaded. */
@@ -264,8 +270,8 @@ function blockPages({ rows, rowPages, minPages, cacheShare }: GpuDemand): number
 }
 
 /**
- * What of the cache is there beside what a runtime takes: of a share that nobody has decided the largest that fits with
- * its buffers, in whole pages of rows of expected length. Undefined where none does.
+ * Finds the part of the cache that is on the GPU beside what a runtime takes: of a share that nobody has decided the
+ * largest that fits with its buffers, in whole pages of rows of expected length. Undefined where none does.
  */
 function divided(
   { capBytes, pageBytes, rows, rowPages, minPages, cacheShare, bufferPages }: GpuDemand,

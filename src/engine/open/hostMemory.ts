@@ -9,15 +9,15 @@ import { HEAP_MARGIN_BYTES, NATIVE_GROWTH_BYTES, ROW_LEDGER_BYTES, typicalProces
  */
 const UNEVEN_BYTES = 48 * 2 ** 20;
 /**
- * Of a process that holds more, the next start may find so much more; what is advised for it is a multiple of the step.
+ * The next start of a process that holds more may find so much more; what is advised for it is a multiple of the step.
  */
 const NEXT_START_MORE_BYTES = 16 * 2 ** 20;
 const ADVICE_STEP_BYTES = 32 * 2 ** 20;
 
 export interface ProcessBytes {
   /**
-   * What counts against the cap at this start, and of a typical process at every start: what it really holds differs by
-   * megabytes, and a budget may not.
+   * The bytes that count against the cap at this start, and for a typical process at every start: what it really holds
+   * differs by megabytes, and a budget may not.
    */
   readonly residentBytes: number;
   /** The same at the next start, at most: what advice has to reckon with. */
@@ -25,7 +25,7 @@ export interface ProcessBytes {
 }
 
 /**
- * What a process is taken to hold before its runtime is opened.
+ * Says what a process is taken to hold before its runtime is opened.
  * @param residentBytes what it does hold
  */
 export function processBytes(residentBytes: number, vocabularySize: number): ProcessBytes {
@@ -38,16 +38,16 @@ export function processBytes(residentBytes: number, vocabularySize: number): Pro
 }
 
 /**
- * What an engine takes of a budget that several share: all that it reserves, but for the room of the JavaScript heap,
- * which counts once; of that room, what its own rows may take. Pure.
+ * Says what an engine takes of a budget that several share: all that it reserves, but for the room of the JavaScript
+ * heap, which counts once; of that room, what its own rows may take. Pure.
  */
 export function sharedBytes({ reservedBytes }: Pick<HostPlan, 'reservedBytes'>): number {
   return reservedBytes - HEAP_MARGIN_BYTES + ROW_LEDGER_BYTES;
 }
 
 /**
- * What the JavaScript heap and its buffers may take once the runtime has been opened: of the cap, what is left beside
- * what the runtime reserves, what the process holds outside of its heap, and what that grows by
+ * Says what the JavaScript heap and its buffers may take once the runtime has been opened: of the cap, what is left
+ * beside what the runtime reserves, what the process holds outside of its heap, and what that grows by
  * (`NATIVE_GROWTH_BYTES`). Pure.
  * @param residentBytes what the process held when it was laid out, and `heapBytes` of it the heap
  */
@@ -60,7 +60,7 @@ export function heapLimitBytes(
   return capBytes - (reservedBytes - HEAP_MARGIN_BYTES) - outside;
 }
 
-/** What has to fit under a cap on the process, wherever the weights are. */
+/** The demand that has to fit under a cap on the process, wherever the weights are. */
 interface HostDemand extends ProcessBytes {
   /** Cap on resident memory. */
   readonly capBytes: number;
@@ -101,19 +101,19 @@ export interface StreamingDemand extends HostDemand {
   readonly residentShare?: number | undefined;
   /** That share is a plan's: it makes way for the longest row, too. */
   readonly shareYields?: boolean;
-  /** What more is pinned for what streams to a GPU, as far as what is needed leaves room for it. */
+  /** The bytes pinned in addition for what streams to a GPU, as far as what is needed leaves room for them. */
   readonly morePinnedBytes: number;
 }
 
-/** What the host's memory is used for. */
+/** The uses of the host's memory. */
 export interface HostPlan {
-  /** Of the KV cache. */
+  /** Pages of the KV cache. */
   readonly pages: number;
-  /** What the runtime reserves. */
+  /** Bytes the runtime reserves. */
   readonly reservedBytes: number;
-  /** Of `layerBytes`, what stays in memory of each layer for good; undefined where nothing streams. */
+  /** The part of `layerBytes` that stays in memory of each layer for good; undefined where nothing streams. */
   readonly residentLayerBytes?: number;
-  /** What more is pinned than for a GPU that nothing streams to. */
+  /** The bytes pinned beyond those for a GPU that nothing streams to. */
   readonly morePinnedBytes?: number;
 }
 
@@ -189,9 +189,9 @@ function refusal(
 }
 
 /**
- * What is made of the first choice that fits and holds a row of `wanted` tokens; where none holds one, of that which
- * holds the longest row. So the longest row that is answered grows with the cap, whatever each choice makes of one: a
- * larger cap has all choices of a smaller one, and each holds as much in it, or more.
+ * Gives what is made of the first choice that fits and holds a row of `wanted` tokens; where none holds one, of that
+ * which holds the longest row. So the longest row that is answered grows with the cap, whatever each choice makes of
+ * one: a larger cap has all choices of a smaller one, and each holds as much in it, or more.
  * @param longestRow of what was made. By default every row fits
  * @throws MemoryBudgetError, the smallest of all, where none fits. A choice that fits the GPU has got further than one
  * that does not
@@ -223,15 +223,17 @@ function isSmaller(error: MemoryBudgetError, than: MemoryBudgetError): boolean {
   return error.tier === than.tier ? error.neededBytes < than.neededBytes : error.tier === 'cpu';
 }
 
-/** What a place for a row takes beside its cache: its tokens and parameters. */
+/** The bytes that a place for a row takes beside its cache: its tokens and parameters. */
 const PLACE_BYTES = 8192;
-/** Of what a plan leaves of the cap, rows may bring this share: what is made of them on the way takes as much again. */
+/**
+ * The share that rows may bring of what a plan leaves of the cap: what is made of them on the way takes as much again.
+ */
 const SPARE_SHARE = 1 / 4;
 const MOST_SPARE_BYTES = 256 * 2 ** 20;
 
 /**
- * What rows that are in flight may take together, and their results, until these are handed on. A part of the margin
- * for the JavaScript heap in any case; more where the cap leaves more, and where many rows are computed at once.
+ * Says what rows that are in flight may take together, and their results, until these are handed on. A part of the
+ * margin for the JavaScript heap in any case; more where the cap leaves more, and where many rows are computed at once.
  */
 export function rowLedgerBytes(
   {

@@ -28,9 +28,9 @@ import { resolveExpectedRows, validateOptions, type RequestedOptions } from './v
 export interface LaidOutEngine {
   readonly addon: Addon;
   readonly requested: RequestedOptions;
-  /** What the model's files say. */
+  /** The facts that the model's files give. */
   readonly source: ModelSource;
-  /** Of the model's files, before they were read. */
+  /** Stamps of the model's files, before they were read. */
   readonly stamps: Awaited<ReturnType<typeof modelStamps>>;
   readonly identity: ModelIdentity;
   readonly tokenizer: Tokenizer;

@@ -33,7 +33,7 @@ import { planSpill, type SpillPlan } from './planSpill.js';
 import { capOf, settle, type Block, type Settings } from './settings.js';
 import type { RequestedOptions, RowsToCome } from './validateOptions.js';
 
-/** What of each tier an engine takes, and for what: all that is decided before anything is opened. */
+/** The parts of each tier that an engine takes, and for what: all that is decided before anything is opened. */
 export interface MemoryLayout {
   /** Its block may be smaller than the one that was planned first. */
   readonly plan: Plan;
@@ -45,20 +45,20 @@ export interface MemoryLayout {
   /** Places for rows: in a batch there may be more than are planned, for the case that rows turn out shorter. */
   readonly grid: Grid;
   readonly host: HostPlan;
-  /** What of the cap is left for the JavaScript heap. */
+  /** The part of the cap that is left for the JavaScript heap. */
   readonly heapLimitBytes: number;
-  /** What is on the GPU; undefined where the processor computes. */
+  /** The part of the engine on the GPU; undefined where the processor computes. */
   readonly gpu: GpuTier | undefined;
   readonly spill: SpillPlan;
-  /** What of a row the layers keep. */
+  /** The part of a row the layers keep. */
   readonly groups: CacheGroups;
-  /** What the runtime takes with one page of cache and all weights in memory. */
+  /** The memory that the runtime takes with one page of cache and all weights in memory. */
   readonly onePage: RuntimeBytes;
-  /** What the runtime is opened with, but for the store of weights that stream. */
+  /** The options that the runtime is opened with, but for the store of weights that stream. */
   readonly runtime: RuntimeOptions;
 }
 
-/** What is known once a block has been found. */
+/** The layout known once a block has been found. */
 type BlockLayout = Omit<MemoryLayout, 'heapLimitBytes'>;
 
 /** Contexts beyond this are not provided for in every row at once; longer rows are admitted as pages come free. */
@@ -126,7 +126,7 @@ export function layOutMemory(
 }
 
 /**
- * What the process holds, and of that the JavaScript heap.
+ * Measures what the process holds, and of that the JavaScript heap.
  * @param others what other engines have reserved, whose cap is counted apart, and some of which may not be resident yet
  */
 function foundBytes(others: number): { readonly residentBytes: number; readonly heapBytes: number } {
@@ -207,7 +207,7 @@ export function* smallerBlocks(
   }
 }
 
-/** What a smaller block would spill is nothing to give advice by. */
+/** Plans for a smaller block, whose spill is nothing to give advice by. */
 function smallerPlan(
   plan: Plan,
   options: EngineOptions,
@@ -236,7 +236,7 @@ function placesOfWeights(
   return weightShare === undefined && helps ? ['memory', 'streaming'] : ['memory'];
 }
 
-/** What an engine takes with one block, as the native runtime measures it. */
+/** The memory that an engine takes with one block, as the native runtime measures it. */
 class BlockMemory {
   readonly onePage: RuntimeBytes;
   readonly gpu: GpuTier | undefined;

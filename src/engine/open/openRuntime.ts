@@ -10,7 +10,7 @@ import { withStoreRemedy } from '../store/storeRemedy.js';
 import { WEIGHT_BUFFERS, type MemoryLayout } from './layOutMemory.js';
 import type { Opened } from './Opened.js';
 
-/** What opening takes of the options. */
+/** The options that opening takes. */
 type OpeningOptions = Pick<EngineOptions, 'signal' | 'onWait' | 'onRepack' | 'onLoad'>;
 
 /**

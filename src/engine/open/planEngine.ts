@@ -41,11 +41,11 @@ import type { RequestedOptions } from './validateOptions.js';
 
 /** By which plan an engine is opened, and what that means for opening it. */
 export interface Plan {
-  /** What the caller is told of it. */
+  /** The plan's report to the caller. */
   readonly report: EnginePlan;
   /** The requested options, with what was planned where they say nothing. */
   readonly options: EngineOptions;
-  /** Whether layers are to stream even if all of them would fit beside some cache. */
+  /** True where layers are to stream even if all of them would fit beside some cache. */
   readonly streams: boolean;
   /** For predictions: what it was planned for. Undefined where nothing is known of the machine. */
   readonly request: PlanRequest | undefined;
@@ -59,7 +59,7 @@ export interface LearningTarget {
   readonly options: ProfileOptions;
 }
 
-/** What is known of the machine beside its facts, and how; by default of this one. */
+/** The knowledge of the machine beside its facts, and how it is had; by default of this one. */
 export interface PlanSources {
   /** How the profile of this machine is had; replaced in tests, as is the next one. */
   readonly profileOf?: (options: ProfileOptions) => Promise<HardwareProfile>;
@@ -70,8 +70,8 @@ export interface PlanSources {
     signal?: AbortSignal,
   ) => Promise<MachineSpeed>;
   /**
-   * Of the repacked model, what lies in the disk folder already: weights that stream take no more there. Asked where a
-   * plan may use the disk. Default 0.
+   * Says how much of the repacked model lies in the disk folder already: weights that stream take no more there. Asked
+   * where a plan may use the disk. Default 0.
    */
   readonly repackedBytes?: () => Promise<number>;
 }
@@ -91,11 +91,11 @@ const MANY_ROWS = 1000;
 const WORTH_MEASURING = 2e13;
 /** The search leaves so much more of the JavaScript heap in use than there was before. */
 const SEARCH_BYTES = 24 * 2 ** 20;
-/** What is left of that once it has been made. */
+/** The part of that left once the search has been made. */
 const PLANNED_BYTES = 8 * 2 ** 20;
 /**
- * What products by cuBLASLt work on (native/kernels/cuda/CublasLtProducts.cu), of the GPU's memory; of small caps,
- * whose models are small, a quarter at most.
+ * The part of the GPU's memory that products by cuBLASLt work on (native/kernels/cuda/CublasLtProducts.cu); of small
+ * caps, whose models are small, a quarter at most.
  */
 const LIBRARY_BYTES = 96 * 2 ** 20;
 /**
@@ -112,7 +112,7 @@ const WORTH_WRITING = 1.03;
 const SPACIOUS = 2;
 /** A compression is recommended that is at least so much faster. */
 const WORTH_A_WORD = 1.2;
-/** What happens with a GPU of which no figures are there. */
+/** The treatment of a GPU of which no figures are there. */
 const UNPLANNED = 'what fits is put on it, the rest in memory, then on disk';
 const NOT_MEASURED = `the GPU of this machine has not been measured: ${UNPLANNED}`;
 
@@ -235,7 +235,7 @@ export async function planEngine(
   return { ...planned, report, ...(learning && { learning }) };
 }
 
-/** What there is, as the disk may be what is short. */
+/** Says what there is, as the disk may be what is short. */
 function nothingFits({ hardware: { memory } }: PlanRequest): string {
   const { cpuBytes, diskBytes } = memory;
   return `no plan fits the memory and the disk: found ${formatBytes(cpuBytes)} and ${formatBytes(diskBytes)} free`;
@@ -266,7 +266,7 @@ function productsAskedFor(shape: ModelShape, { policy, compressWeights = 'none' 
   ];
 }
 
-/** Whether the disk is used, or memory so scarce that a plan could use it: else nobody asks how fast it is. */
+/** Tells whether the disk is used, or memory so scarce that a plan could use it: else nobody asks how fast it is. */
 function mayUseDisk(
   { layers, layerWeightBytes, globalWeightBytes }: ModelShape,
   { weights }: EngineOptions,
@@ -285,7 +285,7 @@ function originOf(chosen: 'auto' | 'default' | Policy): EnginePlan['origin'] {
   return typeof chosen === 'object' ? 'policy' : 'default';
 }
 
-/** Whether nothing is multiplied by a library of others. */
+/** Tells whether nothing is multiplied by a library of others. */
 function ownProducts(gpu: GpuSettings | undefined): boolean {
   return gpu === undefined || gpu.products === 'own';
 }
@@ -361,7 +361,7 @@ function bestOrReadsOnly({ readsOnly, ...best }: Choice): RankedPlan {
     : best;
 }
 
-/** What an engine does that nobody plans for, where the request allows it and it fits. */
+/** Finds the plan of an engine that nobody plans for, where the request allows it and it fits. */
 function usualPlan(request: PlanRequest, block: Block): RankedPlan | undefined {
   const { allow = {}, workload } = request;
   const { schedules, batchSize, batches, threads, tokensPerSquare, compressWeights, compressCache } = allow;
@@ -402,7 +402,7 @@ function settledShares(
   };
 }
 
-/** What the options leave to the search. */
+/** Lists what the options leave to the search. */
 function allowed(given: EngineOptions, { block, memory }: Settings): Allowed {
   return {
     ...(given.schedule !== undefined && { schedules: [given.schedule] }),
@@ -446,7 +446,7 @@ async function asItIs(
   };
 }
 
-/** What the cap leaves to plan for, where the process grows by `more` until the engine is open. */
+/** Says what the cap leaves to plan for, where the process grows by `more` until the engine is open. */
 function leftBytes(capBytes: number, more: number): number {
   return Math.max(1, capBytes - process.memoryUsage.rss() - more);
 }

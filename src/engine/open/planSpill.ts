@@ -1,6 +1,6 @@
 import { placePages, type CacheRules } from '../memory/placePages.js';
 
-/** What is to live on disk, and for how many rows. */
+/** The data that are to live on disk, and for how many rows. */
 export interface SpillDemand {
   readonly slots: number;
   readonly rowsPerSlot: number;
@@ -22,7 +22,7 @@ export interface SpillDemand {
   readonly gpuActivationShare?: number | undefined;
   /** Hidden state of one token. */
   readonly tokenBytes: number;
-  /** What groups of layers keep of a row. Default: all of them everything. */
+  /** The part of a row that groups of layers keep. Default: all of them everything. */
   readonly groups?: Pick<CacheRules, 'groups' | 'promptTokensUnderWay'> | undefined;
 }
 
@@ -40,7 +40,7 @@ export interface SpillPlan {
     | {
         /** The first ones, whose hidden states stay on the GPU. */
         readonly stayingSlots: number;
-        /** Of each other slot, what of its hidden states is in memory. */
+        /** The tokens of each other slot whose hidden states are in memory. */
         readonly residentTokens: number;
         /** For those, beside a buffer for each slot that stays. */
         readonly buffers: number;

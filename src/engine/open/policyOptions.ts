@@ -3,7 +3,7 @@ import { UsageError } from '../../errors/UsageError.js';
 import type { Policy } from '../../plan/Policy.js';
 
 /**
- * What a policy says to `Engine.open`.
+ * Gives a policy's options for `Engine.open`.
  * @param withGpu whether a GPU computes
  * @throws UsageError for what this machine cannot do
  */

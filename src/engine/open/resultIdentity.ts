@@ -19,13 +19,13 @@ export interface ResultIdentity extends Pick<Numerics, IdentityOption> {
   /** Which results this build's kernels give (native/kernels/numerics.h). */
   readonly numerics: number;
   /**
-   * Of the contents of the model's files, as wholes: weights, configuration, tokenizer, chat templates. 64 hexadecimal
-   * digits.
+   * The hash of the contents of the model's files, as wholes: weights, configuration, tokenizer, chat templates. 64
+   * hexadecimal digits.
    */
   readonly model: string;
   /**
-   * Those of an engine that has a part of the model's; null: all. What the engines of the others compute with is theirs
-   * to say.
+   * The layers of an engine that has a part of the model's; null: all. What the engines of the others compute with is
+   * theirs to say.
    */
   readonly layers: LayerRange | null;
   /**
@@ -41,28 +41,28 @@ export interface ResultIdentity extends Pick<Numerics, IdentityOption> {
   /** Null where the processor computes. */
   readonly gpu: GpuIdentity | null;
   /**
-   * Of engines that share the model's layers over links that round: how hidden states are sent, and the layers before
-   * which that happens. There where they are rounded.
+   * The form in which engines that share the model's layers over links that round send hidden states, and the layers
+   * before which that happens. There where they are rounded.
    */
   readonly hiddenStates?: { readonly sentAs: 'bfloat16'; readonly before: readonly number[] };
 }
 
-/** What of a GPU decides results. */
+/** Facts of a GPU that decide results. */
 export interface GpuIdentity {
   readonly name: string;
   readonly computeCapability: string;
-  /** What multiplies: `own`, or `cublaslt` and its version. */
+  /** The code that multiplies: `own`, or `cublaslt` and its version. */
   readonly products: string;
-  /** Of each row's KV cache what the GPU attends to; the processor attends to the rest. */
+  /** The share of each row's KV cache that the GPU attends to; the processor attends to the rest. */
   readonly cacheShare: number;
   /**
-   * What is on disk, if anything: over pages in memory prompts attend on the GPU, over those on the processor. `behind`
-   * is the share on the GPU, where more than that comes to it.
+   * The part of the cache on disk, if any: over pages in memory prompts attend on the GPU, over those on disk on the
+   * processor. `behind` is the share on the GPU, where more than that comes to it.
    */
   readonly cacheOnDisk?: { readonly share: number; readonly mostPagesPerRow: number; readonly behind?: number };
 }
 
-/** What an identity is made of. */
+/** The facts that make up an identity. */
 export interface IdentityFacts extends Numerics {
   readonly numerics: number;
   readonly model: string;
@@ -147,8 +147,8 @@ export function identityOf(
 }
 
 /**
- * What can be told of an engine's identity by its options, without its model. What is only chosen as the engine is
- * opened (`auto`; what is on a GPU) is left out.
+ * Tells what can be told of an engine's identity by its options, without its model. What is only chosen as the engine
+ * is opened (`auto`; what is on a GPU) is left out.
  */
 export function foreseenIdentity({ options, settings }: RequestedOptions): Partial<ResultIdentity> {
   const { gpu: onGpu } = settings.memory;

@@ -19,7 +19,7 @@ export interface Settings {
   readonly memory: MemorySettings;
 }
 
-/** What changes results. */
+/** Settings that change results. */
 export interface Numerics {
   readonly precision: 'default' | 'float32';
   readonly compressWeights: WeightCompression;
@@ -33,7 +33,7 @@ export interface Numerics {
 
 /** How rows share a pass over the layers. */
 export interface Block {
-  /** Of runs that bring none of their own. */
+  /** Schedule of runs that bring none of their own. */
   readonly schedule: ScheduleName;
   readonly slots: number;
   readonly rowsPerSlot: number;
@@ -45,7 +45,7 @@ export interface Block {
 export interface MemorySettings {
   /** Cap on the process's resident memory, where the caller says one: see `capOf`. */
   readonly cpuMemory: number | undefined;
-  /** What this engine shares with others of the process. */
+  /** The budget that this engine shares with others of the process. */
   readonly budget: MemoryBudget | undefined;
   /** Undefined where the processor computes. */
   readonly gpu: GpuSettings | undefined;
@@ -59,20 +59,20 @@ export interface MemorySettings {
   readonly diskBytes: number;
 }
 
-/** What may be on the GPU. */
+/** Limits of what may be on the GPU. */
 export interface GpuSettings {
   /** Index into `machine().gpus`. */
   readonly device: number;
   /** Cap on what is reserved there. */
   readonly capBytes: number;
-  /** What multiplies there. */
+  /** The code that multiplies there. */
   readonly products: GpuProducts;
   /** Shares of every layer's weights and of each row's KV cache that live there, where somebody has decided it. */
   readonly weightShare: number | undefined;
   readonly cacheShare: number | undefined;
-  /** Of the batches, those whose hidden states stay there between two layers. */
+  /** The share of the batches whose hidden states stay on the GPU between two layers. */
   readonly activationShare: number;
-  /** Of what of the cache is not there, the share that the processor attends to; the rest comes to the GPU. */
+  /** The share that the processor attends to of the cache that is not on the GPU; the rest comes to the GPU. */
   readonly hostShare: number;
 }
 

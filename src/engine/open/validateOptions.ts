@@ -18,7 +18,7 @@ import { settle, type Settings } from './settings.js';
 import { parseHardware, type HardwareProfile } from '../../plan/HardwareProfile.js';
 import { parsePolicyDocument, type Policy } from '../../plan/Policy.js';
 
-/** What a caller asks of an engine: everything checked that needs no model. */
+/** The options that a caller asks of an engine: everything checked that needs no model. */
 export interface RequestedOptions {
   /** The caller's, and where they say nothing their policy's. */
   readonly options: EngineOptions;
@@ -102,7 +102,7 @@ export function checkEngineOptions(options: unknown): EngineOptions {
   };
 }
 
-/** What is known of the rows that are to come. */
+/** The facts known of the rows that are to come. */
 export interface RowsToCome {
   readonly expected: ExpectedRows | undefined;
   /** Tokens of a long one. */
@@ -110,7 +110,7 @@ export interface RowsToCome {
 }
 
 /**
- * What the options say of the rows that are to come: by themselves, or by what the caller's functions find out.
+ * Finds what the options say of the rows that are to come: by themselves, or by what the caller's functions find out.
  * @throws UsageError for what these find out, if it makes no sense
  */
 export async function resolveExpectedRows(

@@ -11,7 +11,7 @@ import { PartialSums } from './PartialSums.js';
 
 /** The two ends that an engine holds. */
 export interface Peers {
-  /** Of the engine of the layers before; of the last one, for the first. */
+  /** The source of the engine of the layers before; for the first, that of the last one. */
   readonly source: ActivationSource;
   /** To the engine of the layers after; to the first one, for the last. */
   readonly sink: ActivationSink;

@@ -12,12 +12,13 @@ export interface BlockShape {
 }
 
 /**
- * What goes round the ring before anything else. The first engine states what it is and has; each of the others checks
- * that it fits, puts its own layers and its memory in, and sends it on; what comes back to the first one holds for all.
+ * The message that goes round the ring before anything else. The first engine states what it is and has; each of the
+ * others checks that it fits, puts its own layers and its memory in, and sends it on; what comes back to the first one
+ * holds for all.
  */
 export interface BeginMessage {
   readonly kind: 'begin';
-  /** Of the whole model; `contents`: of what is in its files (`ResultIdentity.model`). */
+  /** The facts of the whole model; `contents`: of what is in its files (`ResultIdentity.model`). */
   readonly model: {
     readonly layers: number;
     readonly hiddenSize: number;
@@ -34,7 +35,7 @@ export interface BeginMessage {
   readonly grid: BlockShape;
   /** Engines up to here. */
   readonly engines: number;
-  /** Whether one of them brings weights from elsewhere in every sweep. */
+  /** True where one of the engines brings weights from elsewhere in every sweep. */
   readonly streams: boolean;
   /**
    * How the KV cache is cut into pages, and what share of a row's pages lives on disk and on a GPU (default 0): the
@@ -53,9 +54,12 @@ export interface BeginMessage {
   };
   /** Pages that every engine up to here has. */
   readonly pages: PageCounts;
-  /** Whether every engine up to here can have a page in the tables of several rows. */
+  /** True where every engine up to here can have a page in the tables of several rows. */
   readonly sharesPages: boolean;
-  /** Of engines that share each layer: which share the next engine has to have, of how many; `of` once all are here. */
+  /**
+   * The share that the next engine has to have, and of how many, where engines share each layer; `of` once all are
+   * here.
+   */
   readonly share?: { readonly next: number; readonly of: number };
 }
 
@@ -68,7 +72,7 @@ export interface OpenMessage {
   readonly newTokens: number;
   /** Its tokens are computed for their keys and values alone: no head looks at them. Default false. */
   readonly prefix?: boolean;
-  /** What of its pages other rows have, too, or may have later. Default: nothing. */
+  /** The row's pages that other rows have, too, or may have later. Default: none. */
   readonly sharing?: SharedPrefix;
 }
 
@@ -110,21 +114,23 @@ export interface HiddenMessage {
 }
 
 /**
- * What an engine's share of a layer adds to the hidden states of a batch, in part or summed already, on its way round
- * the engines that share the layer: see `ringSum`.
+ * The addition of an engine's share of a layer to the hidden states of a batch, in part or summed already, on its way
+ * round the engines that share the layer: see `ringSum`.
  */
 export interface PartialMessage {
   readonly kind: 'partial';
   readonly pass: number;
   readonly slot: number;
   readonly layer: number;
-  /** Of the sum: a batch has no two at once, and all of a slot come in order. */
+  /** The step of the sum: a batch has no two at once, and all of a slot come in order. */
   readonly step: number;
   /** The receiver's from now on. */
   readonly values: Float32Array;
 }
 
-/** What the last engine found for a batch; one for every batch, also where none of its rows sampled or scored. */
+/**
+ * The last engine's findings for a batch; one message for every batch, also where none of its rows sampled or scored.
+ */
 export interface HeadMessage {
   readonly kind: 'head';
   readonly pass: number;
@@ -139,13 +145,13 @@ export interface CloseMessage {
 }
 
 /**
- * What engines that share a model tell each other, in this order: `begin`; then for each row `open`, the `sweep`s that
- * hold it, their `hidden` states, `close`; and `free` for each page that rows shared. `head` goes from the last engine
- * to the first one; where engines share each layer, that one finds it itself, and `partial` sums go round instead. All
- * of it is plain data (maps and typed arrays included), as structured clones carry it.
+ * The messages of engines that share a model, in this order: `begin`; then for each row `open`, the `sweep`s that hold
+ * it, their `hidden` states, `close`; and `free` for each page that rows shared. `head` goes from the last engine to
+ * the first one; where engines share each layer, that one finds it itself, and `partial` sums go round instead. All of
+ * it is plain data (maps and typed arrays included), as structured clones carry it.
  */
 export type PeerMessage =
   BeginMessage | OpenMessage | SweepMessage | HiddenMessage | PartialMessage | HeadMessage | CloseMessage | FreeMessage;
 
-/** What runs hear of: the others are data that tasks wait for. */
+/** The messages that runs hear of: the others are data that tasks wait for. */
 export type RunMessage = Exclude<PeerMessage, HiddenMessage | PartialMessage>;

@@ -22,7 +22,7 @@ export class SampledTokens {
     }
   }
 
-  /** What was found for a batch. */
+  /** Takes in the tokens that were found for a batch. */
   returned({ rows }: Batch, { sampled }: HeadOutput): void {
     for (const { row, firstPosition, tokens } of rows) {
       const token = sampled.get(row)?.token;

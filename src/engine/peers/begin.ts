@@ -7,17 +7,17 @@ import { fetches, mostElsewhere } from '../open/gpuMemory.js';
 import type { Opened } from '../open/Opened.js';
 import { layerBounds } from '../grid/Square.js';
 
-/** What an engine is and has, as its peers have to know it. */
+/** The facts of an engine, what it is and has, as its peers have to know them. */
 export interface PeerFacts extends Pick<
   BeginMessage,
   'model' | 'grid' | 'streams' | 'cache' | 'pages' | 'sharesPages'
 > {
   readonly layers: { readonly first: number; readonly count: number };
-  /** Of an engine that has a share of each layer. */
+  /** The engine's share of each layer, where it has one. */
   readonly share?: LayerShare;
 }
 
-/** What the engine of the first layers sends round the ring. Pure. */
+/** Makes the message that the engine of the first layers sends round the ring. Pure. */
 export function beginOf({ layers, share, ...facts }: PeerFacts): BeginMessage {
   return {
     kind: 'begin',
@@ -29,7 +29,7 @@ export function beginOf({ layers, share, ...facts }: PeerFacts): BeginMessage {
 }
 
 /**
- * What an engine of later layers sends on: with its own layers and its own memory put in. Pure.
+ * Makes the message that an engine of later layers sends on: with its own layers and its own memory put in. Pure.
  * @throws PeerError where the two do not fit together: it names what was found and what was expected
  */
 export function acceptBegin(
@@ -77,7 +77,7 @@ export function acceptBegin(
   };
 }
 
-/** What the peers of an engine have to know of it. @param contents `ResultIdentity.model` */
+/** Collects the facts of an engine that its peers have to know. @param contents `ResultIdentity.model` */
 export function peerFacts(
   decoder: DecoderSpec,
   { grid, cache, gpu, weights }: Pick<Opened, 'grid' | 'cache' | 'gpu' | 'weights'>,

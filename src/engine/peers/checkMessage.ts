@@ -11,8 +11,8 @@ const HEADS: readonly unknown[] = ['none', 'sample', 'score'];
 const POOLINGS: readonly unknown[] = DEVICE_POOLINGS;
 
 /**
- * What each kind has to have; what goes beyond it is left alone. Whether it fits this engine and this run is for others
- * to say.
+ * Checks each kind of message for what it has to have; what goes beyond that is left alone. Whether it fits this engine
+ * and this run is for others to say.
  */
 const KINDS: Readonly<Record<PeerMessage['kind'], (message: Fields) => void>> = {
   begin({ model, nextLayer, grid, engines, streams, cache, pages, sharesPages, share }) {

@@ -2,9 +2,9 @@ import { layerBounds, type Batch, type Grid, type Square } from '../grid/Square.
 import type { SweepMessage } from './PeerMessage.js';
 
 /**
- * What the engines behind the first one have to know of a sweep of its schedule: the batches that leave the first one's
- * layers in it, in order, and whether each of them is one batch of its slot, wholly within the sweep. If so, all of
- * them leave without waiting for a token that one of them samples. Pure.
+ * Makes the facts of a sweep of the first engine's schedule that the engines after it have to know: the batches that
+ * leave the first one's layers in it, in order, and whether each of them is one batch of its slot, wholly within the
+ * sweep. If so, all of them leave without waiting for a token that one of them samples. Pure.
  *
  * @param squares of one sweep, in order
  */

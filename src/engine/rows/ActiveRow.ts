@@ -22,7 +22,7 @@ import { endsReasoning, splitReasoning } from './reasoning.js';
 import { ReasoningStream, type TextParts } from './ReasoningStream.js';
 import { RowDeltas } from './RowDeltas.js';
 
-/** What a row carries from input to output. */
+/** The facts that a row carries from input to output. */
 export interface RowIdentity {
   readonly id: string | number;
   readonly index: number;
@@ -42,7 +42,7 @@ export interface TextRules {
   readonly reasoning?: Reasoning | undefined;
   /** Seconds that a row may take from when it has a place; undefined for any. Looked at with each token. */
   readonly timeout?: number | undefined;
-  /** Whether it says how sure the model was. Default false. */
+  /** True where the result says how sure the model was. Default false. */
   readonly confidence?: boolean;
 }
 
@@ -75,9 +75,9 @@ export class ActiveRow implements RunRow<OrderedResult> {
   private readonly logprobs: (TokenLogprob & { top: readonly TokenLogprob[] })[] = [];
   private readonly stream: ReturnType<Tokenizer['stream']>;
   private readonly matcher: StopMatcher | undefined;
-  /** Of each token, how likely it was among those that might come; undefined where there was no other. */
+  /** The likelihood of each token among those that might come; undefined where there was no other. */
   private readonly certainties: (number | undefined)[] = [];
-  /** Of a choice that was taken as a whole. */
+  /** The confidence of a choice that was taken as a whole. */
   private confidence: number | undefined;
   private logprobCount = 0;
   private text = '';
@@ -94,7 +94,7 @@ export class ActiveRow implements RunRow<OrderedResult> {
     private readonly counter: RowCounter,
     /** Called with the row's answer, or its error, before a value is made of it: that is each row's own. */
     private readonly onAnswer: (result: RowResult) => void = () => undefined,
-    /** What its tokens follow, where the row is held to a format. */
+    /** The format that the row's tokens follow, where it is held to one. */
     private readonly format?: AnswerFormat,
     /** The stop strings of `prepared`, as far as rows share them. */
     stops?: StopStrings,
@@ -306,7 +306,7 @@ export class ActiveRow implements RunRow<OrderedResult> {
     return this.isWhole() ? this.result('stop') : this.cutOff('one of its stop strings');
   }
 
-  /** Whether the text that a stop string has left is all that the row's format asks for. */
+  /** Tells whether the text that a stop string has left is all that the row's format asks for. */
   private isWhole(): boolean {
     const { format, wholeAt, text, tokens } = this;
     if (!format || format.calls) return format?.calls?.held?.stops ?? true;

@@ -27,7 +27,7 @@ export type ReadOfRun<Result> = (
   lastAnswers?: LastAnswers,
 ) => { readonly source: AsyncIterator<RunRow<Ordered<Result>>>; readonly answered$: Observable<Ordered<Result>> };
 
-/** What runs of answers need of their engine. */
+/** The parts of their engine that runs of answers need. */
 export interface AnswerHost extends AnswerSetup {
   readonly source: ModelSource;
   /** The engine's, as one word: answers are kept under it. */
@@ -42,12 +42,12 @@ export interface AnswerHost extends AnswerSetup {
   ): Generation<Result>;
 }
 
-/** What tasks are made with. */
+/** The setup with which tasks are made. */
 type TaskHost = AnswerSetup & Pick<AnswerHost, 'source'>;
 
 type Rows = AsyncIterable<RowInput> | Iterable<RowInput>;
 
-/** What goes before each prompt. @throws UsageError for a name that the model's files do not have */
+/** Finds the text that goes before each prompt. @throws UsageError for a name that the model's files do not have */
 function embeddingPrompt({ prompts }: ModelSource, name = prompts?.usual): string {
   if (name === undefined) return '';
   const text = prompts && Object.hasOwn(prompts.texts, name) ? prompts.texts[name] : undefined;
@@ -128,7 +128,7 @@ export class AnswerRuns {
 }
 
 /**
- * What is asked of rows, by the name of the task.
+ * Makes the task that is asked of rows, by its name.
  * @param priorOf as in `classifyTask`
  * @throws UsageError
  */

@@ -10,7 +10,7 @@ import type {
 } from '../../Results.js';
 import type { Composition } from './Generation.js';
 
-/** What can be asked of rows beside generating. */
+/** The tasks that can be asked of rows beside generating. */
 export interface Answers {
   readonly classify: { readonly options: ClassifyOptions & Composition; readonly result: ClassifyResult };
   readonly score: { readonly options: ScoreOptions & Composition; readonly result: ScoreResult };

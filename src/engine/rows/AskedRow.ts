@@ -75,7 +75,7 @@ export class AskedRow implements SplitRow<RowResult> {
 
 const NEVER: RowFailure = { code: 'invalid-row', message: 'it was not asked' };
 
-/** What is wrong with a row is what is wrong with the first of its questions that failed. */
+/** Makes the error of a row, which is that of the first of its questions that failed. */
 function errorOf(name: string, { code, message }: RowFailure = NEVER): RowFailure {
   return { code, message: `question ${JSON.stringify(name)}: ${message}` };
 }

@@ -97,7 +97,7 @@ export class ChosenRow implements RunRow<OrderedResult> {
     if (!choice || this.tree.branches(branch).length > 0) this.open.push({ ...branch, ...scores });
   }
 
-  /** What is likely enough goes on; where nothing is, the row has its answer. */
+  /** Goes on with the choices that are likely enough; where none is, the row has its answer. */
   private next(): Ended {
     // How likely a choice is among all is known once what is near it is.
     const least = (this.best?.sum ?? -Infinity) - (this.tellsConfidence ? NEAR : 0);
@@ -115,7 +115,7 @@ export class ChosenRow implements RunRow<OrderedResult> {
     return new Continuation(now.map((branch) => this.goingOn(branch)));
   }
 
-  /** Whether there is one choice alone, and nobody asks how likely it is. */
+  /** Tells whether there is one choice alone, and nobody asks how likely it is. */
   private isKnown([first, second]: readonly ChoiceBranch[]): boolean {
     return !this.best && !second && this.alternatives === undefined && first !== undefined && !!this.tree.only(first);
   }
@@ -212,7 +212,7 @@ export class ChosenRow implements RunRow<OrderedResult> {
   }
 }
 
-/** What could come behind a prompt and the beginning of a choice. */
+/** A row that finds out what could come after a prompt and the beginning of a choice. */
 class PeekedRow implements RunRow<OrderedResult> {
   readonly sequence: DeviceRow;
   readonly newTokens = 1;

@@ -8,7 +8,7 @@ import { partedRow, partInWords, type PartedRow } from './partedRow.js';
 import { fieldsOf, type RowLimits } from './promptTokens.js';
 import type { RowIdentity, RowSplitter, SplitPart, SplitRow } from './SplitRows.js';
 
-/** What of a row makes its answer several, or calls something. */
+/** The fields of a row that make its answer several, or call something. */
 const NOT_OWN = ['samples', 'tools', 'toolChoice', 'parallelToolCalls'] as const;
 
 /**
@@ -57,7 +57,7 @@ class ChunkedRow implements SplitRow<RowResult> {
   private isMerging = false;
   private failed: number | undefined;
   private failure: RowError | undefined;
-  /** Of all that was computed for earlier levels. */
+  /** The tokens of all that was computed for earlier levels. */
   private readonly usage = { promptTokens: 0, completionTokens: 0 };
 
   constructor(

@@ -14,7 +14,7 @@ import { notFinite } from './notFinite.js';
  */
 const AT_ONCE = { least: 64, tokens: 2 ** 17 };
 
-/** What becomes of a row whose completions are scored. */
+/** The outcome of a row whose completions are scored. */
 export interface CompletedRowEnd<Result> {
   /** @param logprobs of each completion's tokens, in their order */
   scored(logprobs: readonly (readonly number[])[]): Result;

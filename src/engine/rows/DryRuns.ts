@@ -35,7 +35,7 @@ export type DryRow = { readonly id: string | number; readonly index: number } & 
   | { readonly error: RowFailure }
 );
 
-/** What rows are taken in with. */
+/** The setup with which rows are taken in. */
 export interface DryRunsSetup {
   readonly addon: Addon;
   readonly source: ModelSource;
@@ -139,7 +139,7 @@ export class DryRuns {
   }
 }
 
-/** What stands for answers that there are none of yet. */
+/** The text that stands for answers that there are none of yet. */
 const UNKNOWN = '…';
 
 /** Units of text that are about a token. */

@@ -5,7 +5,7 @@ import type { RunRow } from '../execution/RunRow.js';
 import type { HeadOutput } from '../grid/Task.js';
 import type { RowId } from '../grid/Square.js';
 
-/** What becomes of a row that is embedded. */
+/** The outcome of a row that is embedded. */
 export interface EmbeddedRowEnd<Result> {
   /** @param hidden [hiddenSize] */
   embedded(hidden: Float32Array): Result;
@@ -15,7 +15,7 @@ export interface EmbeddedRowEnd<Result> {
 export interface EmbeddedRowOptions {
   /** Its keys and values may be others', too. Default: where the last token alone is pooled. */
   readonly shares?: boolean;
-  /** Of a pair: where the second text begins (`DeviceRow.secondText`). */
+  /** The place in a pair where the second text begins (`DeviceRow.secondText`). */
   readonly secondText?: number | undefined;
 }
 

@@ -85,14 +85,14 @@ export class EngineRuns {
   private readonly forecast: RunForecast;
   private readonly resultIdentityKey: string;
   private readonly grammars: Grammars;
-  /** What the rows of all runs may take together, and their results. */
+  /** The memory that the rows of all runs may take together, with their results. */
   private readonly ledger: ByteLedger;
   private readonly heapLimit: HeapLimit;
-  /** What calls join. */
+  /** The run that calls join. */
   private readonly standing: StandingRun;
-  /** Of the run that calls join, what is learned from it. */
+  /** The timings that are learned from the run that calls join. */
   private standingTimings: SeenRun['timings'];
-  /** Of the calls that have joined it. */
+  /** The last answers of the calls that have joined that run. */
   private standingAnswers: LastAnswers | undefined;
   private nextRun = 1;
   /** The last run over a ring of engines that began here. */
@@ -409,8 +409,8 @@ export class EngineRuns {
   }
 
   /**
-   * What every run takes of this engine. @throws UsageError if it has been closed by a callback of the caller's, which
-   * have run since the options were checked
+   * Collects the parts that every run takes of this engine. @throws UsageError if it has been closed by a callback of
+   * the caller's, which have run since the options were checked
    */
   private setup(
     { window = defaultWindow(this.opened.grid), signal }: Pick<StartOptions, 'window' | 'signal'>,
@@ -453,7 +453,7 @@ export class EngineRuns {
   }
 }
 
-/** Whether other engines have what of the model is not here. */
+/** Tells whether other engines have the part of the model that is not here. */
 function sharesModel({ part, share }: Grid): boolean {
   return part !== undefined || share !== undefined;
 }

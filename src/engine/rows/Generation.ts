@@ -14,8 +14,8 @@ import type { RowLookAhead } from './rowLookAhead.js';
 /** Options of one run: those of its rows, and how the run is composed. */
 export interface RunOptions extends GenerateOptions {
   /**
-   * Of zod 4, in the place of a `responseFormat`: answers are held to its JSON Schema, and `value` is what it makes of
-   * them. Rows with a `responseFormat` of their own have that, and their values are not its own.
+   * A schema of zod 4, in the place of a `responseFormat`: answers are held to its JSON Schema, and `value` is what it
+   * makes of them. Rows with a `responseFormat` of their own have that, and their values are not its own.
    */
   readonly schema?: AnswerSchema;
   /** The order of squares. Default `diagonalBlock()`. */
@@ -47,7 +47,7 @@ export interface RunOptions extends GenerateOptions {
   readonly microBatches?: number;
 }
 
-/** What the values of a run's answers are: those of its `schema`. */
+/** The type of the values of a run's answers: those of its `schema`. */
 export type ValueOf<Options> = Options extends { readonly schema: infer Schema extends AnswerSchema }
   ? z.core.output<Schema>
   : unknown;
@@ -64,7 +64,9 @@ export type Composition = Pick<
 /** The options of such a run: those of its rows, and how it is composed. */
 export type AnswerRunOptions<Options extends AnswerOptions> = Options & Composition;
 
-/** What `runResults` takes to answer one stream of rows: nothing happens before `computed` is subscribed to. */
+/**
+ * The parts that `runResults` takes to answer one stream of rows: nothing happens before `computed` is subscribed to.
+ */
 export interface Generation<Result = RowResult> {
   /** The results of rows that are computed. @throws what the caller's pipeline throws */
   readonly computed: () => Observable<Ordered<Result>>;
@@ -73,7 +75,7 @@ export interface Generation<Result = RowResult> {
   readonly options: Pick<RunOptions, 'order' | 'signal'>;
   /** Fires when the engine is closed. */
   readonly closed: AbortSignal;
-  /** Of rows that the run does not compute: they were refused, or are equal to others. */
+  /** The results of rows that the run does not compute: they were refused, or are equal to others. */
   readonly answered$: Observable<Ordered<Result>>;
   /** To be called with every result that is there, before it waits for its turn: what it takes counts from then on. */
   readonly answered: (result: Ordered<Result>) => void;
@@ -81,7 +83,7 @@ export interface Generation<Result = RowResult> {
   readonly delivered: (sequence: number) => void;
 }
 
-/** What can generate: an engine. */
+/** A source that can generate: an engine. */
 export interface GenerationSource {
   generate(rows: AsyncIterable<RowInput>, options?: RunOptions): AsyncIterable<RowResult>;
 }
@@ -92,7 +94,7 @@ export interface GenerationSource {
  */
 export interface RunResults<Result> extends AsyncGenerator<Result, void, undefined> {
   /**
-   * What the run took, once it is over, also where its consumer has left before the end. Rejects with what the
+   * The run's figures, once it is over, also where its consumer has left before the end. Rejects with what the
    * iteration throws; nobody has to look at it.
    */
   readonly stats: Promise<RunStats>;
@@ -110,8 +112,8 @@ export type RowEvent<Result = RowResult> =
 /** The results of a run that generates, and what its answers grow by before. */
 export interface GeneratedResults<Result> extends RunResults<Result> {
   /**
-   * What answers grow by, while somebody iterates; to be subscribed to before that. Nobody waits for who subscribes.
-   * Completes with the run, however that ends.
+   * The pieces by which answers grow, while somebody iterates; to be subscribed to before that. Nobody waits for who
+   * subscribes. Completes with the run, however that ends.
    */
   readonly deltas$: Observable<RowDelta>;
   /**

@@ -5,13 +5,15 @@ import type { DeviceRow, Pooling } from '../grid/Device.js';
 import type { RowId } from '../grid/Square.js';
 import type { HeadOutput, SampledToken } from '../grid/Task.js';
 
-/** What is looked for at an input's end. */
+/** The finding that is looked for at an input's end. */
 export interface Look {
-  /** What a device is asked for of a sequence. */
+  /** The values that a device is asked for of a sequence. */
   readonly asked: Pick<DeviceRow, 'pooling' | 'candidates'>;
   /** Inputs that begin alike share what they have computed. */
   readonly shares: boolean;
-  /** What the device has found: numbers, of which those that are not finite are an error; undefined for nothing yet. */
+  /**
+   * Reads the device's finding: numbers, of which those that are not finite are an error; undefined for nothing yet.
+   */
   found(sampled: SampledToken): Float32Array | undefined;
 }
 
@@ -35,11 +37,11 @@ export function candidatesLook(candidates: readonly number[]): Look {
 /** A sequence whose end says something. */
 export interface HeadInput {
   readonly tokens: readonly number[];
-  /** Of a pair: where the second text begins. */
+  /** The place in a pair where the second text begins. */
   readonly secondText?: number | undefined;
 }
 
-/** What becomes of a row that a model's own head looks at. */
+/** The outcome of a row that a model's own head looks at. */
 export interface HeadedRowEnd<Result> {
   /** @param outputs of the head, one for each input */
   found(outputs: readonly Float32Array[]): Result;

@@ -4,18 +4,21 @@ import type { LedgerAccount } from '../../collections/ByteLedger.js';
 /** Results that may wait for an earlier row, on top of the rows that are being generated. */
 export const ORDER_WINDOW = 1024;
 
-/** What a row takes beside what it brings: parameters, places in the order of rows and in the tree of prompts. */
+/**
+ * Bytes that a row takes beside those that it brings: parameters, places in the order of rows and in the tree of
+ * prompts.
+ */
 const ROW_BYTES = 2048;
 
 /** A row, and all rows together, of which the heap has more garbage than a cap on the process has room for. */
 const LARGE_BYTES = 2 ** 16;
 const MUCH_BYTES = 8 * 2 ** 20;
 
-/** What a row of input holds as long as one of its results is to come, or waits to be taken. */
+/** The memory that a row of input holds as long as one of its results is to come, or waits to be taken. */
 export interface RowHold {
-  /** Of what is carried into results. */
+  /** Bytes of the values that are carried into results. */
   readonly carried: number;
-  /** Of all. */
+  /** Bytes of all that the row holds. */
   bytes: number;
   results: number;
   taken: boolean;
@@ -29,17 +32,17 @@ export class InFlight {
   private count = 0;
   private held = false;
   private opened = false;
-  /** What each result that is to come, or waits to be taken, holds: by its place in the order of results. */
+  /** The memory that each result holds which is to come, or waits to be taken: by its place in the order of results. */
   private readonly bySequence = new Map<number, { readonly row: RowHold; bytes: number }>();
 
   constructor(
     /** So many may be in flight, whatever they take. */
     private readonly rows: number,
-    /** Of what they take. */
+    /** The account of what the rows in flight take. */
     private readonly account: LedgerAccount,
   ) {}
 
-  /** What is looked at of what a row brings: more is more than there is room for. */
+  /** Most bytes that are looked at of what a row brings: more is more than there is room for. */
   get mostBytes(): number {
     return this.account.most;
   }

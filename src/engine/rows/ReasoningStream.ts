@@ -1,7 +1,7 @@
 import type { ReasoningMarks } from '../../model/Tokenizer.js';
 import { begunAt } from '../tools/Reader.js';
 
-/** What has become certain of an answer's text. */
+/** The parts of an answer's text that have become certain. */
 export interface TextParts {
   readonly text: string;
   readonly reasoning: string;
@@ -30,7 +30,7 @@ export class ReasoningStream {
     private readonly open: boolean,
   ) {}
 
-  /** Whether reasoning has begun, of which nothing need have come. */
+  /** Tells whether reasoning has begun, of which nothing need have come. */
   get hasBegun(): boolean {
     return this.begun;
   }

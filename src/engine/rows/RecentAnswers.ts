@@ -3,7 +3,7 @@ export interface AnswerBounds {
   readonly bytes: number;
 }
 
-/** What an answer takes beside what is in it. */
+/** Bytes that an answer takes beside its contents. */
 const ANSWER_BYTES = 512;
 
 /**
@@ -44,7 +44,7 @@ export class RecentAnswers<Answer> {
   }
 }
 
-/** What a number and what a list or an object takes, about; the rest is in strings. */
+/** Bytes that a number and that a list or an object takes, about; the rest is in strings. */
 const NUMBER_BYTES = 8;
 const CONTAINER_BYTES = 40;
 
@@ -58,7 +58,7 @@ export function copyOf(data: unknown): unknown {
     : Object.fromEntries(Object.entries(data).map(([name, each]) => [name, copyOf<unknown>(each)]));
 }
 
-/** What it takes in memory, about. */
+/** Estimates the bytes that data takes in memory, about. */
 export function heapBytes(data: unknown): number {
   if (typeof data === 'string') return 2 * data.length;
   if (typeof data !== 'object' || data === null) return NUMBER_BYTES;

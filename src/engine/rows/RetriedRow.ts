@@ -8,11 +8,11 @@ import type { ChosenRow } from './ChosenRow.js';
 import { generatorSeed, type PreparedRow } from './prepareRow.js';
 import type { Retry } from './retryPrompts.js';
 
-/** What the attempts of a row have in common. */
+/** The parts that the attempts of a row have in common. */
 export interface Attempts {
   readonly prepared: PreparedRow;
   readonly retry: Retry;
-  /** Of the first attempt, with all of its bits. */
+  /** The seed of the first attempt, with all of its bits. */
   readonly seed: number;
   /** An attempt as a row of its own. @param over what becomes of a result that another row finds for it */
   readonly row: (

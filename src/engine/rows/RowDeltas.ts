@@ -2,7 +2,7 @@ import type { RowDelta } from '../../Row.js';
 import { joinedCalls } from '../../rows/joinedCalls.js';
 import type { ToolCallDelta } from '../../rows/toolCalls.js';
 
-/** What a row's text turns out to be, as it comes. */
+/** The parts that a row's text turns out to be, as it comes. */
 export interface DeltaStream {
   push(piece: string): Grown;
   /** The text is over. */

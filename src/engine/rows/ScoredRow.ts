@@ -47,7 +47,7 @@ export class ScoredRow implements RunRow<WindowScore> {
     return this.seen >= length - 1 ? { firstToken, tokens: length - promptTokens, negativeLogLikelihood } : undefined;
   }
 
-  /** Of the token that was seen last. */
+  /** Makes the error of the token that was seen last. */
   private notScored(logprob: number): RowError {
     const position = this.firstToken + this.seen;
     if (Number.isNaN(logprob)) return new RowError('numeric', notFinite(position - 1));

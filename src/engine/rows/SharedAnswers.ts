@@ -14,7 +14,8 @@ import { UsageError } from '../../errors/UsageError.js';
 
 type Task = keyof KeptAnswers;
 /**
- * What of a result is not its row's: the answer, or why there is none and what is told beside that; and what it took.
+ * The part of a result that is not its row's: the answer, or why there is none and what is told beside that; and what
+ * it took.
  */
 export type Outcome<Of extends Task> = Pick<ResultBase, 'usage'> &
   ({ readonly answer: KeptAnswers[Of] } | { readonly error: RowFailure; readonly beside?: object });
@@ -22,7 +23,7 @@ export type Outcome<Of extends Task> = Pick<ResultBase, 'usage'> &
 /** A row, and what becomes of it with an answer that is there already. */
 export interface HeldRow<Of extends Task, Result> {
   readonly sequence: number;
-  /** What it would have taken. */
+  /** Counts what the row would have taken. */
   usage(answer: KeptAnswers[Of]): ResultBase['usage'];
   /** @param outcome the row's own */
   result(outcome: Outcome<Of>): Result;
@@ -77,7 +78,7 @@ export class SharedAnswers<Of extends Task, Result extends ResultBase> {
   ) {}
 
   /**
-   * Those of a run with these options.
+   * Makes the shared answers of a run with these options.
    * @param lastAnswers of all calls in the run, where they share them
    */
   static of<Of extends Task, Result extends ResultBase>(
@@ -95,7 +96,7 @@ export class SharedAnswers<Of extends Task, Result extends ResultBase> {
     return new SharedAnswers(task, counter, sharePrefixes ? recent() : undefined, reuse);
   }
 
-  /** Whether it matters which rows are equal. */
+  /** Tells whether it matters which rows are equal. */
   get needsKeys(): boolean {
     return this.recent !== undefined || this.store !== undefined;
   }
@@ -111,8 +112,8 @@ export class SharedAnswers<Of extends Task, Result extends ResultBase> {
   }
 
   /**
-   * Whether the row has its answer from another; else it is the one that others wait for from now on. @throws what the
-   * store throws
+   * Tells whether the row has its answer from another; else it is the one that others wait for from now on. @throws
+   * what the store throws
    */
   async has(key: string, row: HeldRow<Of, Result>): Promise<boolean> {
     const others = this.waiting.get(key);
@@ -247,7 +248,7 @@ function certaintyOf({
   };
 }
 
-/** What a store has given, which may be anybody's, as an answer of a task. @throws UsageError */
+/** Reads what a store has given, which may be anybody's, as an answer of a task. @throws UsageError */
 export function keptAnswer<Task extends keyof KeptAnswers>(task: Task, given: unknown): KeptAnswers[Task] | undefined {
   if (given === undefined) return undefined;
   const { words, of } = FORMS[task];

@@ -15,7 +15,7 @@ export interface OpenLimits {
   readonly waiting: number;
 }
 
-/** What a result says of which row it is. */
+/** The fields of a result that say which row it is of. */
 export type RowIdentity = Pick<ResultBase, 'id' | 'index'>;
 
 /** One of a row's rows, and who takes its result. */
@@ -28,7 +28,7 @@ export interface SplitPart<Result> {
 export interface SplitRow<Result> {
   /** A row that can be computed now; undefined for none until there are more results. */
   next(): SplitPart<Result> | undefined;
-  /** Whether its result is there. @param underWay rows that have results to come */
+  /** Tells whether the row's result is there. @param underWay rows that have results to come */
   isDone(underWay: number): boolean;
   result(identity: RowIdentity): Result;
 }
@@ -45,7 +45,7 @@ interface OpenRow<Result> {
   readonly place: number;
   readonly bytes: number;
   underWay: number;
-  /** Whether it is among those that may have rows to be computed. */
+  /** True where the row is among those that may have rows to be computed. */
   isToCome: boolean;
 }
 

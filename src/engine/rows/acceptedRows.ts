@@ -11,7 +11,7 @@ import type { InFlight, RowHold } from './InFlight.js';
 export interface AcceptedRow {
   readonly input: RowInput;
   readonly identity: Omit<RowIdentity, 'sequence'>;
-  /** What it takes, until its results are handed on. */
+  /** The memory that the row takes, until its results are handed on. */
   readonly hold: RowHold;
   /** An earlier row has its id. */
   readonly duplicate: boolean;

@@ -25,7 +25,7 @@ export interface AnswerEnd<Kind extends AnswerKind> {
 
 /** A row that has been checked, whether or not it has to be computed. */
 export interface PreparedAnswer<Kind extends AnswerKind> {
-  /** Of its prompt. */
+  /** The tokens of the row's prompt. */
   readonly tokens: readonly number[];
   /** Tokens that were cut of it. */
   readonly truncated?: number | undefined;
@@ -36,7 +36,7 @@ export interface PreparedAnswer<Kind extends AnswerKind> {
   computed(end: AnswerEnd<Kind>): RunRow<Ordered<ResultOf<Kind>>>;
 }
 
-/** What is asked of rows. */
+/** The task that is asked of rows. */
 export interface AnswerTask<Kind extends AnswerKind> {
   readonly kind: Kind;
   /** @throws RowError for a row that cannot be done; anything else ends the run */

@@ -20,7 +20,7 @@ import { LabelPriors, type PromptWay } from './labelPrior.js';
 import { fittedPrompt, type FittedPrompt } from './truncate.js';
 import { whatHolds } from './whatHolds.js';
 
-/** What rows are prepared with. */
+/** The setup with which rows are prepared. */
 export interface AnswerSetup extends Pick<CompletionRules, 'tokenizer' | 'limits'> {
   /** The longest row that the KV cache holds; it may become less. */
   readonly rowLimit: () => RowLimit;
@@ -201,7 +201,10 @@ function checkVectorType({ vectorType = 'float32', vectorRanges, dimensions }: E
     );
 }
 
-/** What the run is to be scored with, and each row: its own, else that. @throws UsageError for the run's */
+/**
+ * Reads the texts with which the run is to be scored, and each row: its own, else the run's. @throws UsageError for the
+ * run's
+ */
 function scoredTexts<Scored>(
   name: 'labels' | 'completions',
   given: unknown,

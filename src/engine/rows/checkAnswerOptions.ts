@@ -65,7 +65,7 @@ const COMMON = {
   now,
 };
 
-/** What is in them is looked at when they become tokens. */
+/** Checks for an array; the texts in it are looked at when they become tokens. */
 const texts: Check = (name, value) => {
   if (!Array.isArray(value)) throw new UsageError(`${name}: found ${found(value)}, expected an array of texts`);
 };

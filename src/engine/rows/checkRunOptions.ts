@@ -21,7 +21,7 @@ import { checkSampling } from './prepareRow.js';
 import { ROWS_AHEAD, type RowLookAhead } from './rowLookAhead.js';
 import { isObservable } from 'rxjs';
 
-/** What is a row's in a row is an option's in the options of a run. */
+/** Checks a parameter: a row's fault in a row is an option's in a run's options. */
 const sampling: Check = (name, value) => {
   try {
     checkSampling({ [name]: value });
@@ -64,7 +64,7 @@ const LOOK_AHEAD_CHECKS: Readonly<Record<keyof RowLookAhead, Check>> = {
   bytes: size,
 };
 
-/** Of each option of a run. */
+/** The check of each option of a run. */
 export const RUN_CHECKS: Readonly<Record<keyof RunOptions, Check>> = {
   ...SAMPLING_CHECKS,
   ...FOLLOW_CHECKS,
@@ -169,7 +169,7 @@ export function checkRows(rows: unknown): void {
     );
 }
 
-/** Whether a call may join others: how its run is composed, and what is traced of it, is nobody's but its own. */
+/** Tells whether a call may join others: how its run is composed, and what is traced of it, is nobody's but its own. */
 export function joins({ schedule, pipeline, window, peers, microBatches, onTrace }: RunOptions): boolean {
   return [schedule, pipeline, window, peers, microBatches, onTrace].every((own) => own === undefined);
 }

@@ -16,7 +16,7 @@ export interface ChunkRules {
   readonly tokens: number;
   /** Tokens that two parts have in common. */
   readonly overlap: number;
-  /** Whether texts such as `<|im_start|>` are control tokens. */
+  /** True where texts such as `<|im_start|>` are control tokens. */
   readonly parseSpecial: boolean;
 }
 

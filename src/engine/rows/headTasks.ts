@@ -17,13 +17,13 @@ import { fittedPrompt, keptOf } from './truncate.js';
 import { checkedTokens } from './promptTokens.js';
 import { whatHolds } from './whatHolds.js';
 
-/** What tasks of a model's own head are prepared with. */
+/** The setup with which tasks of a model's own head are prepared. */
 export interface HeadSetup extends AnswerSetup {
   readonly classifier: SequenceClassifier;
   readonly decoder: DecoderSpec;
 }
 
-/** What `{}` stands for in a hypothesis. */
+/** The place that `{}` marks in a hypothesis. */
 const PLACE = '{}';
 const HYPOTHESIS = 'This example is {}.';
 const MOST_DOCUMENTS = 1024;
@@ -205,7 +205,7 @@ function joined(tokenizer: Tokenizer, [first, second]: readonly [readonly number
   return tokenizer.joinPair(first, second);
 }
 
-/** What is prepared of inputs whose ends say something. */
+/** Prepares inputs whose ends say something. */
 export function preparedInputs<Kind extends 'classify' | 'rerank'>(
   given: readonly HeadInput[],
   truncated: number | undefined,

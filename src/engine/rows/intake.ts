@@ -42,7 +42,7 @@ export interface IntakeSetup {
   readonly resultIdentity: string;
   /** Nobody waits for rows any more. */
   readonly ended?: AbortSignal | undefined;
-  /** Of what answers are held to. @throws ResponseFormatError */
+  /** Makes the format that answers are held to. @throws ResponseFormatError */
   readonly answerFormat: (format: HeldFormat) => Promise<AnswerFormat>;
   /** Makes more of the values of rows that bring no format of their own. */
   readonly refine?: ((read: ReadAnswer) => ReadAnswer) | undefined;
@@ -74,7 +74,7 @@ export async function* intake(
   const parts = { signal: setup.ended, part: <T>(run: () => T): T => recorder.timed(run) };
   const stopLists = new StopLists();
   const tell = recorder.deltas;
-  /** Of the results. */
+  /** The sequence number of the results. */
   let sequence = 0;
   for await (const { input, identity, duplicate, hold } of accepted) {
     try {
@@ -165,7 +165,7 @@ export async function* intake(
   answers.inputOver();
 }
 
-/** What asks for its first value before it is iterated. */
+/** Asks a generator for its first value before it is iterated. */
 function begun<T>(values: AsyncGenerator<T, void, undefined>): AsyncGenerator<T, void, undefined> {
   const first = values.next();
   // Whoever iterates hears of it.
@@ -181,7 +181,7 @@ function begun<T>(values: AsyncGenerator<T, void, undefined>): AsyncGenerator<T,
   })();
 }
 
-/** Whether a row that is held to choices has the likeliest, as the model has it, and none is drawn or changed. */
+/** Tells whether a row that is held to choices has the likeliest, as the model has it, and none is drawn or changed. */
 function takesLikeliest({ temperature, repetitionPenalty, adjustments }: PreparedRow): boolean {
   return temperature === 0 && repetitionPenalty === 1 && !adjustments;
 }

@@ -15,7 +15,7 @@ const AFTER = '<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n';
 const INSTRUCTION = 'Given a web search query, retrieve relevant passages that answer the query';
 const FAMILIES: ReadonlySet<string> = new Set(['qwen3']);
 
-/** Whether a model that generates is of a kind that is asked whether a document answers a query. */
+/** Tells whether a model that generates is of a kind that is asked whether a document answers a query. */
 export function judges({ family }: { readonly family: string }, classifier?: SequenceClassifier): boolean {
   return FAMILIES.has(family) && (classifier === undefined || String(classifier.labels) === 'yes,no');
 }

@@ -8,7 +8,10 @@ import type { Composition } from './Generation.js';
 import { isConversation } from './promptTokens.js';
 import { RecentAnswers } from './RecentAnswers.js';
 
-/** What of a row, beside what it says, decides how its prompt is made: rows that are alike in it have one prior. */
+/**
+ * The parts of a row, beside what it says, that decide how its prompt is made: rows that are alike in them have one
+ * prior.
+ */
 export interface PromptWay extends Pick<Row, 'tools' | 'templateArgs'> {
   /** Through the chat template, as a user's message. */
   readonly chat: boolean;

@@ -7,7 +7,7 @@ export function mostLogprobs(maxNewTokens: number, alternatives: number | undefi
   return Math.min(maxNewTokens * each, ROW_LIMITS.logprobs + each);
 }
 
-/** What is wrong with an answer whose log-probabilities are beyond the limit. */
+/** Says what is wrong with an answer whose log-probabilities are beyond the limit. */
 export function tooManyLogprobs(alternatives: number, tokens: number): string {
   return (
     `logprobs: found ${alternatives} alternatives for each of more than ${tokens} tokens, ` +

@@ -37,7 +37,7 @@ export async function partedRow(
   };
 }
 
-/** What a part is called in an error; nothing where it is all of the text. */
+/** Names a part for an error; nothing where it is all of the text. */
 export function partInWords(chunks: readonly Chunk[], at: number): string {
   const { start, end } = chunks[at] ?? { start: 0, end: 0 };
   return chunks.length === 1 ? '' : `part ${at + 1} of ${chunks.length} (characters ${start} to ${end}): `;

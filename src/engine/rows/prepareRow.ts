@@ -38,11 +38,11 @@ export interface PreparedRow {
   readonly stopTokens: ReadonlySet<number>;
   /** Undefined for none. */
   readonly adjustments?: LogitAdjustments | undefined;
-  /** What the answer is held to; undefined for anything. */
+  /** The format that the answer is held to; undefined for anything. */
   readonly responseFormat?: HeldFormat | undefined;
   /** How its answer is read, which is held to nothing; undefined where it is one text. */
   readonly channels?: Channels | undefined;
-  /** What becomes of it where its answer fails its format; undefined for an error. */
+  /** The retry of a row whose answer fails its format; undefined for an error. */
   readonly retry?: Retry | undefined;
   /** Which samples are wanted; undefined where none were asked for, and of each of them. */
   readonly samples?: readonly number[] | undefined;
@@ -55,7 +55,7 @@ const LEAST_FLOAT = 2 ** -126;
 const MOST_RETRIES = 1000;
 
 type NumericOption = (typeof NUMBERS)[number];
-/** What each may be, wherever it is said: in a row, an option or a flag. */
+/** The allowed values of each parameter, wherever it is said: in a row, an option or a flag. */
 export const SAMPLING_RANGES: Readonly<Record<NumericOption, NumberRange & { readonly fallback: number }>> = {
   maxNewTokens: { ...wholeRange(1, 2 ** 31 - 1), fallback: 128 },
   // Far above the 2 of others. At 10 tokens are about as likely as each other: more is no temperature of a model.
@@ -110,7 +110,7 @@ export function generatorSeed(seed: number): number {
   return (seed ^ Math.floor(seed / 2 ** 32)) >>> 0;
 }
 
-/** What a row's answer is held to: what it says itself, else the run. @throws RowError */
+/** Finds the format that a row's answer is held to: the row's own, else the run's. @throws RowError */
 export function heldFormat(
   row: Pick<Row, 'responseFormat'>,
   options: Pick<GenerateOptions, 'responseFormat'>,
@@ -176,7 +176,7 @@ export function* prepareRow(
   return { ...settled, tokens, truncated, responseFormat, maxNewTokens, retry, ...(channels && { channels }) };
 }
 
-/** What a row is told beside its prompt and what its answer is held to. */
+/** The parameters of a row beside its prompt and the format that its answer is held to. */
 interface Parameters {
   readonly minNewTokens: number;
   /** How many there are. */
@@ -187,7 +187,7 @@ interface Parameters {
   >;
 }
 
-/** Those of rows that bring none of their own, of a run with a model. */
+/** The parameters of rows that bring none of their own, of a run with a model. */
 interface RunParameters extends Parameters {
   readonly tokenizer: Tokenizer;
   readonly vocabularySize: number;
@@ -213,7 +213,7 @@ function knownParameters(
   return known?.tokenizer === tokenizer && known.vocabularySize === vocabularySize ? known : undefined;
 }
 
-/** What rows without parameters of their own are told, found out once; undefined where that is wrong. */
+/** Finds out, once, the parameters of rows that bring none of their own; undefined where those are wrong. */
 function* runParameters(
   options: GenerateOptions,
   tokenizer: Tokenizer,
@@ -285,7 +285,7 @@ function* parametersOf(
   return { minNewTokens: adjusting.minNewTokens, badWords: lists.badWords.length, settled };
 }
 
-/** Whether a row may call tools that says so. @throws RowError */
+/** Checks that a row that says it may call tools may do so. @throws RowError */
 function checkCalling(row: Row, options: GenerateOptions, tokenizer: Tokenizer): void {
   const given = options.promptTemplate === undefined && promptField(row) === 'tokens';
   if (!given && !isConversation(row, options, tokenizer))

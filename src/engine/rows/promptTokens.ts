@@ -17,13 +17,13 @@ import { isToldOfTools } from '../../rows/tools.js';
 import { toldOfTools } from '../tools/toldOfTools.js';
 import { withObjects } from '../tools/withObjects.js';
 
-/** What rows are checked against. */
+/** The limits against which rows are checked. */
 export interface RowLimits {
   readonly contextTokens: number;
   readonly vocabularySize: number;
 }
 
-/** What decides how a prompt is made. */
+/** The options that decide how a prompt is made. */
 export type MadeOptions = Pick<
   GenerateOptions,
   keyof PromptOptions | keyof ToolOptions | 'responseFormat' | 'schemaInPrompt'
@@ -47,7 +47,10 @@ export function* promptTokens(
   return yield* tokensOfText(prompt, () => toldInput(row, options), options, tokenizer, limits);
 }
 
-/** What a row's chat template is given beside messages: tools where the model is told of them. @throws RowError */
+/**
+ * Collects the input that a row's chat template is given beside messages: tools where the model is told of them.
+ * @throws RowError
+ */
 export function toldInput(row: Row, options: MadeOptions): TemplateInput {
   const { tools, ...others } = templateInput(row, options);
   return { ...others, ...(tools && isToldOfTools(row, options) && { tools }) };
@@ -92,7 +95,7 @@ const SLICE_IDS = 2 ** 17;
 export type TextPrompt = { readonly text: string } | { readonly messages: readonly ChatMessage[] };
 type Prompt = TextPrompt | { readonly tokens: unknown };
 
-/** What a row's prompt is made of, in a copy. @throws RowError */
+/** Collects the parts that a row's prompt is made of, in a copy. @throws RowError */
 export function promptOf(row: Row, options: MadeOptions, tokenizer: Tokenizer, limits: RowLimits): Prompt {
   const { promptTemplate, system } = options;
   const field = promptTemplate === undefined ? promptField(row) : 'prompt';
@@ -174,14 +177,14 @@ function toldFormat(row: Row, options: Pick<GenerateOptions, 'responseFormat' | 
   return given === undefined || given === null ? undefined : readable(() => formatInWords(responseFormatOf(given)));
 }
 
-/** Whether a row's prompt goes through the chat template. @throws RowError */
+/** Tells whether a row's prompt goes through the chat template. @throws RowError */
 export function isConversation(row: Row, options: PromptOptions, tokenizer: Tokenizer): boolean {
   const field = options.promptTemplate === undefined ? promptField(row) : 'prompt';
   return field === 'messages' || (field === 'prompt' && isChat(row, options, tokenizer));
 }
 
 /**
- * Whether a row's text is a user's message: what the row says, else the run; with a system message it is. @throws
+ * Tells whether a row's text is a user's message: as the row says, else the run; with a system message it is. @throws
  * RowError
  */
 function isChat(
@@ -196,7 +199,7 @@ function isChat(
   return own;
 }
 
-/** What a template may ask for: the row's `fields`; where it has none, its id and prompt. */
+/** Collects the fields that a template may ask for: the row's `fields`; where it has none, its id and prompt. */
 export function fieldsOf({ fields, id, prompt }: Row): Readonly<Record<string, unknown>> {
   if (fields === undefined || fields === null) return { id, prompt };
   if (isObject(fields)) return fields;
@@ -227,7 +230,7 @@ function checkLength(tokens: unknown, { contextTokens }: RowLimits): void {
   if (length > Math.max(contextTokens, MOST_LOOKED_AT)) throw tooManyTokens(length, contextTokens);
 }
 
-/** Of a prompt that is not much longer than this it is said first what is wrong with its ids. */
+/** A prompt that is not much longer than this fails first by what is wrong with its ids. */
 const MOST_LOOKED_AT = 2 ** 16;
 
 export function tooManyTokens(tokens: number, contextTokens: number): RowError {

@@ -3,7 +3,7 @@ import type { ReasoningMarks, Tokenizer } from '../../model/Tokenizer.js';
 /** Tokens at the end of a prompt in which a mark may stand that opens the reasoning. */
 const LAST_TOKENS = 32;
 
-/** Whether the prompt ends inside of the model's reasoning: chat templates of some models open it themselves. */
+/** Tells whether the prompt ends inside of the model's reasoning: chat templates of some models open it themselves. */
 export function endsReasoning(prompt: readonly number[], { start }: ReasoningMarks, tokenizer: Tokenizer): boolean {
   return tokenizer.decode(prompt.slice(-LAST_TOKENS), { skipSpecial: false }).trimEnd().endsWith(start);
 }

@@ -25,7 +25,7 @@ export interface Retry {
   readonly prompt: (answer: string, problem: string) => Work<readonly number[]>;
 }
 
-/** What is told has as many tokens at most: rows have room for it from the beginning. */
+/** Most tokens of the text that is told: rows have room for it from the beginning. */
 export const TOLD_TOKENS = 2048;
 /** UTF-16 units that are told, at most: of an answer, and of what is wrong with it. */
 const ANSWER_UNITS = 1000;

@@ -10,8 +10,8 @@ import type { PreparedRow } from './prepareRow.js';
  */
 const GRAMMARS_VERSION = 6;
 /**
- * What is made of log-probabilities and hidden states: to be raised when `answerTasks`, or what it calls, makes other
- * numbers of them.
+ * The version of what is made of log-probabilities and hidden states: to be raised when `answerTasks`, or what it
+ * calls, makes other numbers of them.
  */
 const ANSWERS_VERSION = 1;
 

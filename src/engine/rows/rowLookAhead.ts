@@ -19,7 +19,7 @@ export interface RowLookAhead {
 
 /** Rows that may be asked for. */
 export const ROWS_AHEAD = { ...wholeRange(0, 2 ** 20), fallback: 1024 };
-/** What the last answers may take that are kept for equal rows, where nothing is said. */
+/** Bytes that the last answers, kept for equal rows, may take by default. */
 const ANSWER_BYTES = 8 * 2 ** 20;
 
 /** With what is left out filled in: rows may take as much as there is for them. Pure. */

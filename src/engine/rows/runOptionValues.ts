@@ -5,8 +5,8 @@ import { SAMPLING_RANGES } from './prepareRow.js';
 import { ROWS_AHEAD } from './rowLookAhead.js';
 
 /**
- * What options of a run may be, and what they are if neither a row nor the run says it: for flags, forms and checks of
- * one's own. Those of an engine are `ENGINE_OPTIONS`.
+ * The allowed values of options of a run, and their defaults where neither a row nor the run says it: for flags, forms
+ * and checks of one's own. Those of an engine are `ENGINE_OPTIONS`.
  */
 export const RUN_OPTIONS = {
   ...SAMPLING_RANGES,

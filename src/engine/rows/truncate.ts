@@ -29,7 +29,7 @@ export interface OwnText {
 
 /** Units of a long text beside those that the context may hold: so many of each end are looked at token by token. */
 const NEAR_UNITS = 2 ** 16;
-/** Of what lies beyond, as many at a time become tokens, which are counted. */
+/** Units of the text beyond that become tokens at a time, which are counted. */
 const COUNTED_UNITS = 2 ** 16;
 /** Attempts to come as near to the room as can be, before halves are tried. */
 const GUESSES = 8;
@@ -149,7 +149,7 @@ function* unless(code: RowErrorCode, tokens: Work<readonly number[]>): Work<read
   }
 }
 
-/** What is left of a list: so many, without its beginning, its end or its middle. */
+/** Cuts a list to so many: without its beginning, its end or its middle. */
 export function keptOf<T>(list: readonly T[], count: number, truncate: End): readonly T[] {
   if (truncate === 'tail') return list.slice(0, count);
   if (truncate === 'head') return list.slice(list.length - count);
@@ -164,7 +164,10 @@ class Cutter {
     private readonly parseSpecial: boolean,
   ) {}
 
-  /** What of a text can matter where so many units do, and how many tokens the rest has, counted in pieces. */
+  /**
+   * Finds the part of a text that can matter where so many units do, and how many tokens the rest has, counted in
+   * pieces.
+   */
   near(text: string, units: number): readonly [near: string, rest: () => Work<number>] {
     if (text.length <= units) return [text, () => this.counted(text, 0, 0)];
     const [from, to] = this.gap(text, Math.floor(units / 2), Math.floor(units / 2), Math.floor(units));

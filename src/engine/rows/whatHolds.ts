@@ -1,6 +1,6 @@
 import type { RowLimit } from '../memory/PagePool.js';
 
-/** What holds no longer row, and what to give for one: the end of an error's message. Pure. */
+/** Says what holds no longer row, and what to give for one: the end of an error's message. Pure. */
 export function whatHolds({ tokens, by }: RowLimit): string {
   if (by === 'square')
     return `a square holds ${tokens}, and an encoder computes a row as a whole: give more memory, or a larger tokensPerSquare`;

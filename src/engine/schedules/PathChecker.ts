@@ -42,7 +42,7 @@ interface RowPath {
   readonly begin: number;
   readonly promptTokens: number;
   readonly positions: number;
-  /** What the head does with the row's tokens, where it is the same for all of them. */
+  /** The mode of the head for the row's tokens, where it is the same for all of them. */
   readonly mode: HeadMode | undefined;
   /** For each layer of the grid, positions that have been computed (or issued to be): all below this one. */
   readonly done: Int32Array;
@@ -178,8 +178,8 @@ export class PathChecker {
   }
 
   /**
-   * Whether a square is its batch's next layer, which is nearly always so: the first layer's square has been judged for
-   * all of them.
+   * Tells whether a square is its batch's next layer, which is nearly always so: the first layer's square has been
+   * judged for all of them.
    */
   private goesOn({ square: before, releases, shares }: SlotPath, { batch, layer }: Square): boolean {
     return (
@@ -211,8 +211,8 @@ export class PathChecker {
   }
 
   /**
-   * Of what a row shares whose first square this is, the first stretch that has not been computed in a layer of the
-   * grid, or in any.
+   * Finds, of the stretches that a row shares whose first square this is, the first one that has not been computed in a
+   * layer of the grid, or in any.
    */
   private lacking({ row, firstPosition }: RowRange, index?: number): SharedStretch | undefined {
     const path = this.rows.get(row);

@@ -5,13 +5,13 @@ import type { MoveName, Moved } from '../grid/Task.js';
 export interface PathRecord {
   readonly task: Square & {
     readonly name: string;
-    /** Of compute. */
+    /** The part of a layer, for compute. */
     readonly part?: string;
-    /** Of a move. */
+    /** The bytes of a move. */
     readonly bytes?: number;
     readonly from?: string;
     readonly to?: string;
-    /** What it moved over other links beside. */
+    /** The hops that the task moved over other links beside. */
     readonly hops?: readonly PathMove[] | undefined;
   };
   /** In seconds on any one clock; undefined for a task that did not complete. */
@@ -25,7 +25,7 @@ export interface PathMove {
   readonly bytes: number;
 }
 
-/** What a placement says has to be moved for a square: routes, whose hops follow one another. */
+/** The moves that a placement says a square needs: routes, whose hops follow one another. */
 export type RequiredMoves = (name: MoveName, square: Square) => readonly (readonly PathMove[])[];
 
 /** A task that moved something, and when. */
@@ -71,11 +71,14 @@ export interface TierUsage {
   readonly usedBytes: number;
 }
 
-/** What a path can be judged by beside its own records. Each is left out of the judgement where it is not given. */
+/**
+ * The rules by which a path can be judged beside its own records. Each is left out of the judgement where it is not
+ * given.
+ */
 export interface PathRules {
   /**
-   * What the placement says has to be moved for each square: it must have been, loads before compute, those of the
-   * cache before it attends, and after the stores of what they load, stores after compute. Without it, the loads that
+   * The moves that the placement says each square needs: they must have been made, loads before compute, those of the
+   * cache before it attends, and after the stores of what they load, stores after compute. Without this, the loads that
    * there are must have ended by then.
    */
   readonly moves?: RequiredMoves;

@@ -11,7 +11,7 @@ export interface AdmittedRow {
   readonly priority?: number;
 }
 
-/** What has happened since a schedule was last asked. */
+/** The events since a schedule was last asked. */
 export interface Observed {
   /**
    * New rows, in order of arrival. A schedule must take them all: as many as `free` said it had places for. A row that
@@ -53,7 +53,7 @@ export interface Schedule<State = unknown> {
   next(state: State, observed: Observed): { readonly state: State; readonly squares: Iterable<Square> };
 }
 
-/** What a schedule promises is of rows that grow; those of an encoder have all of their pages at once. */
+/** Leaves out a schedule's promise, which is of rows that grow; those of an encoder have all of their pages at once. */
 export function withoutPromise<State>(schedule: Schedule<State>): Schedule<State> {
   return {
     name: schedule.name,

@@ -38,9 +38,9 @@ export function checkCapacity(
 }
 
 /**
- * What was loaded stays until it has gone on to the next tier, or until all that is computed from it has been; what is
- * stored passes through the tiers between, and hidden states stay where they are stored until they are loaded from
- * there. (Weights and cache at home are not counted: they are reserved for good, or with their rows.)
+ * Data that was loaded stays until it has gone on to the next tier, or until all that is computed from it has been;
+ * data that is stored passes through the tiers between, and hidden states stay where they are stored until they are
+ * loaded from there. (Weights and cache at home are not counted: they are reserved for good, or with their rows.)
  */
 function* stays(spans: readonly ComputeSpan[], moves: PathMoves): Iterable<Stay> {
   const ends = new Map(spans.map(({ square, end }) => [keyOf(square), end]));

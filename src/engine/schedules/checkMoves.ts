@@ -107,7 +107,7 @@ class SharedStores {
         stored(this.stores, `${row} ${layer}`, []).push({ position: firstPosition + tokens, at });
   }
 
-  /** Of what the rows of a square have from others, where they begin. */
+  /** Finds the stores of what the rows of a square have from others, where they begin. */
   of({ batch, layer }: Square): StoredAt[] {
     return batch.rows.flatMap(({ row, firstPosition }) => {
       const shared = this.shared.get(row) ?? [];

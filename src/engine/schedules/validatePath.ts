@@ -152,7 +152,7 @@ function checkLives(records: readonly PathRecord[], lives: NonNullable<PathRules
 /** The parts of a square's compute, in order; several tasks may do one part side by side. */
 const PARTS = ['embed', 'project', 'attend', 'finish', 'output', 'feedForward', 'add', 'head'] as const;
 
-/** Whether a square of a grid has a part. */
+/** Tells whether a square of a grid has a part. */
 function hasPart(grid: Grid, layer: number, part: (typeof PARTS)[number]): boolean {
   const { first, last, embeds, samples } = layerBounds(grid);
   switch (part) {

@@ -78,8 +78,8 @@ export async function repackedBytes(folder: string, source: ModelSource, identit
 }
 
 /**
- * Whether a file's name may be that of a model's store, also of one that is not complete: for whoever would rather not
- * hash the model's files to know. Pure.
+ * Tells whether a file's name may be that of a model's store, also of one that is not complete: for whoever would
+ * rather not hash the model's files to know. Pure.
  */
 export function mayBeStoreOf(name: string, source: Pick<ModelSource, 'decoder' | 'bindings'>): boolean {
   return name.replace(/\.partial$/, '').endsWith(suffixOf(meaningOf(source)));
@@ -136,8 +136,8 @@ function makeStoreFolder(folder: string): void {
 }
 
 /**
- * Of the contents of the model's files and of what they are taken to mean: no two models share a name, and one has the
- * same wherever it lies.
+ * Makes a name of the contents of the model's files and of what they are taken to mean: no two models share a name, and
+ * one has the same wherever it lies.
  * @returns with the fingerprint, of which the file's name holds less
  */
 function nameOf(

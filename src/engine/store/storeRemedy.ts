@@ -1,7 +1,7 @@
 import { closeSync, openSync, readSync, rmSync } from 'node:fs';
 import { ModelFileError } from '../../errors/ModelFileError.js';
 
-/** What a store begins with (native/model/StoreFormat.cpp). */
+/** The beginning of a store (native/model/StoreFormat.cpp). */
 const MAGIC = 'SPILLWAY';
 
 /**

@@ -6,8 +6,8 @@ import { callId, type CalledTools } from './withCalls.js';
 type Growth = Pick<RowDelta, 'text' | 'reasoning' | 'toolCalls'>;
 
 /**
- * What of an answer that may call tools has become certain, as it comes: put together it is what `withCalls` makes of
- * the whole, where that is no error.
+ * The parts of an answer that may call tools which have become certain, as it comes: put together they are what
+ * `withCalls` makes of the whole, where that is no error.
  */
 export class CallStream {
   private readonly reader: AnswerReader;

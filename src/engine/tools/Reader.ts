@@ -1,4 +1,4 @@
-/** What may have to wait for more of an answer: it stops at each `yield` until there is. */
+/** Steps that may have to wait for more of an answer: they stop at each `yield` until there is. */
 export type Steps<Result> = Generator<void, Result, void>;
 
 /** Told of each piece of a text as it becomes certain. */
@@ -72,7 +72,7 @@ export class Reader {
     return true;
   }
 
-  /** Whether a text stands here, to the letter. */
+  /** Tells whether a text stands here, to the letter. */
   *sees(literal: string): Steps<boolean> {
     while (!this.over && this.text.length - this.at < literal.length && literal.startsWith(this.text.slice(this.at)))
       yield;

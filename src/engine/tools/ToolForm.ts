@@ -7,7 +7,10 @@ import type { Reader, Steps, Tell } from './Reader.js';
 /** A tool whose arguments can be held to its parameters. */
 export interface CallableTool {
   readonly name: string;
-  /** Of its arguments: an object, of no other properties than those listed where it lists any and does not say. */
+  /**
+   * The schema of the tool's arguments: an object, of no other properties than those listed where it lists any and does
+   * not say.
+   */
   readonly parameters: Readonly<Record<string, unknown>>;
   readonly schema: EnforcedSchema;
 }
@@ -29,14 +32,14 @@ export interface CallRules extends Omit<AskedTools, 'tools'>, Reasoned {
   readonly tools: Tools;
   /** An expression for an answer that calls nothing, where it is held to a format. */
   readonly text?: ((rules: Rules) => string) | undefined;
-  /** Whether arguments that stand as texts are held to their patterns, formats and lengths. */
+  /** True where arguments that stand as texts are held to their patterns, formats and lengths. */
   readonly holdsTexts?: boolean;
 }
 
 /** How a model writes calls of tools, as its chat template shows. */
 export interface ToolForm {
   readonly name: string;
-  /** Whether a chat template writes calls so. */
+  /** Tells whether a chat template writes calls in this form. */
   isIn(template: string): boolean;
   /** Control tokens that are text in its answers. */
   readonly markers: readonly string[];
@@ -51,7 +54,7 @@ export interface ToolForm {
   read(reader: Reader, tools: Tools, parts: AnswerParts, held: boolean): Steps<string | undefined>;
   /** Reasoning has marks of the form's own, which `read` tells of. */
   readonly readsReasoning?: true;
-  /** What a prompt ends with, of a form in which answers without tools have their parts, too. */
+  /** The end of a prompt, of a form in which answers without tools have their parts, too. */
   readonly opens?: string;
   /** The id of a call where the form has its own kind: of 64 hexadecimal digits that stand for its place. */
   id?(name: string, nth: number, digits: string): string;
@@ -65,7 +68,7 @@ export interface ArgumentForm {
   read(reader: Reader, tool: CallableTool, tell: Tell): Steps<boolean>;
 }
 
-/** What an answer turns out to say: all that each is told, put together, is that part of it. */
+/** The parts that an answer turns out to have: all that each is told, put together, is that part of it. */
 export interface AnswerParts {
   /** Told at least once, of no text, where there is reasoning at all. */
   readonly reasoning: Tell;
@@ -85,13 +88,13 @@ export interface ParsedCall {
   readonly arguments: string;
 }
 
-/** What an answer says, in its parts. */
+/** The contents of an answer, in its parts. */
 export interface ParsedAnswer {
   readonly reasoning?: string;
   readonly content: string;
   /** The content, and the reasoning as it stands there. */
   readonly kept: string;
   readonly calls: readonly ParsedCall[];
-  /** What is wrong with it. Calls need not be whole ones then. */
+  /** The problem with the answer. Calls need not be whole ones then. */
   readonly problem?: string;
 }

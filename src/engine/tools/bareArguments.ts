@@ -82,7 +82,7 @@ class BareRules {
     return ways.length === 0 ? this.any() : `(${ways.join(' | ')})`;
   }
 
-  /** What a value of a list of choices is as a text; undefined for lists and objects. */
+  /** Writes a value of a list of choices as a text; undefined for lists and objects. */
   private written(value: unknown): string | undefined {
     if (typeof value === 'string') return this.mark + value + this.mark;
     return typeof value === 'object' && value !== null ? undefined : JSON.stringify(value);
@@ -150,7 +150,7 @@ function* readValue(reader: Reader, mark: string, depth: number, tell: Tell): St
   return json !== undefined;
 }
 
-/** What stands between brackets, parted by commas; the first bracket has been read. */
+/** Reads the values between brackets, parted by commas; the first bracket has been read. */
 function* readAll(reader: Reader, brackets: string, tell: Tell, read: () => Steps<boolean>): Steps<boolean> {
   const [open = '', close = ''] = brackets;
   tell(open);

@@ -9,7 +9,7 @@ import type { CallableTool, Tools } from './ToolForm.js';
 
 /** A tool that says nothing of its arguments has none. */
 const NONE = { type: 'object', properties: {}, additionalProperties: false } as const;
-/** What says of a schema that it allows other properties than those it lists. */
+/** The keywords of a schema that allow other properties than those it lists. */
 const MORE = [
   'additionalProperties',
   'patternProperties',

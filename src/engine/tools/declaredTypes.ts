@@ -6,7 +6,7 @@ export type JsonType = (typeof TYPES)[number];
 /** References followed by references are followed so far. */
 const MOST_DEPTH = 16;
 
-/** What a schema is, and what its references are found in. */
+/** A schema, and the place where its references are found. */
 export interface PartOfSchema {
   readonly schema: unknown;
   readonly root: Readonly<Record<string, unknown>>;

@@ -2,7 +2,7 @@ import { RowError } from '../../errors/RowError.js';
 import type { ResponseFormat } from '../../rows/responseFormat.js';
 import { literal, type Rules } from './Rules.js';
 
-/** What a text beside tools can be held to. */
+/** The formats that a text beside tools can be held to. */
 export type TextFormat = Exclude<ResponseFormat, { readonly type: 'text' | 'grammar' }>;
 
 /** A grammar cannot be a part of that of the calls. @throws RowError */

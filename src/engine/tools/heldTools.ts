@@ -8,21 +8,21 @@ import { FORM_NAMES, formIn, PLAIN } from './forms/index.js';
 import type { TextFormat } from './heldText.js';
 import type { ToolForm } from './ToolForm.js';
 
-/** What answers that may call tools are held to. */
+/** The format that answers which may call tools are held to. */
 export interface HeldTools extends AskedTools {
   readonly type: 'tools';
   /** By name. */
   readonly form: string;
-  /** Whether the prompt begins the model's reasoning. */
+  /** True where the prompt begins the model's reasoning. */
   readonly open: boolean;
   readonly reasoning: Reasoning;
-  /** Of answers that call nothing. */
+  /** The format of answers that call nothing. */
   readonly text?: TextFormat;
 }
 
 export type FormedTools = AskedTools & { readonly form: ToolForm };
 
-/** What a row's answer may call, and how it writes that; undefined for nothing. @throws RowError */
+/** Finds the tools that a row's answer may call, and how it writes the calls; undefined for none. @throws RowError */
 export function formedTools(row: Row, options: GenerateOptions, tokenizer: Tokenizer): FormedTools | undefined {
   const asked = askedTools(row, options);
   if (asked === undefined) return undefined;

@@ -143,7 +143,7 @@ function* readAlone(
     : `found text behind a call that is the whole answer, at character ${reader.position}`;
 }
 
-/** What stands behind the trigger. @returns what is wrong with it */
+/** Reads the text after the trigger. @returns what is wrong with it */
 function* readSection(
   facts: SectionFacts,
   reader: Reader,

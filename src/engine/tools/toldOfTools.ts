@@ -4,8 +4,8 @@ import { askedTools } from '../../rows/tools.js';
 import { knownForm } from './heldTools.js';
 
 /**
- * What a model is told of tools whose chat template says nothing of them, and how to call them; undefined where the
- * template does that, or there are none.
+ * Makes the text that tells a model of tools whose chat template says nothing of them, and how to call them; undefined
+ * where the template does that, or there are none.
  */
 export function toldOfTools(row: Row, options: ToolOptions, tokenizer: Tokenizer): string | undefined {
   const { toolTemplate } = tokenizer;

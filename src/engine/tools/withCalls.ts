@@ -6,7 +6,7 @@ import { SCHEMA_LIMITS } from '../../schema/limits.js';
 import { parsedAnswer } from './AnswerReader.js';
 import type { ParsedAnswer, Reasoned, ToolForm, Tools } from './ToolForm.js';
 
-/** What an answer is made into: a value, or what is wrong with it, in words. */
+/** The value that an answer is made into, or what is wrong with it, in words. */
 export type ReadAnswer = { readonly value: unknown } | { readonly problem: string };
 
 /** How answers that may call tools are read. */

@@ -28,7 +28,7 @@ const PROBE: readonly ChatMessage[] = [
   },
 ];
 
-/** Whether the template wants objects, and nothing else: some want texts, which they put between others. */
+/** Tells whether the template wants objects, and nothing else: some want texts, which they put between others. */
 function takesObjects(tokenizer: Tokenizer): boolean {
   let takes = found.get(tokenizer);
   if (takes === undefined) {
@@ -56,7 +56,7 @@ function withObject(call: unknown): unknown {
   return typeof written === 'string' ? { ...call, arguments: objectOf(written) } : call;
 }
 
-/** What is no object of JSON is left as it is: the template has to say what it makes of it. */
+/** Reads an object of JSON; any other text is left as it is: the template has to say what it makes of it. */
 function objectOf(written: string): unknown {
   if (written.trim() === '') return {};
   try {

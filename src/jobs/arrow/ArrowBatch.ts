@@ -1,6 +1,6 @@
 /**
- * What is asked of a record batch of Apache Arrow, whichever copy or version of `apache-arrow` made it: its
- * `RecordBatch` is one. Said here, since that package is the user's to install.
+ * The members that are asked of a record batch of Apache Arrow, whichever copy or version of `apache-arrow` made it:
+ * its `RecordBatch` is one. Said here, since that package is the user's to install.
  */
 export interface ArrowBatch {
   readonly numRows: number;

@@ -12,8 +12,8 @@ import { answerColumns, carriedColumns, carriedNames, storedValue, type TableCol
 import { resultsAlone, toldTask, type ResultTableOptions } from '../output/resultsAlone.js';
 
 /**
- * Of the package `apache-arrow`, what batches are made with: `import * as arrow from 'apache-arrow'`. Each class is
- * called with `new`.
+ * The parts of the package `apache-arrow` that batches are made with: `import * as arrow from 'apache-arrow'`. Each
+ * class is called with `new`.
  */
 export interface ArrowLibrary {
   readonly RecordBatch: Constructor;
@@ -52,7 +52,7 @@ export interface RecordBatchesOptions<Arrow extends ArrowLibrary> extends Result
   readonly batchRows?: number;
 }
 
-/** What lists of numbers are lists of. */
+/** The types of the items in lists of numbers. */
 const ITEMS = { vector: 'Float32', vector16: 'Float16', vector8: 'Int8', bytes: 'Uint8' } as const;
 const BATCH_ROWS = 1024;
 const CLASSES = [

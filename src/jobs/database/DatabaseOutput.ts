@@ -16,7 +16,7 @@ export interface DatabaseOutput {
   /** `postgres://…`, or a file of DuckDB's or SQLite's, which is made where there is none. */
   readonly database: string;
   /**
-   * What the files are called after that say what is done, which are what is resumed: `JOURNAL.rows.jsonl`,
+   * The name after which the files are called that say what is done, and are what is resumed: `JOURNAL.rows.jsonl`,
    * `JOURNAL.job.json` and `JOURNAL.lock`. Default: beside a file `FILE.TABLE`; else in the working folder
    * `TABLE.table`.
    */
@@ -53,7 +53,7 @@ export interface DatabasePlace {
   readonly address: string;
   /** Without credentials. */
   readonly name: string;
-  /** What the journal, the record and the lock of the job are called after. */
+  /** The path after which the journal, the record and the lock of the job are called. */
   readonly path: string;
 }
 
@@ -151,7 +151,7 @@ function startOf(path: string): string {
   }
 }
 
-/** What is written where results go to a database: a table, by its columns. It has no bytes of its own. */
+/** The format of results that go to a database: a table, by its columns. It has no bytes of its own. */
 export const databaseTable: RowFormat = {
   name: 'a table of a database',
   extensions: [],

@@ -6,7 +6,7 @@ export interface FoundColumn {
   readonly name: string;
   /** As the database calls it. */
   readonly type: string;
-  /** Whether a row has to say what is in it. */
+  /** True where a row has to say what is in the column. */
   readonly needed: boolean;
 }
 
@@ -40,15 +40,15 @@ export type DatabaseFailure = 'away' | 'value' | 'other';
 export interface TableDatabase {
   /** Without credentials. */
   readonly name: string;
-  /** What stands in no message. */
+  /** Texts that stand in no message. */
   readonly secrets: readonly (string | undefined)[];
-  /** Whether columns that differ in capitals alone are one. */
+  /** True where columns that differ in capitals alone are one. */
   readonly foldsNames: boolean;
   /** @throws UsageError for what no column can be called */
   checkName(name: string): void;
   /** @param length of vectors, where it is known */
   typeOf(kind: FlatKind, length?: number): string;
-  /** Whether a column of this type takes such values as a whole. */
+  /** Tells whether a column of this type takes such values as a whole. */
   takes(type: string, kind: FlatKind): boolean;
   /** Undefined where there is no such table. */
   describe(table: TableName): Promise<FoundTable | undefined>;

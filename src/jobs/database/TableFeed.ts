@@ -31,7 +31,7 @@ const PARTING_SECONDS = 5;
 /** More rows that do not fit are no matter of single rows. */
 const MOST_REFUSED = 10_000;
 const WRITING = 'write rows';
-/** What DuckDB shows of a statement. */
+/** DuckDB's excerpt of a statement. */
 const EXCERPT = /\n+LINE \d+:[\s\S]*$/;
 const KINDS: readonly FlatKind[] = ['text', 'integer', 'number', 'boolean', 'moment'];
 
@@ -40,7 +40,7 @@ export interface FeedOptions {
   readonly job: string;
   readonly journal: Journal;
   readonly options: WriteOptions;
-  /** Whether rows that failed go elsewhere. */
+  /** True where rows that failed go elsewhere. */
   readonly withoutErrors: boolean;
   readonly signal: AbortSignal | undefined;
   /** A run that is begun anew, whose rows go. */
@@ -59,10 +59,10 @@ export class TableFeed {
   readonly #refused = new Map<string, string>();
   /** Types of the columns that the table has; undefined where there is none. */
   #types: Map<string, string> | undefined;
-  /** Whether the table is not this job's alone, and stays as it is. */
+  /** True where the table is not this job's alone, and stays as it is. */
   #fixed = false;
   #position = 0;
-  /** What stood in the journal as the run began. */
+  /** The journal's bytes as the run began. */
   #before = 0;
   #lines = 0;
   #running: Promise<void> | undefined;
@@ -207,7 +207,7 @@ export class TableFeed {
       );
   }
 
-  /** Whether the table has rows of this job, and of no other: then it was made for it. */
+  /** Tells whether the table has rows of this job, and of no other: then it was made for the job. */
   async #isOwn(): Promise<boolean> {
     const { place, job } = this.feed;
     const key = quoted(this.#layout.keys[0] ?? '');
@@ -285,7 +285,7 @@ export class TableFeed {
     if (rows.length > 0) await this.#upsert(rows);
   }
 
-  /** What makes the table, or columns that it does not have yet, or gives them room. */
+  /** Gives the statements that make the table, or columns that it lacks yet, or give these room. */
   #statements(rows: readonly FinishedRow[]): readonly string[] {
     const { table } = this.feed.place;
     const { columns, keys } = this.#layout;
@@ -428,7 +428,7 @@ function keyOf({ index, sample, chunk }: Pick<ResultLine, 'index' | 'sample' | '
   return `${index}/${sample ?? chunk ?? 0}`;
 }
 
-/** What vectors have in common; undefined where there is none. */
+/** Gives the length common to vectors; undefined where there is no vector. */
 function lengthOf(vectors: readonly unknown[]): number | undefined {
   const vector = vectors.find(Array.isArray);
   return vector?.length;

@@ -12,7 +12,7 @@ interface LaidColumn {
   readonly value: (row: FinishedRow) => unknown;
 }
 
-/** What a row's key is called where nothing else is said. */
+/** The column names of a row's key where nothing else is said. */
 const KEY = ['job', 'index', 'sample'] as const;
 
 /** Rows are not trusted: each may have fields of its own. */
@@ -28,9 +28,9 @@ export class TableLayout {
   /** The name of the column that has errors' codes. */
   readonly errorCode: string;
   readonly #results: readonly (LaidColumn & { readonly was: string })[];
-  /** Of what rows carry, and what is in it by now. */
+  /** Columns that rows carry, and the kind of what is in each by now. */
   readonly #carried = new Map<string, FlatKind | undefined>();
-  /** Of a table that is gone on with. */
+  /** Columns of a table that is gone on with. */
   readonly #found = new Map<string, FlatKind | undefined>();
   readonly #folded = new Map<string, string>();
 
@@ -59,7 +59,7 @@ export class TableLayout {
     for (const name of carried) this.#carry(name);
   }
 
-  /** Those of which it is known what is in them: a column is not made before there is a value for it. */
+  /** The columns of which it is known what is in them: a column is not made before there is a value for it. */
   get columns(): readonly LaidColumn[] {
     return this.all.filter(({ name }) => !this.#carried.has(name) || this.#carried.get(name) !== undefined);
   }
@@ -78,7 +78,7 @@ export class TableLayout {
     ];
   }
 
-  /** What rows that are to be written carry. @throws UsageError for names that are one, or too many */
+  /** Adds the columns that rows to be written carry. @throws UsageError for names that are one, or too many */
   add(rows: readonly FinishedRow[]): void {
     const kinds = new Map<string, ColumnKind>(
       [...this.#carried].flatMap(([name, kind]) => (kind === undefined ? [] : [[name, kind] as const])),
@@ -96,7 +96,7 @@ export class TableLayout {
     for (const [name, kind] of this.#carried) if (kind === undefined) this.#carried.set(name, 'text');
   }
 
-  /** What a table has of a run before, whose columns are as wide as that run needed them. */
+  /** Takes up the columns that a table has of a run before: they are as wide as that run needed them. */
   recall({ columns }: FoundTable, kindOf: (type: string) => FlatKind | undefined): void {
     for (const { name, type } of columns) {
       this.#found.set(name, kindOf(type));
@@ -149,7 +149,7 @@ function cellOf(value: unknown, kind: FlatKind): Cell {
   return value as Cell;
 }
 
-/** What a table lacks that results are to go to, in words; nothing where they fit. */
+/** Says in words what a table that results are to go to lacks; nothing where they fit. */
 export function mismatches(layout: TableLayout, table: FoundTable, database: TableDatabase): readonly string[] {
   const types = new Map(table.columns.map(({ name, type }) => [name, type]));
   const folded = new Map(table.columns.map(({ name }) => [name.toLowerCase(), name]));

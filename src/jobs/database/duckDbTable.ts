@@ -54,7 +54,7 @@ const TAKES: Readonly<Record<FlatKind, RegExp>> = {
   moment: /^TIMESTAMP/,
   map: /^(MAP\(VARCHAR, (DOUBLE|FLOAT)\)|JSON)$/,
 };
-/** What is said of values that do not fit. */
+/** Errors that tell of values that do not fit. */
 const VALUE = /^Error: (Conversion|Constraint|Out of Range|Invalid Input|Invalid type) Error/;
 
 /** Another process has the file open. */

@@ -5,7 +5,7 @@ import type { Table } from './Table.js';
 
 /** Where a format reads. */
 export interface RowSource {
-  /** What errors call it. */
+  /** The source's name in errors. */
   readonly name: string;
   /** Its path, where it is a regular file, so that any part of it can be read. */
   readonly path?: string;
@@ -15,22 +15,22 @@ export interface RowSource {
   check?(): Promise<void>;
 }
 
-/** What is read of a row's columns. */
+/** How a row's columns are read. */
 export interface TakenColumns {
   /** Columns by the fields of a row that they hold; all others are data. */
   readonly fields: Readonly<Record<string, string>>;
-  /** Those that are called as parameters (`temperature`, `seed`, …), and are data all the same. */
+  /** The columns that are called as parameters (`temperature`, `seed`, …), and are data all the same. */
   readonly likeParameters: readonly string[];
 }
 
 export interface ReadOptions {
-  /** What is to be done with the rows: requests of OpenAI's Batch API say it too. Default `generate`. */
+  /** The task to be done with the rows: requests of OpenAI's Batch API say it too. Default `generate`. */
   readonly task?: JobTaskName;
   /** Fields of a row by the columns that hold them, where they are called otherwise. */
   readonly columns?: Readonly<Record<string, string>>;
   /**
-   * Whether `labels` and `completions` of rows that are data are theirs where nobody names them: not where the run says
-   * them. Default true.
+   * True if `labels` and `completions` of rows that are data are the rows' own where nobody names them: not where the
+   * run says them. Default true.
    */
   readonly ownTexts?: boolean;
   /** Keep what is not ours (of a table: all columns) as the row's `carry`. */
@@ -40,15 +40,16 @@ export interface ReadOptions {
    * false.
    */
   readonly templated?: boolean;
-  /** What is kept goes into a file of this format again: it need be of use to nobody else. Default false. */
+  /**
+   * True where the content kept goes into a file of this format again: it need be of use to nobody else. Default false.
+   */
   readonly exact?: boolean;
   /**
-   * What is not ours is read again later, and goes into tables then, or into a file of this format: a row that will
-   * have
-   * no place there is an error row now. Default: it is not read again.
+   * Content that is not ours is read again later, and goes into tables then, or into a file of this format: a row that
+   * will have no place there is an error row now. Default: it is not read again.
    */
   readonly joined?: 'readable' | 'exact';
-  /** Of CSV; default: what the header says. */
+  /** CSV's delimiter; default: what the header says. */
   readonly delimiter?: string;
   /** A longer line or record is not held. */
   readonly maxLineBytes: number;
@@ -65,24 +66,24 @@ export interface FinishedRow {
 }
 
 export interface WriteOptions {
-  /** What was done with the rows. Default `generate`. */
+  /** The task that was done with the rows. Default `generate`. */
   readonly task?: JobTaskName;
-  /** What the input's rows have in common: asked once the first result, or the end, is there. */
+  /** Gives what the input's rows have in common: asked once the first result, or the end, is there. */
   readonly table: () => Table | undefined;
   /** Names of result columns that differ from ours. */
   readonly resultColumns: Readonly<Record<string, string>>;
   /**
-   * What results may have beside the usual: `sample`, `value`, `reasoning`, `logprobs`, `vector`, `vector16`,
+   * The parts that results may have beside the usual: `sample`, `value`, `reasoning`, `logprobs`, `vector`, `vector16`,
    * `vector8`, `bytes` or `base64` for an embedding, `scale` for what its numbers are multiplied by.
    */
   readonly parts: readonly string[];
   /**
-   * What the run's JSON Schema asks for: tables have a column of each, instead of one for `value`. Undefined without
-   * one, and for one of other values than objects.
+   * The properties that the run's JSON Schema asks for: tables have a column of each, instead of one for `value`.
+   * Undefined without a schema, and for one of other values than objects.
    */
   readonly properties?: readonly DeclaredProperty[];
   readonly delimiter?: string;
-  /** What errors call the output. */
+  /** The output's name in errors. */
   readonly name: string;
 }
 
@@ -93,27 +94,30 @@ export interface RowFormat {
   readonly name: string;
   /** How files of it are called at the end, without the dot. */
   readonly extensions: readonly string[];
-  /** Whether a file is of it that begins so, for files whose names say nothing. Default: none is. */
+  /** Tells whether a file that begins so is of the format, for files whose names say nothing. Default: none is. */
   begins?(start: string): boolean;
   /** The tasks whose answers it has a place for. Default: all. */
   readonly tasks?: readonly JobTaskName[];
-  /** Whether rows can be read from nothing but a regular file. */
+  /** True where rows can be read from nothing but a regular file. */
   readonly needsFile?: boolean;
-  /** Whether what is written behind the end of a file of it is more rows, and changes none of those that there are. */
+  /**
+   * True where anything written after the end of a file of the format is more rows, and changes none of those that
+   * there are.
+   */
   readonly appendable?: boolean;
   /**
-   * Whether its files carry the columns of the input, as tables do; or what stands in the input, where that is of the
-   * same format.
+   * True where files of the format carry the columns of the input, as tables do; `exact`: what stands in the input,
+   * where that is of the same format.
    */
   readonly carries?: boolean | 'exact';
   /**
-   * Whether all samples of a row, which then follow one another, come to one line: it has failed if one of them has.
-   * Default false.
+   * True where all samples of a row, which then follow one another, come to one line: the line has failed if one of
+   * them has. Default false.
    */
   readonly joinsSamples?: boolean;
   /**
-   * Whether nothing but its place says whose a result is: rows that failed keep their places in an output, and a file
-   * of errors would not say what they are. Default false.
+   * True where nothing but a result's place says whose it is: rows that failed keep their places in an output, and a
+   * file of errors would not say what they are. Default false.
    */
   readonly byPlace?: boolean;
   /**

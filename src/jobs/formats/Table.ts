@@ -1,9 +1,9 @@
 import type { Column } from './parquet/schema.js';
 
 /**
- * What a column of a table holds: text also where values are of several kinds, as JSON writes them; `count` is a whole
- * number of 32 bits, `vector` a list of float32, `vector16` of float16, `vector8` of int8, `bytes` of uint8, `moment` a
- * date with its time, in milliseconds, `map` numbers by name, the others lists.
+ * The kind of values that a column of a table holds: text also where values are of several kinds, as JSON writes them;
+ * `count` is a whole number of 32 bits, `vector` a list of float32, `vector16` of float16, `vector8` of int8, `bytes`
+ * of uint8, `moment` a date with its time, in milliseconds, `map` numbers by name, the others lists.
  */
 export type ColumnKind = 'text' | 'integer' | 'number' | 'boolean' | 'count' | VectorKind | ListKind | 'moment' | 'map';
 
@@ -13,7 +13,7 @@ export type VectorKind = 'vector' | 'vector16' | 'vector8' | 'bytes';
 /** Lists, by what these are of; a `list` has never had anything in it. */
 export type ListKind = 'list' | 'texts' | 'integers' | 'numbers' | 'booleans';
 
-/** Of tables that have no lists, which are texts in them. */
+/** Kinds for tables that have no lists: lists are texts in them. */
 export type FlatKind = Exclude<ColumnKind, ListKind>;
 
 const LISTS: Readonly<Record<'text' | 'integer' | 'number' | 'boolean', ListKind>> = {
@@ -24,7 +24,7 @@ const LISTS: Readonly<Record<'text' | 'integer' | 'number' | 'boolean', ListKind
 };
 const ITEMS = { list: 'text', texts: 'text', integers: 'integer', numbers: 'number', booleans: 'boolean' } as const;
 
-/** What the items of a list are; undefined for what is no list. */
+/** Gives the kind of a list's items; undefined for what is no list. */
 export function itemKindOf(kind: ColumnKind): (typeof ITEMS)[ListKind] | undefined {
   return Object.hasOwn(ITEMS, kind) ? ITEMS[kind as ListKind] : undefined;
 }
@@ -101,13 +101,13 @@ export interface CsvDialect {
   readonly byteOrderMark: boolean;
 }
 
-/** What the rows of a table have in common. */
+/** Facts that the rows of a table have in common. */
 export interface Table {
   readonly columns: readonly string[];
-  /** Of a file of separated values. */
+  /** The dialect of a file of separated values. */
   readonly dialect?: CsvDialect;
-  /** Of Parquet: columns with their types. */
+  /** The columns of Parquet, with their types. */
   readonly typed?: readonly Column[];
-  /** Of other rows: what was found in them. */
+  /** Column kinds that were found in other rows. */
   readonly kinds?: ReadonlyMap<string, ColumnKind>;
 }

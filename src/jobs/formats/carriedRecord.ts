@@ -1,8 +1,8 @@
 import type { FinishedRow } from './RowFormat.js';
 
 /**
- * What is kept with the columns of a record of separated values: an object puts names such as `2019` first, and has no
- * place for how values were written.
+ * The key of what is kept with the columns of a record of separated values: an object puts names such as `2019` first,
+ * and has no place for how values were written.
  */
 const RECORD = Symbol('record');
 

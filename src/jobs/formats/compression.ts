@@ -77,7 +77,7 @@ export function compressed(
 async function* gunzipped(input: ByteQueue): AsyncGenerator<Uint8Array, void, undefined> {
   for (let padding = false; await skipZeros(input, padding); padding = true) {
     const stream = zlib.createGunzip();
-    /** What the stream was given and may not have taken, from this offset on. */
+    /** The buffers that the stream was given and may not have taken, from this offset on. */
     const given: Buffer[] = [];
     let offset = 0;
     async function* feed(): AsyncGenerator<Buffer, void, undefined> {

@@ -36,7 +36,7 @@ async function* rowsOf(source: RowSource, options: ReadOptions): AsyncGenerator<
   const { dialect, text } = await csvDialect(utf8Text(source), options.delimiter);
   let header: readonly string[] | undefined;
   let fields: ReturnType<typeof fieldsOfTable> = [];
-  /** Of a row: all columns, or those that are fields, with their places. */
+  /** The kept columns of a row: all, or those that are fields, with their places. */
   let kept: readonly (readonly [column: string, at: number])[] = [];
   let number = 0;
   const records = new CsvRecords(text, dialect.delimiter, options.maxLineBytes, ROW_LIMITS.tableColumns);

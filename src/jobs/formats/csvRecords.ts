@@ -11,7 +11,9 @@ export interface CsvRecord {
   /** Its first and last line, from 1. */
   readonly first: number;
   readonly last: number;
-  /** What is wrong with its quotes, or its length. Its values are then what stands between delimiters, quotes too. */
+  /**
+   * The fault of the record's quotes, or of its length. Its values are then what stands between delimiters, quotes too.
+   */
   readonly problem?: { readonly code: 'invalid-row' | 'too-long'; readonly message: string };
 }
 
@@ -27,13 +29,13 @@ interface Begun {
   readonly values: string[];
   /** Where its next value begins, or what of that is not among the pieces. */
   at: number;
-  /** Of a value in quotes: what is read of it, as it is meant. */
+  /** The part of a value in quotes that has been read, as it is meant. */
   quoted: string[] | undefined;
   /** Up to where the quote that closes it has been looked for. */
   seen: number;
 }
 
-/** What is wrong with a record's quotes, and where that was seen. */
+/** The fault of a record's quotes, and where it was seen. */
 interface Wrong {
   readonly what: 'open' | 'text';
   readonly at: number;
@@ -66,7 +68,7 @@ export class CsvRecords {
     chunks: AsyncIterable<string>,
     private readonly delimiter: string,
     private readonly maxRecordBytes: number,
-    /** Of a record with more values so many and one are read. */
+    /** The most values: of a record with more so many and one are read. */
     private readonly mostValues: number,
   ) {
     this.#chunks = chunks[Symbol.asyncIterator]();
@@ -252,7 +254,7 @@ export class CsvRecords {
     return Math.min(feed < 0 ? this.#text.length : feed, this.#return.at);
   }
 
-  /** Whether a line that ends there does not go on in the next chunk. */
+  /** Tells whether a line that ends there does not go on in the next chunk. */
   #isWhole(end: number): boolean {
     const text = this.#text;
     return this.#ended || end + 1 < text.length || (end < text.length && text[end] === '\n');

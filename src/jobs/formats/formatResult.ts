@@ -101,7 +101,7 @@ export function formatResult(result: AnyResult): FormattedResult<string> {
   }
 }
 
-/** What was asked for, by whichever task. */
+/** Gives what was asked for, by whichever task. */
 function answerOf({
   answers,
   text,

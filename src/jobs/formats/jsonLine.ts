@@ -11,7 +11,7 @@ export type JsonLine =
   | { readonly json: string; readonly read: unknown; readonly written: unknown; readonly bad?: never }
   | { readonly bad: BadRow };
 
-/** What more is said of a text that is no JSON. */
+/** Says more of a text that is no JSON. */
 type Hint = (json: string) => string;
 
 /**

@@ -40,7 +40,7 @@ export const jsonl: RowFormat = {
 };
 
 /**
- * What a file of JSON is whose first line shows that it is none of lines, with the remedy; undefined for others.
+ * Says what a file of JSON is whose first line shows that it is none of lines, with the remedy; undefined for others.
  */
 export function otherJson(line: string): string | undefined {
   const [, list, object] = /^\ufeff?\s*(?:(\[)\s*(?:$|[[{"\]])|(\{)\s*$)/.exec(line) ?? [];
@@ -51,7 +51,7 @@ export function otherJson(line: string): string | undefined {
     : undefined;
 }
 
-/** Whether an array that a first line begins with is one of rows, or goes on in the next line. */
+/** Tells whether an array that a first line begins with is one of rows, or goes on in the next line. */
 function isListOfRows(line: string): boolean {
   try {
     const value: unknown = JSON.parse(line.replace(/^\ufeff/, ''));
@@ -61,7 +61,7 @@ function isListOfRows(line: string): boolean {
   }
 }
 
-/** What a file probably is whose first line is no JSON. */
+/** Says what a file whose first line is no JSON probably is. */
 function likelyFormat(line: string): string {
   const json = otherJson(line);
   if (json !== undefined) return `; it may begin ${json}`;

@@ -6,7 +6,7 @@ import { ROW_LIMITS } from '../../model/files/limits.js';
 import { boundHeapGrowth } from '../../rows/heapGrowth.js';
 import { formatBytes } from '../../units.js';
 
-/** What is said of JSON that is not read, whose values would take more than a row's may. */
+/** The message for JSON that is not read, as its values would take more than a row's may. */
 export const TOO_MANY_VALUES = `found JSON whose values take more than ${formatBytes(ROW_LIMITS.rowBytes)} of memory, expected at most that: fewer values in a row`;
 
 /** A value of JSON, as JSON.parse reads it and with the digits that it loses. */
@@ -15,7 +15,7 @@ export interface ReadJson {
   readonly written: unknown;
 }
 
-/** Whether JSON of so many bytes takes little, whatever stands in it. */
+/** Tells whether JSON of so many bytes takes little, whatever stands in it. */
 export function isShortJson(bytes: number): boolean {
   return takesAtMost(bytes, ROW_LIMITS.rowBytes);
 }

@@ -58,7 +58,7 @@ function errorOf({ code, message }: RowFailure): readonly [status: number, body:
   ];
 }
 
-/** What HTTP says of a row that failed. */
+/** Gives HTTP's status of a row that failed. */
 export function statusOf(code: RowFailure['code']): 400 | 500 {
   return OURS.has(code) ? 500 : 400;
 }

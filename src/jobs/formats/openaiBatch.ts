@@ -52,14 +52,14 @@ export const openaiBatch: RowFormat = {
   },
 };
 
-/** Whether a file that begins so holds requests, told by the keys of its first lines. */
+/** Tells whether a file that begins so holds requests, by the keys of its first lines. */
 export function isOpenaiBatch(start: string): boolean {
   return requestsAmong(start) === 'all';
 }
 
 /**
- * Whether the first lines are requests; lines that are no JSON say nothing. `mixed`: some are, and others are rows of
- * another kind.
+ * Tells whether the first lines are requests; lines that are no JSON say nothing. `mixed`: some are, and others are
+ * rows of another kind.
  */
 export function requestsAmong(start: string): 'all' | 'none' | 'mixed' {
   const lines = start.replace(/^\ufeff/, '').split('\n');
@@ -81,7 +81,7 @@ function kindOf(line: string, last: boolean): 'request' | 'row' | undefined {
   }
 }
 
-/** What answers are held to: numbers in it have to be those that are written. */
+/** The fields that answers are held to: numbers in them have to be those that are written. */
 const FORMATS = ['response_format', 'tools'] as const;
 
 /** Fields of a body that go to the chat template, where numbers are as they are written. */

@@ -12,7 +12,7 @@ type Body = Readonly<Record<string, unknown>>;
 export const CHAT = '/v1/chat/completions';
 export const COMPLETIONS = '/v1/completions';
 export const EMBEDDINGS = '/v1/embeddings';
-/** What each task answers. */
+/** The URLs that each task answers. */
 const URLS: Readonly<Record<JobTaskName, readonly string[]>> = {
   generate: [CHAT, COMPLETIONS],
   embed: [EMBEDDINGS],
@@ -54,8 +54,8 @@ const EFFORTS: Readonly<Record<string, Body>> = {
   max: { enable_thinking: true, reasoning_effort: 'high' },
 };
 /**
- * What would change an answer and cannot be done, unless it says that it is off: nobody is to take an answer for what
- * it is not.
+ * Fields that would change an answer and cannot be followed, unless a field says that it is off: nobody is to take an
+ * answer for what it is not.
  */
 const REFUSED = [
   'stream',
@@ -69,7 +69,9 @@ const REFUSED = [
   'audio',
 ] as const;
 
-/** What changes no answer of ours: whom a request is of, what is kept of it, what goes with things refused above. */
+/**
+ * Fields that change no answer of ours: whom a request is of, what is kept of it, what goes with things refused above.
+ */
 const NEUTRAL: ReadonlySet<string> = new Set([
   'model',
   'messages',
@@ -98,7 +100,7 @@ const EMBEDDING_FIELDS: ReadonlySet<string> = new Set([
   'metadata',
 ]);
 
-/** What these are is what is done anyway. */
+/** Fields whose values here are what is done anyway. */
 const AS_EVER: Readonly<Record<string, unknown>> = {
   add_generation_prompt: true,
   add_special_tokens: true,

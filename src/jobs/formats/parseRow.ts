@@ -157,7 +157,7 @@ function readPrompt(row: Readonly<Record<string, unknown>>): RowPrompt {
   return { tokens: tokens.map(readToken) };
 }
 
-/** Whether a row has no prompt, and texts to be ranked instead. */
+/** Tells whether a row has no prompt, and texts to be ranked instead. */
 function isPair(row: Readonly<Record<string, unknown>>): boolean {
   return !isAbsent(row['query']) && PROMPTS.every((name) => isAbsent(row[name]));
 }
@@ -175,7 +175,7 @@ function readTemplateInput({ tools, templateArgs }: Readonly<Record<string, unkn
   return { ...(Array.isArray(tools) && { tools }), ...(isObject(templateArgs) && { templateArgs }) };
 }
 
-/** What may be said of them is looked at where the row is prepared. */
+/** Values of tool choices are looked at where the row is prepared. */
 function readToolChoice(row: Readonly<Record<string, unknown>>): Pick<Row, 'toolChoice' | 'parallelToolCalls'> {
   const choice = oneOfNames(row, 'toolChoice', 'tool_choice');
   const several = oneOfNames(row, 'parallelToolCalls', 'parallel_tool_calls');
@@ -194,7 +194,7 @@ function oneOfNames(row: Readonly<Record<string, unknown>>, ours: string, theirs
   return given[0];
 }
 
-/** What it is an error of is said where the row is prepared. */
+/** The subject of an error is named where the row is prepared. */
 function readFormat(row: Readonly<Record<string, unknown>>): Pick<Row, 'responseFormat'> {
   const given = oneOfNames(row, 'responseFormat', 'response_format');
   return given === undefined ? {} : { responseFormat: responseFormatOf(given) };
@@ -267,7 +267,7 @@ export function mappedFields(value: unknown, columns: Columns, data = false, own
 }
 
 /**
- * Whether what is called so is a field of ours, and not one that is said to be elsewhere.
+ * Tells whether a name is that of a field of ours, and not of one that is said to be elsewhere.
  * @param data of lines that are data the id alone is, and what is said to be
  */
 export function isOwnField(name: string, columns: Columns = {}, data = false): boolean {

@@ -7,19 +7,19 @@ import { jsonCell } from './columnText.js';
 import type { ColumnKind } from './Table.js';
 
 /**
- * What a cell of a property holds; integers that JavaScript's numbers cannot tell from their neighbours are bigints.
+ * The content of a property's cell; integers that JavaScript's numbers cannot tell from their neighbours are bigints.
  */
 export type PropertyCell = ScalarCell | readonly (ScalarCell | null)[];
 type ScalarCell = string | number | bigint | boolean;
 
-/** What of a result stands in the columns of a schema's properties. */
+/** The part of a result that stands in the columns of a schema's properties. */
 interface Told {
   readonly cells: ReadonlyMap<string, PropertyCell>;
-  /** Whether it is the whole answer: else its text stands beside them. */
+  /** True where the cells are the whole answer: else its text stands beside them. */
   readonly all: boolean;
 }
 
-/** Of properties of each type, the kind of their column. */
+/** The kind of column for properties of each type. */
 export const COLUMN_OF: Readonly<Record<PropertyType, ColumnKind>> = {
   string: 'text',
   integer: 'integer',
@@ -33,9 +33,9 @@ export const COLUMN_OF: Readonly<Record<PropertyType, ColumnKind>> = {
 };
 
 /**
- * What the columns of a schema's properties hold of each result. An answer that is not of the run's schema (of a row
- * with a format of its own, of one that failed), or that has more than there are columns for, is never made to fit:
- * what does not is left out, and its text says so.
+ * The cells that each result has in the columns of a schema's properties. An answer that is not of the run's schema (of
+ * a row with a format of its own, of one that failed), or that has more than there are columns for, is never made to
+ * fit: what does not is left out, and its text says so.
  */
 export class PropertyCells {
   readonly #known = new WeakMap<AnyResult, Told>();
@@ -85,7 +85,7 @@ export class PropertyCells {
   }
 }
 
-/** What the column is called that says how sure the model was of an answer. */
+/** Names the column that says how sure the model was of an answer. */
 export function confidenceColumn(question: string): string {
   return `${question}_confidence`;
 }
@@ -100,7 +100,7 @@ function valuesOf(answers: AnyResult['answers'] & object): Readonly<Record<strin
   ) as Readonly<Record<string, unknown>>;
 }
 
-/** Of answers that are numbers, or hold some, their texts have all digits. */
+/** Gives the texts of answers that are numbers, or hold some: they have all digits. */
 function textsOf(answers: AnyResult['answers'] & object): ReadonlyMap<string, string> {
   return new Map(
     Object.entries(answers).flatMap(([name, { text, value }]) =>
@@ -121,7 +121,7 @@ function sourceOf(value: unknown, source: string | undefined): string | undefine
 
 interface Made<Cell extends PropertyCell = PropertyCell> {
   readonly cell?: Cell | undefined;
-  /** Whether it says all that the value does. */
+  /** True where the cell says all that the value does. */
   readonly exact: boolean;
 }
 

@@ -31,7 +31,7 @@ export async function* readLines(
 ): AsyncGenerator<Line, void, undefined> {
   let number = 0;
   let offset = 0;
-  /** What of the current line stood in earlier chunks; dropped once the line is too long. */
+  /** The parts of the current line that stood in earlier chunks; dropped once the line is too long. */
   let parts: Buffer[] = [];
   let length = 0;
 

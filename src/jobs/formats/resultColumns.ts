@@ -107,7 +107,7 @@ const COLUMNS: readonly KnownColumn[] = [
   { name: 'index', part: 'key', type: 'integer', value: ({ index }) => index },
 ];
 
-/** What the column is called that holds answers as a whole. */
+/** The name of the column that holds answers as a whole. */
 const WHOLE = 'value';
 
 /** The text of an answer where calls of tools, or answers that no column holds, have none of their own. */
@@ -116,7 +116,7 @@ function textWithCalls({ text, toolCalls, answers }: AnyResult): string | undefi
   return toolCalls && JSON.stringify({ content: text === '' ? null : text, tool_calls: toolCalls });
 }
 
-/** What a result column can be renamed from. */
+/** Lists the names that result columns can be renamed from. */
 export function resultColumnNames(properties: readonly DeclaredProperty[] | undefined): readonly string[] {
   const own = properties?.map(({ name }) => name) ?? [];
   return [...new Set([...own, ...COLUMNS.map(({ name }) => name).filter((name) => !(properties && name === WHOLE))])];
@@ -134,7 +134,7 @@ export function resultColumns(
 ): readonly ChosenColumn[] {
   const own = new Set(properties?.map(({ name }) => name));
   const renamed = (name: string): string => (Object.hasOwn(names, name) ? names[name] : undefined) ?? name;
-  /** What both a property and a result column are called means the property. */
+  /** A name that both a property and a result column have means the property. */
   const nameOf = (name: string): string => (own.has(name) ? name : renamed(name));
   // Rows of a table that carry their id need no other.
   const hasId = carried.includes(nameOf('id'));
@@ -184,9 +184,9 @@ export function prefixedColumns(
 }
 
 export interface ChosenColumn extends ResultColumn {
-  /** What it is called where nothing else is said. */
+  /** The column's name where nothing else is said. */
   readonly was: string;
-  /** Whether it is a property of the answers' schema. */
+  /** True where the column is a property of the answers' schema. */
   readonly ofSchema: boolean;
 }
 

@@ -15,7 +15,9 @@ export type FormatName = keyof typeof FORMATS;
 
 export const ROW_FORMATS: readonly RowFormat[] = Object.values(FORMATS);
 
-/** What `--input-format` and `--output-format` take: `auto` goes by a file's name, then by its first bytes. */
+/**
+ * The values that `--input-format` and `--output-format` take: `auto` goes by a file's name, then by its first bytes.
+ */
 export const FORMAT_NAMES: readonly ('auto' | FormatName)[] = ['auto', ...(Object.keys(FORMATS) as FormatName[])];
 
 export function isFormatName(value: unknown): value is FormatName {

@@ -61,7 +61,7 @@ export function checkColumnCount(name: string, count: number, what: string): voi
   if (count > most) throw new JobFileError(name, `found ${count} ${what}, expected at most ${most} columns of a table`);
 }
 
-/** What a program, or a person, is told of the columns. */
+/** Gives what a program, or a person, is told of the columns. */
 export function takenColumns(
   fields: ReturnType<typeof fieldsOfTable>,
   header: readonly string[],

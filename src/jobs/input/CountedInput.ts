@@ -10,7 +10,7 @@ import type { FileFormat } from '../jobFormats.js';
 import type { RowFormat, RowSource } from '../formats/RowFormat.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 
-/** What is read, and compared, at a time: what follows has to be the same before any of its rows is sent on. */
+/** Bytes that are read, and compared, at a time: what follows has to be the same before any of its rows is sent on. */
 const BLOCK_BYTES = 2 ** 20;
 
 interface Counted {
@@ -72,7 +72,7 @@ export class CountedInput implements RowSource {
     return this.path;
   }
 
-  /** Of lines, those that are not blank. */
+  /** The count of rows: of lines, those that are not blank. */
   get rows(): number {
     return this.counted.rows;
   }
@@ -83,8 +83,8 @@ export class CountedInput implements RowSource {
   }
 
   /**
-   * Whether the file is what it once was with more rows behind: in a format of lines, where the last one had come to
-   * its end.
+   * Tells whether the file is what it once was with more rows after: in a format of lines, where the last one had come
+   * to its end.
    * @throws JobFileError, InterruptedError
    */
   async continues({ bytes, sha256 }: FileFingerprint): Promise<boolean> {

@@ -23,7 +23,7 @@ import type { JobOptions } from '../JobOptions.js';
 import { commonOptions, jobTaskOf } from '../jobTask.js';
 import type { JobTaskName } from '../../Results.js';
 
-/** Of lines of JSON so many rows say which fields there are. */
+/** Rows that say which fields there are, of lines of JSON. */
 const HEAD_ROWS = 100;
 
 /**
@@ -109,7 +109,7 @@ export class JobInput {
     return this.again ? this.counted.reduce((sum, { rows }) => sum + rows, 0) : undefined;
   }
 
-  /** Whether it can be read again. */
+  /** Tells whether the input can be read again. */
   get again(): boolean {
     return this.counted.length > 0;
   }
@@ -120,7 +120,8 @@ export class JobInput {
   }
 
   /**
-   * What rows have in common, once the first one has been read; of what comes once only where it goes with the results.
+   * The facts that rows have in common, once the first one has been read; of input that comes once only where it goes
+   * with the results.
    */
   get table(): Table | undefined {
     const { input } = this.options;
@@ -128,8 +129,8 @@ export class JobInput {
   }
 
   /**
-   * Whether earlier builds took parameters from columns of it that nobody had named, or may have: of an output that was
-   * begun so the rest would be other answers.
+   * Tells whether earlier builds took parameters from columns of the input that nobody had named, or may have: the rest
+   * of an output that was begun so would be other answers.
    */
   get hadParameters(): boolean {
     const { columns } = this.options;
@@ -142,14 +143,14 @@ export class JobInput {
     return commonOptions(this.options).promptTemplate !== undefined;
   }
 
-  /** Whether rows may have labels and completions in columns that nobody named: not where the run has them. */
+  /** Tells whether rows may have labels and completions in columns that nobody named: not where the run has them. */
   get #ownTexts(): boolean {
     const { classify, score } = this.options;
     return classify?.labels === undefined && score?.completions === undefined;
   }
 
   /**
-   * Whether it is what it once was, with more rows behind: lines of its last file, or files.
+   * Tells whether the input is what it once was, with more rows after: lines of its last file, or files.
    * @throws JobFileError, InterruptedError
    */
   async continues(before: InputFingerprint): Promise<boolean> {

@@ -8,7 +8,7 @@ export type ValueRows = readonly (readonly unknown[])[];
 
 /** A query whose rows are read as they are wanted. */
 export interface OpenQuery extends AsyncDisposable {
-  /** What errors call the database. */
+  /** The database's name in errors. */
   readonly name: string;
   /** The names of the columns, no two alike. */
   readonly header: readonly string[];

@@ -95,15 +95,15 @@ async function* chunksOf(
 
 interface Answer {
   readonly rows: AsyncIterable<ValueRows>;
-  /** Of the query's columns. */
+  /** Names of the query's columns. */
   readonly header: readonly string[];
   readonly types: readonly DuckDbType[];
-  /** Whether a row stands behind those of the query, with true in a column more. */
+  /** True where a row stands after those of the query, with true in a column more. */
   readonly hasEnd: boolean;
 }
 
 /**
- * What DuckDB streams ends at an error as if there were no more rows: its C interface returns nothing in both cases,
+ * A stream of DuckDB's ends at an error as if there were no more rows: its C interface returns nothing in both cases,
  * and the package does not ask further. So a row of ours comes last.
  * @throws DuckDB's errors
  */

@@ -49,7 +49,7 @@ export async function checkUnmatched(input: InputPaths, written: readonly NamedF
   }
 }
 
-/** What is there is never taken for a pattern. */
+/** A path that is there is never taken for a pattern. */
 async function isPattern(path: string): Promise<boolean> {
   if (!isDynamicPattern(path)) return false;
   return lstat(path).then(

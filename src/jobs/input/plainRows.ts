@@ -6,7 +6,7 @@ import { base64 } from '../formats/columnText.js';
 import type { TakenColumns } from '../formats/RowFormat.js';
 import { fieldsOfTable, tableRow, takenColumns } from '../formats/tableRow.js';
 
-/** What a program's rows have that no row of a database has. */
+/** The fields of a program's rows that no row of a database has. */
 const MADE = ['fields', 'carry', 'error'] as const;
 /** Deeper values are no values of a database: what is made of them tells of it. */
 const MOST_DEPTH = 64;
@@ -15,7 +15,7 @@ export interface PlainRowOptions {
   readonly columns?: Readonly<Record<string, string>> | undefined;
   readonly ownTexts: boolean;
   readonly templated: boolean;
-  /** Whether other columns go with the results, and whether the caller has said so. */
+  /** True where other columns go with the results; `carryFields`: where the caller has said so. */
   readonly carried: boolean;
   readonly carryFields: boolean;
   readonly onColumns?: ((columns: TakenColumns) => void) | undefined;

@@ -12,7 +12,7 @@ const MOST_ROWS = 2000;
 /** Units of text that they may be together, as those before them were. */
 const FETCHED_UNITS = 2 ** 20;
 
-/** What a moment, an interval or bytes are written as does not depend on who asks. A job takes as long as it does. */
+/** The text of a moment, an interval or bytes does not depend on who asks. A job takes as long as it does. */
 const SETTINGS = `
   set local datestyle = 'ISO, YMD'; set local intervalstyle = 'postgres'; set local timezone = 'UTC';
   set local bytea_output = 'hex'; set local extra_float_digits = 1; set local idle_in_transaction_session_timeout = 0`;
@@ -20,10 +20,10 @@ const ARRAYS = `
   select a.oid::int8::text, a.typelem::int8::text, e.typdelim from pg_type a join pg_type e on e.oid = a.typelem
   where a.oid = any($1::oid[]) and a.typelem <> 0 and a.typlen = -1 and a.typcategory = 'A'`;
 
-/** What the package's types do not know. */
+/** An option unknown to the package's types. */
 const PREPARED: object = { queryMode: 'extended' };
 
-/** Whether a database is one of Postgres, by its address. */
+/** Tells whether a database is one of Postgres, by its address. */
 export function isPostgres(database: string): boolean {
   return /^postgres(ql)?:/i.test(database);
 }

@@ -1,11 +1,11 @@
 /** Reads a value as Postgres writes it. */
 type Reader = (text: string) => unknown;
 
-/** What is known of a type, by its number. */
+/** The known facts of a type, by its number. */
 export interface PostgresType {
   /** The type of its items, of an array. */
   readonly item?: number;
-  /** What parts items. */
+  /** The delimiter of items. */
   readonly delimiter?: string;
 }
 

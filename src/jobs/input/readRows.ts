@@ -30,8 +30,8 @@ export interface ReadRowsOptions {
    */
   readonly format?: FormatChoice;
   /**
-   * What is to be done with the rows: a request of OpenAI's Batch API for anything else is a row with an error. Default
-   * `generate`.
+   * The task to be done with the rows: a request of OpenAI's Batch API for anything else is a row with an error.
+   * Default `generate`.
    */
   readonly task?: JobTaskName;
   /**
@@ -41,11 +41,11 @@ export interface ReadRowsOptions {
    */
   readonly columns?: Readonly<Record<string, string>>;
   /**
-   * Whether columns called `labels` and `completions` are a row's own where `columns` does not name them. Default true;
+   * True if columns called `labels` and `completions` are a row's own where `columns` does not name them. Default true;
    * false is for a run that says them itself, whose rows may have columns called so that are data.
    */
   readonly ownTexts?: boolean;
-  /** What parts the values of `csv`. Default: what the header says. */
+  /** The delimiter of the values of `csv`. Default: what the header says. */
   readonly delimiter?: string;
   /** Keep the fields that are not ours (of a table: all columns) as the row's `carry`. Default false. */
   readonly carryFields?: boolean;
@@ -56,7 +56,7 @@ export interface ReadRowsOptions {
   readonly templated?: boolean;
   /** A longer line becomes a bad row and is never held in memory. Bytes; default 8 MiB. */
   readonly maxLineBytes?: number;
-  /** What errors call the source. Default: the path, or `input`. */
+  /** The source's name in errors. Default: the path, or `input`. */
   readonly name?: string;
   /**
    * Called once, before the first row, with the columns that hold fields of a row: of tables, and of lines of JSON that

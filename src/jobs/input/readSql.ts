@@ -22,7 +22,7 @@ export interface ReadSqlOptions {
    */
   readonly columns?: Readonly<Record<string, string>>;
   /**
-   * Whether columns called `labels` and `completions` are a row's own where `columns` does not name them. Default true;
+   * True if columns called `labels` and `completions` are a row's own where `columns` does not name them. Default true;
    * false is for a run that says them itself, whose rows may have columns called so that are data.
    */
   readonly ownTexts?: boolean;

@@ -1,4 +1,4 @@
-/** What is said instead of a secret. */
+/** The text shown instead of a secret. */
 const HIDDEN = '***';
 
 /** The last words of names whose values are secrets: of options, settings and parameters, whatever comes before. */
@@ -11,7 +11,7 @@ const NAMED = new RegExp(
 );
 /** `scheme://user:password@host`; whoever has a `@` or `/` in a password may not have escaped it. */
 const IN_URL = /[a-z][a-z0-9+.-]*:\/\/([^\s'"]+)@/gi;
-/** What DuckDB shows of a statement, cut off at any place. */
+/** DuckDB's excerpt of a statement, cut off at any place. */
 const EXCERPT = /\n+LINE \d+:[\s\S]*$/;
 /** Words that follow such names in statements and are no secrets. */
 const WORDS = new Set([
@@ -31,7 +31,7 @@ const WORDS = new Set([
   'false',
 ]);
 
-/** What a statement, or an address, says that nobody should read. */
+/** Finds what a statement, or an address, says that nobody should read. */
 function secretsOf(sql: string): string[] {
   const found = new Set<string>();
   for (const [, single, double, dollar, plain] of sql.matchAll(NAMED)) {

@@ -7,7 +7,10 @@ export function noteTable(rows: object, { columns, dialect }: Table): void {
   TABLES.set(rows, { columns, ...(dialect && { dialect }) });
 }
 
-/** What was noted of rows, once the first one has been read: none of those that somebody has changed on their way. */
+/**
+ * Gives what was noted of rows, once the first one has been read: nothing for rows that somebody has changed on their
+ * way.
+ */
 export function tableOfRows(rows: object): Table | undefined {
   return TABLES.get(rows);
 }

@@ -17,9 +17,9 @@ export interface OutputPaths {
   /** As it was given. */
   readonly output: string;
   readonly errors?: string;
-  /** Whether the output is written as a whole at the end, from a journal beside it, as far as the options say. */
+  /** True where the output is written as a whole at the end, from a journal beside it, as far as the options say. */
   readonly published: boolean;
-  /** What the output is to be, in words: why an output that is its own journal cannot be gone on with. */
+  /** The form that the output is to have, in words: why an output that is its own journal cannot be gone on with. */
   readonly form: string;
 }
 
@@ -32,17 +32,17 @@ export interface OutputFile {
    */
   readonly record: JobRecord;
   readonly earlier: ScannedJournal | undefined;
-  /** Whether the input has got more rows since, behind those that there were. */
+  /** True where the input has got more rows since, after those that there were. */
   readonly longer: boolean;
 }
 
 /** The files of a job whose output can be resumed: locked, looked at, not touched yet. */
 export class JobOutput {
   private constructor(
-    /** What all names of the output lead to. */
+    /** The path all names of the output lead to. */
     readonly path: string,
     readonly errors: string | undefined,
-    /** What began what is there; undefined where there is nothing to go on with. */
+    /** The record of what began the output; undefined where there is nothing to go on with. */
     readonly before: JobRecord | undefined,
     /** Where results go: decided by the run that began the output. */
     readonly journal: JobRecord['journal'],
@@ -90,7 +90,7 @@ export class JobOutput {
     return this.journal === 'apart';
   }
 
-  /** What of a record is about files. */
+  /** Gives a record's part about files. */
   get recorded(): Pick<JobRecord, 'journal' | 'errors'> {
     return {
       journal: this.journal,
@@ -130,7 +130,8 @@ export class JobOutput {
   }
 
   /**
-   * Whether there are results that no record tells of. A run that was killed as it began leaves a journal without any.
+   * Tells whether there are results that no record tells of. A run that was killed as it began leaves a journal without
+   * any.
    */
   async #holdsResults(): Promise<boolean> {
     const holds = async (journal: Journal): Promise<boolean> => (await scanJournal(journal, false)).done.size > 0;
@@ -206,8 +207,8 @@ export class JobOutput {
 }
 
 /**
- * Whether a file of rows that failed is this job's to replace: what is not there, is empty, or is named by the record
- * of the output.
+ * Tells whether a file of rows that failed is this job's to replace: one that is not there, is empty, or is named by
+ * the record of the output.
  */
 export async function isErrorsOf(output: string, errors: string): Promise<boolean> {
   const place = await realPathOf(output);

@@ -49,7 +49,7 @@ export function runOfJournal(path: string): string | undefined {
   }
 }
 
-/** What an output holds already. */
+/** The contents that an output holds already. */
 export interface ScannedJournal {
   /** Rows that need not be done again. */
   readonly done: DoneRows;
@@ -57,7 +57,7 @@ export interface ScannedJournal {
   readonly failed: number;
   /** End of the last whole line. */
   readonly bytes: number;
-  /** Whether what need not be done again stands in the order of the input. */
+  /** True where rows that need not be done again stand in the order of the input. */
   readonly inOrder: boolean;
 }
 
@@ -159,7 +159,7 @@ export async function* journalLines(
   }
 }
 
-/** Whether a line, which may be anybody's, would take too much when it is read. */
+/** Tells whether a line, which may be anybody's, would take too much when it is read. */
 async function isTooLarge(bytes: Buffer): Promise<boolean> {
   boundHeapGrowth();
   const turns = new Turns();

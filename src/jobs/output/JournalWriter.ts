@@ -8,7 +8,7 @@ const MAX_PENDING_BYTES = 256 * 1024;
 /** A power loss costs at most the rows of this long. A killed process costs none that were written. */
 const SYNC_SECONDS = 5;
 
-/** What a writer needs of a file; a FileHandle has it. */
+/** Methods that a writer needs of a file; a FileHandle has them. */
 export type WritableFile = Pick<FileHandle, 'write' | 'truncate' | 'datasync' | 'stat' | 'close'>;
 
 /**

@@ -21,7 +21,7 @@ export class WholeRows {
     return isOpen ? [] : bySample(row);
   }
 
-  /** What is there of the others, where results end before they are whole. */
+  /** Gives what is there of the other rows, where results end before they are whole. */
   rest(): readonly AnyResult[] {
     const rows = [...this.#held.values()];
     this.#held.clear();

@@ -16,7 +16,7 @@ import { resultsAlone, toldTask, type ResultTableOptions } from './resultsAlone.
 export interface EncodeResultsOptions extends ResultTableOptions {
   /** Default `jsonl`. */
   readonly format?: FormatChoice;
-  /** What parts the values of `csv`. Default `,`. */
+  /** The delimiter of the values of `csv`. Default `,`. */
   readonly delimiter?: string;
 }
 
@@ -68,7 +68,7 @@ export function encodeResults(
   return bytesOf(results, options);
 }
 
-/** What more there is to be said against them together. @throws UsageError, ResponseFormatError */
+/** Checks what more is to be said against the options together. @throws UsageError, ResponseFormatError */
 export function checkEncodeOptions(options: ResultTableOptions): void {
   checkResultColumns('resultColumns', options.resultColumns ?? {}, answerProperties(options));
 }

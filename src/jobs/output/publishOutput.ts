@@ -7,7 +7,7 @@ import type { ResultLine } from '../formats/formatResult.js';
 import type { Journal } from './Journal.js';
 import { carriedTable, journalResults, type Publication, publishResults, type ResultLines } from './publishResults.js';
 
-/** What a job's results become. */
+/** The files that a job's results become. */
 export interface OutputFiles {
   readonly results: ResultLines;
   readonly path: string;
@@ -18,8 +18,8 @@ export interface OutputFiles {
   readonly input: JobInput | undefined;
   readonly options: WriteOptions;
   /**
-   * Of results that have gone to a table: what each is where rows go that failed, an error where the table had no place
-   * for it. Nothing else is written.
+   * For results that have gone to a table: gives what each is where rows go that failed, an error where the table had
+   * no place for it. Nothing else is written.
    */
   readonly refusedBy?: (result: ResultLine) => ResultLine;
 }

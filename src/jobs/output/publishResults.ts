@@ -18,7 +18,7 @@ const MOST_COLUMNS = 4096;
 
 /** Results in the order of the input, as often as they are asked for. */
 export interface ResultLines {
-  /** What errors call whatever holds them. */
+  /** The name in errors of whatever holds the results. */
   readonly name: string;
   /** Where they are when the output could not be written, and what to do. */
   readonly kept: string;
@@ -27,7 +27,7 @@ export interface ResultLines {
   lines(): AsyncIterable<JournalLine>;
 }
 
-/** What becomes of results. */
+/** The output that results become. */
 export interface Publication {
   readonly results: ResultLines;
   readonly path: string;

@@ -6,17 +6,20 @@ import type { ResponseFormat } from '../../rows/responseFormat.js';
 import type { FinishedRow, WriteOptions } from '../formats/RowFormat.js';
 import { type FormatOptions, writeOptions } from './writeOptions.js';
 
-/** What tables of results are told that no job stands behind. */
+/** Options for tables of results that no job stands behind. */
 export interface ResultTableOptions extends FormatOptions {
-  /** What the results are of: tables have columns for it. Default: what the first of them says that is no error. */
+  /**
+   * The task that the results are of: tables have columns for it. Default: what the first of them says that is no
+   * error.
+   */
   readonly task?: JobTaskName;
-  /** Of `embed`: how embeddings are written. Default `float`. */
+  /** The encoding of embeddings, for `embed`. Default `float`. */
   readonly encoding?: (typeof EMBEDDING_ENCODINGS)[number];
-  /** Of `embed`: what the numbers of embeddings are. Default `float32`. */
+  /** The type of the numbers of embeddings, for `embed`. Default `float32`. */
   readonly vectorType?: VectorType;
   /**
-   * What answers were held to, or, from zod, `schema`: of a JSON Schema of objects tables have a column for each
-   * property, and the text of answers that do not stand there as a whole. Default: none.
+   * The format that answers were held to, or, from zod, `schema`: of a JSON Schema of objects tables have a column for
+   * each property, and the text of answers that do not stand there as a whole. Default: none.
    */
   readonly responseFormat?: ResponseFormat;
   /**
@@ -25,42 +28,42 @@ export interface ResultTableOptions extends FormatOptions {
   readonly resultColumns?: Readonly<Record<string, string>>;
   /** Goes before the names of all result columns of tables that `resultColumns` does not name. Default: nothing. */
   readonly resultPrefix?: string;
-  /** Whether tables have a column for the sample, where several were asked for. Default false. */
+  /** True if tables have a column for the sample, where several were asked for. Default false. */
   readonly samples?: boolean;
   /**
-   * Whether tables have a column for the values of answers that are held to a JSON Schema, where its properties have
+   * True if tables have a column for the values of answers that are held to a JSON Schema, where its properties have
    * none. Default false.
    */
   readonly values?: boolean;
-  /** Whether tables have a column for reasoning that was separated. Default false. */
+  /** True if tables have a column for reasoning that was separated. Default false. */
   readonly reasoning?: boolean;
   /**
-   * Whether tables have a column for calls of tools; without one an answer with calls is JSON in the column of texts,
+   * True if tables have a column for calls of tools; without one an answer with calls is JSON in the column of texts,
    * `{"content": …, "tool_calls": […]}`. Default false.
    */
   readonly toolCalls?: boolean;
-  /** Whether tables have a column for the tokens that were cut of prompts (`truncate`). Default false. */
+  /** True if tables have a column for the tokens that were cut of prompts (`truncate`). Default false. */
   readonly truncated?: boolean;
-  /** Whether tables have a column for the attempts that answers took (`retries`). Default false. */
+  /** True if tables have a column for the attempts that answers took (`retries`). Default false. */
   readonly attempts?: boolean;
-  /** Whether tables have a column for the model that answered (a cascade's). Default false. */
+  /** True if tables have a column for the model that answered (a cascade's). Default false. */
   readonly model?: boolean;
   /**
-   * Whether tables have columns for how sure the model was. Default: with `questions`, which have a column each, true.
+   * True if tables have columns for how sure the model was. Default: with `questions`, which have a column each, true.
    */
   readonly confidence?: boolean;
   /**
-   * Whether tables have columns for the part of a row's text that a result is of (`chunkTokens`, without `merge`).
+   * True if tables have columns for the part of a row's text that a result is of (`chunkTokens`, without `merge`).
    * Default false.
    */
   readonly chunks?: boolean;
-  /** Whether tables have columns for how many parts an answer was merged of (`merge`). Default false. */
+  /** True if tables have columns for how many parts an answer was merged of (`merge`). Default false. */
   readonly merged?: boolean;
-  /** What rows were asked: tables have a column for each. Default: nothing. */
+  /** The questions that rows were asked: tables have a column for each. Default: none. */
   readonly questions?: readonly Question[];
-  /** Whether tables have a column for log-probabilities. Default false. */
+  /** True if tables have a column for log-probabilities. Default false. */
   readonly logprobs?: boolean;
-  /** What errors call the output. Default `output`. */
+  /** The output's name in errors. Default `output`. */
   readonly name?: string;
 }
 

@@ -28,7 +28,7 @@ export function journalPath(output: string): string {
   return `${output}.rows.jsonl`;
 }
 
-/** What a job writes, as its options have it. */
+/** Files that a job writes, as its options have them. */
 export interface JobOutputPaths {
   readonly output?: string | undefined;
   readonly errors?: string | undefined;
@@ -61,7 +61,7 @@ function outputFiles(name: string, place: string): NamedFile[] {
   ];
 }
 
-/** What there is for rows that failed. */
+/** Lists the files for rows that failed. */
 function errorFiles(name: string, place: string): NamedFile[] {
   return [
     { name, path: place, written: true },
@@ -82,7 +82,7 @@ const isRows: Judge = (start) => /^(\{"id":|$)/.test(start);
 /** A journal; of one whose run was killed as it began, there may be less than its first line. */
 const isJournal: Judge = (start) => isRows(start) || start.startsWith(JOURNAL_START) || JOURNAL_START.startsWith(start);
 
-/** Whether a journal stands beside an output. What is somebody else's is none. */
+/** Tells whether a journal stands beside an output. A file that is somebody else's is none. */
 export function hasJournal(place: string): boolean {
   try {
     return readRegularStart(journalPath(place), START_BYTES, 'rows of output')?.startsWith(JOURNAL_START) === true;

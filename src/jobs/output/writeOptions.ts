@@ -10,10 +10,10 @@ import { confidenceColumn } from '../formats/propertyColumns.js';
 import { prefixedColumns } from '../formats/resultColumns.js';
 import type { WriteOptions } from '../formats/RowFormat.js';
 
-/** What all answers of a run are held to, but for rows with a format of their own. */
+/** The format that all answers of a run are held to, but for rows with a format of their own. */
 export interface FormatOptions {
   readonly responseFormat?: ResponseFormat;
-  /** Of zod 4, in its place. */
+  /** A schema of zod 4, in place of `responseFormat`. */
   readonly schema?: AnswerSchema;
   /** Or what each row is asked. */
   readonly questions?: readonly Question[];
@@ -48,7 +48,7 @@ function questionProperties(questions: readonly Question[], confidence: boolean)
   ]);
 }
 
-/** What results may have beside the usual, and whether these do. */
+/** The parts that results may have beside the usual, and whether these do. */
 export type ResultParts = Readonly<
   Record<
     | 'id'
@@ -69,7 +69,7 @@ export type ResultParts = Readonly<
 >;
 
 /**
- * What results of a run have that is told so.
+ * Tells which parts the results of a run with such options have.
  * @param id whether their ids stand in a column of their own
  * @param cascade whether several models answer
  */
@@ -113,7 +113,7 @@ type RunParts = Pick<
   'samples' | 'reasoning' | 'tools' | 'toolChoice' | 'truncate' | 'retries' | 'logprobs' | 'chunkTokens' | 'merge'
 >;
 
-/** What decides how embeddings stand in tables. */
+/** Options that decide how embeddings stand in tables. */
 export type VectorOptions = Pick<EmbedOptions, 'encoding' | 'vectorType'> & {
   readonly vectorRanges?: unknown;
 };

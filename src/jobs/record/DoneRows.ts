@@ -40,7 +40,7 @@ export class DoneRows {
     return true;
   }
 
-  /** Whether the result is done, and if so, whether its row had this id. */
+  /** Tells whether the result is done, and if so, whether its row had this id. */
   check(index: number, id: string | number, sample?: number): 'open' | 'done' | 'other-id' {
     if (this.#size === 0) return 'open';
     const at = this.#locate(index, sample);

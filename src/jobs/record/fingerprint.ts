@@ -49,12 +49,12 @@ export function fingerprintFirstRow(row: RowInput | undefined, read?: RowsRead):
   };
 }
 
-/** What of an input a run is compared by before it reads it. */
+/** Picks what of an input a run is compared by before reading it. */
 export function begunBy(input: InputFingerprint): InputFingerprint {
   return input.kind === 'stream' ? { kind: 'stream', firstRow: input.firstRow } : input;
 }
 
-/** What runs before have read of a stream. */
+/** Gives the rows of a stream that runs before read. */
 export function readBefore(input: InputFingerprint | undefined): RowsRead | undefined {
   return input?.kind === 'stream' ? input.read : undefined;
 }
@@ -67,12 +67,12 @@ export class RowsDigest {
   /** @param before what it has to come by, as far as that goes */
   constructor(readonly before: RowsRead | undefined) {}
 
-  /** What a run that goes on will have to come by. */
+  /** The rows that a run that goes on will have to come by. */
   get read(): RowsRead {
     return this.#awaited ?? this.#now();
   }
 
-  /** Whether all that the run before read has come by. */
+  /** Tells whether all that the run before read has come by. */
   get confirmed(): boolean {
     return this.#awaited === undefined;
   }
@@ -95,7 +95,7 @@ export class RowsDigest {
     );
   }
 
-  /** What has not come by yet. */
+  /** The rows that have not come by yet. */
   get #awaited(): RowsRead | undefined {
     return this.before !== undefined && this.#rows < this.before.rows ? this.before : undefined;
   }

@@ -47,25 +47,25 @@ export interface JobRecord {
   readonly input: InputFingerprint;
   /** When the job began, which chat templates are told that ask for the time; of one that was not told when. */
   readonly begun?: string;
-  /** Of a shard: there once all of its rows are done. */
+  /** A shard's complete part: there once all of its rows are done. */
   readonly complete?: CompletePart;
 }
 
-/** Of options, where columns that are called as parameters are data: earlier builds took them unasked. */
+/** An entry of options, where columns that are called as parameters are data: earlier builds took them unasked. */
 export const NAMED_PARAMETERS = { parameters: 'named' } as const;
 
-/** What decides the results of a job: the same for all of its shards. */
+/** The parts of a record that decide a job's results: the same for all of its shards. */
 export type JobIdentity = Pick<JobRecord, 'engine' | 'options' | 'input'>;
 
-/** What a shard's part holds that is put together with the others. */
+/** The contents of a shard's part that is put together with the others. */
 export interface CompletePart {
   /** Rows of the whole input. */
   readonly rows: number;
-  /** Of the file with the results. */
+  /** SHA-256 of the file with the results. */
   readonly sha256: string;
   /** How results are written. */
   readonly written: Omit<WriteOptions, 'table' | 'name'>;
-  /** What rows of a stream have in common, which cannot be read again: of a table its columns and its dialect. */
+  /** The facts common to the rows of a stream, which cannot be read again: of a table its columns and its dialect. */
   readonly table?: Pick<Table, 'columns' | 'dialect'>;
 }
 
@@ -280,14 +280,14 @@ export function checkSameJob(
   }
 }
 
-/** What of a record is that of all shards. */
+/** Picks the part of a record common to all shards. */
 export function identityOf({ engine, options: { shard, ...options }, input }: JobRecord): JobIdentity {
   const { index: _, ...dealt } = membersOf(shard);
   const shared = { ...withoutQuery(options), ...(shard !== undefined && { shard: dealt }) };
   return { engine, options: shared, input: begunBy(input) };
 }
 
-/** What two runs differ in, in words. @param known as above */
+/** Says in words what two runs differ in. @param known as above */
 export function differencesOf(
   before: JobIdentity & Partial<Pick<JobRecord, 'model'>>,
   now: JobIdentity & Partial<Pick<JobRecord, 'model'>>,

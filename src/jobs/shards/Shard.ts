@@ -70,15 +70,15 @@ export function rowsOfShard(total: number, { index, count, rows }: SettledShard)
 }
 
 /**
- * What the part of a shard is called whose output as a whole is to be `path`: `answers-00002-of-00008.csv` of
- * `answers.csv`, as TensorFlow, Beam and Hugging Face's datasets name theirs.
+ * Names the part of a shard whose output as a whole is to be `path`: `answers-00002-of-00008.csv` of `answers.csv`, as
+ * TensorFlow, Beam and Hugging Face's datasets name theirs.
  */
 export function shardPath(path: string, { index, count }: Pick<Shard, 'index' | 'count'>): string {
   const { stem, ending } = splitPath(path);
   return `${stem}-${digits(index)}-of-${digits(count)}${ending}`;
 }
 
-/** Of a name without its folder: which shard's part it would be of an output of that name. */
+/** Tells which shard's part a name without its folder would be of an output of that name. */
 export function shardOfName(name: string, output: string): Pick<Shard, 'index' | 'count'> | undefined {
   const { stem, ending } = splitPath(output);
   if (!name.startsWith(`${stem}-`) || !name.endsWith(ending)) return undefined;
@@ -87,7 +87,7 @@ export function shardOfName(name: string, output: string): Pick<Shard, 'index' |
   return index === undefined || count === undefined ? undefined : { index: Number(index), count: Number(count) };
 }
 
-/** What says how a file is compressed belongs to its ending. */
+/** The mark of how a file is compressed belongs to its ending. */
 function splitPath(path: string): { readonly stem: string; readonly ending: string } {
   const { name } = compressionOf(path);
   const ending = extname(name) + path.slice(name.length);

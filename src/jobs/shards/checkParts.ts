@@ -73,7 +73,7 @@ function isWhole(part: Part): part is WholePart {
   return part.complete !== undefined;
 }
 
-/** What two parts cannot differ in that go together, in words. */
+/** Says in words what two parts that go together cannot differ in. */
 function differencesBetween(first: Part, part: Part): readonly string[] {
   const own = differencesOf(comparable(first), comparable(part));
   const [a, b] = [first.complete, part.complete];

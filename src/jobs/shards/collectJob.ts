@@ -64,7 +64,7 @@ export interface CollectSummary {
   readonly rows: number;
   /** Results: one a row, or one a sample. */
   readonly results: number;
-  /** Those with an error among them. */
+  /** The results with an error. */
   readonly failed: number;
 }
 

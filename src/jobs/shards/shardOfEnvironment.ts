@@ -12,7 +12,7 @@ interface ArrayJob {
   readonly index: string;
   /** The variable that says how many tasks there are, where there is one. */
   readonly count?: string;
-  /** Of a system whose tasks need not begin at 0: the first one, and how far apart they are. */
+  /** The first task, and how far apart tasks are, of a system whose tasks need not begin at 0. */
   readonly numbered?: { readonly least: string; readonly most: string; readonly step: string };
 }
 

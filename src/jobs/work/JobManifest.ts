@@ -21,7 +21,7 @@ export const MAX_DELIVER = { least: 1, most: 1000, fallback: 3 };
 /** A minute: workers renew three times in it. */
 export const LEASE_SECONDS = { least: 1, most: 86_400, fallback: 60 };
 
-/** What of a job's options is in a queue: those that decide results, as plain JSON data. */
+/** The options of a job that are in a queue: those that decide results, as plain JSON data. */
 export type QueuedOptions = Pick<
   JobOptions,
   | 'columns'
@@ -60,7 +60,7 @@ export function stoppable(
   return { generate: { ...generate, ...stops } };
 }
 
-/** What a queue says of a job, so that every worker does the same. */
+/** A queue's description of a job, so that every worker does the same. */
 export interface JobManifest {
   readonly format: 'spillway-queue';
   readonly version: typeof MANIFEST_VERSION;
@@ -68,7 +68,7 @@ export interface JobManifest {
   readonly id: string;
   /** Absolute paths of the files of rows. */
   readonly input: readonly string[];
-  /** What is in them. */
+  /** The fingerprint of the files' contents. */
   readonly fingerprint: InputFingerprint;
   /** Rows of the input. */
   readonly rows: number;
@@ -85,7 +85,7 @@ export interface JobManifest {
   readonly leaseSeconds: number;
   readonly options: QueuedOptions;
   /**
-   * What whoever opens an engine for the job is told: its model and options. Empty where workers know by themselves.
+   * Options told to whoever opens an engine for the job: its model and options. Empty where workers know by themselves.
    */
   readonly engine: Readonly<Record<string, unknown>>;
 }

@@ -52,7 +52,7 @@ export function checkJobName(job: unknown): asserts job is string {
     );
 }
 
-/** What an error of a client says, without what the URL and the environment have of secrets. */
+/** Gives the words of a client's error, without what the URL and the environment have of secrets. */
 export function wordsOf(error: unknown, secrets: readonly (string | undefined)[]): string {
   let words = error instanceof AggregateError ? error.errors.map(messageOf).join('; ') : messageOf(error);
   for (const secret of secrets) if (secret !== undefined && secret !== '') words = words.replaceAll(secret, '***');

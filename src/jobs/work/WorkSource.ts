@@ -14,9 +14,12 @@ import type { JobManifest } from './JobManifest.js';
  * What it brings is untrusted: whoever implements this hands on manifests by `parseManifest`.
  */
 export interface WorkSource extends AsyncDisposable {
-  /** Of queue and job, for messages: without credentials. */
+  /** The name of queue and job, for messages: without credentials. */
   readonly name: string;
-  /** What a power failure of the queue's server may take back, for whoever puts a job there; undefined: nothing. */
+  /**
+   * The changes that a power failure of the queue's server may take back, for whoever puts a job there; undefined:
+   * none.
+   */
   readonly durability?: string;
   /** Puts a job there, with all its shards. @throws UsageError if there is one of its name; QueueError */
   submit(manifest: JobManifest): Promise<void>;
@@ -85,17 +88,17 @@ export interface ShardProgress {
   readonly rowsPerSecond: number;
 }
 
-/** What is known of a shard. */
+/** The known state of a shard. */
 export interface ShardState {
   readonly shard: number;
   readonly state: 'open' | 'leased' | 'committed' | 'failed';
   /** Leases so far, without those that were given back. */
   readonly deliveries: number;
-  /** Of the lease, or the one whose part counts. */
+  /** The lease's attempt, or the one whose part counts. */
   readonly attempt?: string;
   /** Who has it, or had it last. */
   readonly worker?: string;
-  /** Of a lease: what its worker has said last. */
+  /** A lease's progress, as its worker has said it last. */
   readonly progress?: ShardProgress;
   /** Why the last leases came to nothing, in words. */
   readonly reasons: readonly string[];

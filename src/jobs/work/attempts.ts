@@ -10,7 +10,7 @@ import { makeFolder } from '../../files/makeFolder.js';
 // Where attempts at shards leave their parts: PARTS/ID/SHARD/ATTEMPT/part-SHARD-of-COUNT.jsonl. Each attempt has a
 // folder of its own, so that a worker that comes late, whatever it still writes, writes into none of somebody else's.
 
-/** What a part is called: lines of JSON, whatever the output is to be. */
+/** The name of a part: lines of JSON, whatever the output is to be. */
 const PART = 'part.jsonl';
 
 /** Beside it: which rows are under way. */
@@ -51,7 +51,7 @@ export function makeAttempt(place: ShardPlace, attempt: string): void {
   }
 }
 
-/** Whether nobody has removed what an attempt has left. */
+/** Tells whether nobody has removed what an attempt has left. */
 export function isThere(place: ShardPlace, attempt: string): Promise<boolean> {
   return access(attemptFolder(place, attempt)).then(
     () => true,

@@ -7,13 +7,18 @@ import type { ShardState, WorkSource } from './WorkSource.js';
 export interface JobStatus {
   /** Rows of the input. */
   readonly rows: number;
-  /** Of these, those of shards that are committed, and what is done of leased ones, as far as workers have said. */
+  /**
+   * Rows of the input that are done: those of committed shards, and what is done of leased ones, as far as workers have
+   * said.
+   */
   readonly rowsDone: number;
-  /** What is left of shards that are not given up, at the pace of those who work now; undefined where nobody does. */
+  /**
+   * The seconds left for shards that are not given up, at the pace of those who work now; undefined where nobody does.
+   */
   readonly secondsLeft?: number;
   /** Shards in all, and how many of them are what. */
   readonly shards: Readonly<Record<ShardState['state'] | 'count', number>>;
-  /** Whether nothing is left to do: each shard is committed, or given up. */
+  /** True where nothing is left to do: each shard is committed, or given up. */
   readonly ended: boolean;
   readonly maxDeliver: number;
   readonly input: readonly string[];

@@ -8,19 +8,19 @@ import { wordsOf } from './QueueAddress.js';
 export const AWAY_SECONDS = 300;
 const FIRST_WAIT_SECONDS = 0.1;
 const LONGEST_WAIT_SECONDS = 2;
-/** What is being done when the signal fires has so long: a queue that is there answers. */
+/** Seconds left to what is being done when the signal fires: a queue that is there answers. */
 export const LAST_SECONDS = 1;
 /** Never fires: for what is said in parting, whatever was stopped. */
 export const UNSTOPPED: AbortSignal = new AbortController().signal;
 
 export interface Persistence {
-  /** Of the queue. */
+  /** The queue's name. */
   readonly name: string;
-  /** What may stand in no message. */
+  /** Texts that may stand in no message. */
   readonly secrets: readonly (string | undefined)[];
-  /** Whether an error may be gone by itself: a connection that broke, a server that is being started. */
+  /** Tells whether an error may be gone by itself: a connection that broke, a server that is being started. */
   readonly isTransient: (error: unknown) => boolean;
-  /** What is thrown where it is not a queue that failed. */
+  /** Makes the error to throw where it is not a queue that failed. */
   readonly failure?: (reason: string, error: unknown) => SpillwayError;
 }
 

@@ -39,7 +39,7 @@ export interface RunWorkOptions {
   readonly parts?: string;
   /** The files of rows, as this machine sees them. Default: what the job says. */
   readonly input?: InputPaths;
-  /** What this worker is called, for people. Default: host and process. */
+  /** The worker's name, for people. Default: host and process. */
   readonly worker?: string;
   /** Once it fires the shard is given back, and the run ends. */
   readonly signal?: AbortSignal;
@@ -56,13 +56,13 @@ export interface ShardEvent {
   readonly what: 'leased' | 'committed' | 'lost' | 'givenBack' | 'failed';
   /** Which lease of the shard it is, from 1. */
   readonly delivery: number;
-  /** Of a shard that is committed. */
+  /** Summary of a committed shard. */
   readonly summary?: JobSummary;
   /** Why it failed. */
   readonly reason?: string;
 }
 
-/** What one worker did. */
+/** One worker's work, in figures. */
 export interface WorkSummary {
   /** Shards whose parts are this worker's. */
   readonly committed: number;
@@ -302,7 +302,7 @@ class Work {
   }
 }
 
-/** Whether a failure may be that of a shard's rows. */
+/** Tells whether a failure may be that of a shard's rows. */
 function isOfShard(error: unknown): boolean {
   return !(error instanceof SpillwayError) || OF_A_SHARD.has(error.code);
 }

@@ -23,7 +23,7 @@ export function openShard(shard: number): ShardState {
   return { shard, state: 'open', deliveries: 0, reasons: [] };
 }
 
-/** Whether it is still to be done. */
+/** Tells whether a shard is still to be done. */
 export function isWaiting({ state }: ShardState): boolean {
   return state === 'open' || state === 'leased';
 }
@@ -134,7 +134,7 @@ export function checkedState(queue: string, shard: number, value: unknown): Shar
   };
 }
 
-/** What is none is left out: it decides nothing. */
+/** A value that is no progress is left out: it decides nothing. */
 function isProgress(value: unknown): value is ShardProgress {
   return (
     isObject(value) &&

@@ -30,7 +30,7 @@ export interface SubmitJobOptions extends Omit<QueuedOptions, 'inputFormat'> {
   readonly input: InputPaths;
   /** Default `auto`: what its name says, then what it begins with. */
   readonly inputFormat?: 'auto' | FormatName;
-  /** What is to be collected: `collectJob` writes it. */
+  /** The output to be collected: `collectJob` writes it. */
   readonly output: string;
   /** A folder that all workers see, for the parts. Default: `OUTPUT.parts`. */
   readonly parts?: string;
@@ -45,7 +45,7 @@ export interface SubmitJobOptions extends Omit<QueuedOptions, 'inputFormat'> {
   readonly maxDeliver?: number;
   /** A worker that has not been heard of for so long loses its shard. Default 60. */
   readonly leaseSeconds?: number;
-  /** What whoever opens an engine for the job is told; plain JSON data. Default: nothing. */
+  /** Settings told to whoever opens an engine for the job; plain JSON data. Default: nothing. */
   readonly engine?: Readonly<Record<string, unknown>>;
   /** Replace a job of that name, whatever its state. Default false: it is refused. */
   readonly overwrite?: boolean;
@@ -80,7 +80,7 @@ const CHECKS: Readonly<Record<keyof SubmitJobOptions, Check>> = {
 };
 
 const TASKS: ReadonlySet<string> = new Set(['generate', 'classify', 'score', 'rerank', 'embed']);
-/** What is a process's own, of what a task is told. */
+/** The options told to a task that are a process's own. */
 const NOT_QUEUED: ReadonlySet<string> = new Set(['signal', 'onProgress', 'onStats', 'onTrace', 'schema']);
 
 /**
@@ -124,7 +124,7 @@ export async function submitJob(options: SubmitJobOptions): Promise<JobManifest>
   return manifest;
 }
 
-/** What a job that begins finds. */
+/** Looks up what a job finds as it begins. */
 async function inspect(
   options: Omit<QueuedOptions, 'inputFormat'> & {
     readonly inputFormat?: 'auto' | FormatName;

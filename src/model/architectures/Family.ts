@@ -20,7 +20,7 @@ export interface Family {
   readonly gguf?: { readonly architecture: string; readonly describe: (model: GgufModel) => Description };
 }
 
-/** What a GGUF file says of its model, its keys without the architecture's prefix. */
+/** The fields that a GGUF file states of its model, their keys without the architecture's prefix. */
 export interface GgufModel {
   readonly fields: Fields;
   readonly tensors: TensorIndex;
@@ -35,14 +35,14 @@ export interface Description {
    * Spellings of `{base}` in the tensors' names; a checkpoint uses the first one under which its first weight is found.
    */
   readonly bases?: readonly string[];
-  /** Of each layer its number in the tensors' names, where some of the file's layers are left out. Default: its own. */
+  /** The number of each layer in the tensors' names, where some of the file's layers are left out. Default: its own. */
   readonly layerNumbers?: readonly number[];
   /**
-   * Of an encoder: weights and activations of its products have 8 bits each, where nobody says otherwise and its file
-   * has more. True where that was measured to give embeddings of a cosine of 0.999 to float32's. Default false.
+   * True for an encoder whose products have weights and activations of 8 bits each, where nobody says otherwise and its
+   * file has more. True where that was measured to give embeddings of a cosine of 0.999 to float32's. Default false.
    */
   readonly eightBits?: boolean;
-  /** What the outputs of its pooled layers are, where these classify. */
+  /** The meaning of its pooled layers' outputs, where these classify. */
   readonly classifier?: SequenceClassifier;
 }
 
@@ -59,22 +59,22 @@ export interface WeightSource {
   /** The weight is one slice of a tensor [count, outputs, inputs]. */
   readonly slice?: { readonly count: number; readonly index: number };
   /**
-   * Of a tensor of floats: it has a row for each input, not for each output. One of MXFP4 has a row for each output
-   * nevertheless.
+   * True for a tensor of floats that has a row for each input, not for each output. A tensor of MXFP4 has a row for
+   * each output nevertheless.
    */
   readonly turned?: boolean;
-  /** Of a `part` of a tensor of floats: each of its blocks has a row for each input, not for each output. */
+  /** True for a `part` of a tensor of floats where each of its blocks has a row for each input, not for each output. */
   readonly turnedBlocks?: boolean;
   /**
    * The tensor has the weights of all layers, one after another, as rows or as columns of a matrix; or all layers have
    * the same one. Its name is of no layer.
    */
   readonly ofAllLayers?: 'rows' | 'columns' | 'same';
-  /** Of a vector: the shape in which its file has it. Default: one dimension. */
+  /** The shape that a vector has in its file. Default: one dimension. */
   readonly shape?: readonly number[];
   /** Added to every element on loading. */
   readonly add?: number;
-  /** Of a layer's weight: which layers have it. Default: all. */
+  /** The layers that have a layer's weight. Default: all. */
   readonly layers?: (layer: number) => boolean;
   /** The tensor has as many elements in another shape, one after another as they are wanted. */
   readonly reshaped?: boolean;
@@ -82,9 +82,9 @@ export interface WeightSource {
   readonly pieces?: number;
   /** Bound only where the file has the tensor. */
   readonly optional?: boolean;
-  /** What other checkpoints call it: taken where the file has no tensor of the first name. */
+  /** The tensor's name in other checkpoints: taken where the file has no tensor of the first name. */
   readonly otherwise?: string;
-  /** Of a layer's: those before this one have no such weight. Default 0. */
+  /** The first layer that has a layer's weight: those before it have none. Default 0. */
   readonly fromLayer?: number;
 }
 

@@ -8,7 +8,7 @@ export interface Bounds {
   readonly max: number;
 }
 
-/** What sizes a model may have. Generous for real models, small enough that no table built from them is huge. */
+/** The bounds of a model's sizes. Generous for real models, small enough that no table built from them is huge. */
 export const LIMITS = {
   layers: { min: 1, max: 1000 },
   hidden: { min: 1, max: 2 ** 18 },

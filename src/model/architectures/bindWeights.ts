@@ -224,7 +224,7 @@ function bindShape(
 
 const elementsOf = (shape: readonly number[]): number => shape.reduce((product, size) => product * size, 1);
 
-/** Of MXFP4 whose scales are elsewhere. */
+/** Block of MXFP4 whose scales are elsewhere. */
 const SPLIT_BLOCK = { elements: 32, bytes: 16 } as const;
 
 interface RowRange {

@@ -11,7 +11,7 @@ import {
   yarnTable,
 } from './rotaryFrequencies.js';
 
-/** What a rotary encoding needs to know of the rest of the model. */
+/** The facts of the rest of the model that a rotary encoding needs to know. */
 export interface RotaryContext {
   /** Elements of a head that are rotated. */
   readonly dims: number;

@@ -5,7 +5,7 @@ import { LIMITS, type Fields } from './Fields.js';
 import { activation, dividedHeadDim, sameLayers } from './specs.js';
 import { weights } from './weights.js';
 
-/** What encoders state of themselves; the rest is common to them. */
+/** The sizes that encoders state of themselves; the rest is common to them. */
 export type EncoderSizes = Pick<
   DecoderSpec,
   | 'family'
@@ -86,7 +86,7 @@ export function encoderSizes(
   };
 }
 
-/** Of encoders that can be decoders, too. */
+/** Refuses encoders that are decoders here. */
 export function refuseDecoder(config: Fields): void {
   if (config.boolean('is_decoder', false)) config.refuse('is_decoder', 'false: of this family encoders are computed');
 }
@@ -109,7 +109,7 @@ export function layerNorm(
   ];
 }
 
-/** What layers before a classifier's last do, by transformers' name for it. */
+/** Reads how layers before a classifier's last activate, by transformers' name for it. */
 export function pooledActivation(
   config: Fields,
   key: string,

@@ -72,8 +72,8 @@ function gatedQueries(tensor: string, { heads, headDim }: DecoderSpec): WeightSo
 }
 
 /**
- * What goes into the delta rule, in tensors that have the rows of each key head together: its query, key, values and
- * gates; and how much its value heads write and forget.
+ * Lists the weights that go into the delta rule, in tensors that have the rows of each key head together: its query,
+ * key, values and gates; and how much its value heads write and forget.
  */
 function fusedProjections(decoder: DecoderSpec, projections: string, shares: string): WeightSource[] {
   const { keyHeads: groups = 1, valueHeads = 1, keyDim = 1, valueDim = 1 } = decoder.recurrent?.delta ?? {};

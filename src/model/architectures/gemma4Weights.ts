@@ -78,7 +78,7 @@ const halfOf = ({ feedForwardSize }: DecoderSpec, role: 'gate' | 'up'): NonNulla
   index: role === 'gate' ? 0 : 1,
 });
 
-/** What all layers' inputs are made of, in tensors of all layers. */
+/** Lists the weights that make all layers' inputs, in tensors of all layers. */
 function inputs(embedding: string, projection: string, norm: string): WeightSource[] {
   return [
     { role: 'input_embedding', tensor: `${embedding}.weight`, ofAllLayers: 'columns' },

@@ -17,7 +17,7 @@ export interface LatentDefaults extends Omit<GatedDefaults, 'kvHeads' | 'headDim
   readonly value: number;
 }
 
-/** Of the norms of latent rows, whatever the configuration says of others. */
+/** Epsilon of the norms of latent rows, whatever the configuration says of others. */
 const EPSILON = 1e-6;
 const NONE = { min: 0, max: LIMITS.hidden.max };
 
@@ -76,7 +76,7 @@ function checkLatent(
   if (rotated % 2 !== 0) fields.refuse(keys[2], 'an even number', rotated);
 }
 
-/** Of scores; YaRN's magnitude is counted here, and not where queries and keys are rotated. */
+/** Gives the scale of scores; YaRN's magnitude is counted here, and not where queries and keys are rotated. */
 function latentScale(settings: Fields, { plain, rotated }: LatentSpec): number {
   const scale = (plain + rotated) ** -0.5;
   const type = settings.string(settings.has('rope_type') ? 'rope_type' : 'type', 'default');

@@ -11,7 +11,7 @@ const ROLES_OF_MIXERS: readonly (readonly [beginning: RegExp, mixers: readonly M
   [/^decay\./, ['delta-rule', 'state-space']],
 ];
 
-/** Whether a layer with this mixer has a weight of that role. */
+/** Tells whether a layer with this mixer has a weight of that role. */
 export function hasRole(mixer: Mixer, role: GlobalRole | LayerRole): boolean {
   return ROLES_OF_MIXERS.find(([beginning]) => beginning.test(role))?.[1].includes(mixer) ?? true;
 }

@@ -6,7 +6,7 @@ import { LLAMA_LAYER } from './gatedDecoder.js';
 import type { TensorIndex } from './TensorIndex.js';
 import { experts, fusedExperts, GGUF_GATED, GGUF_LAYER, ggufExperts, type Names, weights } from './weights.js';
 
-/** What a configuration says of a mixture of experts. */
+/** A configuration's settings of a mixture of experts. */
 export interface Mixture {
   readonly count: number;
   readonly perToken: number;
@@ -87,7 +87,7 @@ export function listedDenseLayers(config: Fields, layers: number): ((layer: numb
   return (layer) => types[layer] === 'dense';
 }
 
-/** Whether a layer has experts, or none. */
+/** Tells whether a layer has experts, or none. */
 const sparse =
   (decoder: DecoderSpec) =>
   (layer: number): boolean =>
@@ -105,10 +105,10 @@ export interface MixtureNames {
   readonly router: string;
   readonly choiceBias?: string;
   readonly expert: (role: 'gate' | 'up' | 'down', expert: number) => string;
-  /** What `gate`, `up` and `down` of the block beside the experts are called. */
+  /** The names of `gate`, `up` and `down` of the block beside the experts. */
   readonly shared?: (role: 'gate' | 'up' | 'down') => string;
   readonly sharedGate?: string;
-  /** Of layers without experts. Default: `mlp.gate_proj.weight`, and so on. */
+  /** The names in layers without experts. Default: `mlp.gate_proj.weight`, and so on. */
   readonly dense?: (role: 'gate' | 'up' | 'down') => string;
   /**
    * All experts are in one tensor a role, gate and up in one, as transformers 5 has them; `turned`: with a row for each
@@ -173,7 +173,7 @@ export function mixtureWeights(decoder: DecoderSpec, names: MixtureNames = MLP_E
 /** llama.cpp's numbers of `expert_gating_func`. */
 const GATING: Readonly<Record<number, RouterSpec['score']>> = { 1: 'softmax', 2: 'sigmoid' };
 
-/** What a family's GGUF files leave to llama.cpp. */
+/** Settings that a family's GGUF files leave to llama.cpp. */
 export interface GgufMixture {
   /** Where `expert_gating_func` and `expert_weights_norm` do not say. */
   readonly score: RouterSpec['score'];

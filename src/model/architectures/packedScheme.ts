@@ -10,7 +10,7 @@ export interface PackedScheme {
   readonly symmetric: boolean;
   /** Groups are of inputs in an order of their own, which a tensor tells. */
   readonly reordered: boolean;
-  /** What is added to each stored zero point: 1 in GPTQ's first format. */
+  /** The number added to each stored zero point: 1 in GPTQ's first format. */
   readonly zeroAdd: 0 | 1;
 }
 

@@ -1,7 +1,7 @@
 import type { DecoderSpec } from '../DecoderSpec.js';
 import { sameLayers } from './specs.js';
 
-/** What GPT-NeoX and Falcon models state of themselves; the rest is common to them. */
+/** The sizes that GPT-NeoX and Falcon models state of themselves; the rest is common to them. */
 export type PlainSizes = Pick<
   DecoderSpec,
   | 'family'

@@ -12,7 +12,7 @@ const FLOAT8: Readonly<Record<string, readonly [key: string, usual: string, ...o
 /** Families whose MXFP4 is known to lie as `joinBlocks` takes it. */
 const MXFP4_MODELS: readonly unknown[] = ['gpt_oss'];
 
-/** Of those, what changes weights otherwise than by scales: in compressed-tensors' configurations. */
+/** The fields that change weights otherwise than by scales: in compressed-tensors' configurations. */
 const TRANSFORMS = ['transform_config', 'sparsity_config'] as const;
 
 /**
@@ -26,7 +26,7 @@ export function refuseQuantised(config: Fields): void {
     if (!isMxfp4(quantisation) || !MXFP4_MODELS.includes(config.raw('model_type'))) refuseIn(quantisation);
 }
 
-/** Whether the configuration says that some of its weights are MXFP4, as blocks and scales. */
+/** Tells whether the configuration says that some of its weights are MXFP4, as blocks and scales. */
 export function hasMxfp4(config: Fields): boolean {
   return [...quantisations(config)].some(isMxfp4);
 }

@@ -12,7 +12,10 @@ export function defaultFrequencies(theta: number, dims: number): Float32Array {
   return Float32Array.from({ length: dims / 2 }, (_, i) => f32(1 / power(theta, i, dims)));
 }
 
-/** Of a share of a head's pairs, the first ones, as if all were rotated; the others stand still (Gemma 4). */
+/**
+ * Gives frequencies of a share of a head's pairs, the first ones, as if all were rotated; the others stand still (Gemma
+ * 4).
+ */
 export function proportionalFrequencies(theta: number, dims: number, share: number): Float32Array {
   const rotated = Math.floor((share * dims) / 2);
   return defaultFrequencies(theta, dims).map((frequency, i) => (i < rotated ? frequency : 0));

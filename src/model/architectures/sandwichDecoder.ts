@@ -4,7 +4,9 @@ import { LIMITS, type Fields } from './Fields.js';
 import { gatedFeedForwardWeights, LLAMA_LAYER } from './gatedDecoder.js';
 import { GGUF_GATED, GGUF_LAYER, ggufAttention, ggufGlobals, head, weights } from './weights.js';
 
-/** What Gemma 2 and 3 share: norms round both branches, scaled embeddings, soft caps, norms stored less 1. */
+/**
+ * The traits that Gemma 2 and 3 share: norms round both branches, scaled embeddings, soft caps, norms stored less 1.
+ */
 
 /** Values of transformers' configuration class for keys that a config.json leaves out. null: no cap. */
 export interface SoftCaps {

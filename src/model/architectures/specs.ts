@@ -45,7 +45,7 @@ export function dividedHeadDim(config: Fields, hiddenSize: number, heads: number
     : config.refuse(key, `a divisor of the hidden size ${hiddenSize}`, heads);
 }
 
-/** What every decoder must satisfy, whatever family it is of and however its numbers came about. */
+/** Checks what every decoder must satisfy, whatever family it is of and however its numbers came about. */
 export function checkDecoder(file: string, decoder: DecoderSpec): void {
   const refuse = (field: string, found: unknown, expected: string): never => {
     throw new ModelFileError(file, field, String(found), expected);

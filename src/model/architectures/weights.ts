@@ -123,8 +123,8 @@ const GGUF_GATED_BIASES = {
 export const GGUF_LAYER = 'blk.{layer}.';
 
 /**
- * What all GGUF architectures share: embeddings, final norm, and the head, which is tied where there is no tensor for
- * it.
+ * Lists the weights that all GGUF architectures share: embeddings, final norm, and the head, which is tied where there
+ * is no tensor for it.
  */
 export function ggufGlobals(): WeightSource[] {
   return [...weights('', GGUF_GLOBAL), head('output.weight', true)];
@@ -140,7 +140,7 @@ export function ggufGated(): WeightSource[] {
   return [...weights(GGUF_LAYER, GGUF_GATED), ...weights(GGUF_LAYER, GGUF_GATED_BIASES, { optional: true })];
 }
 
-/** What is stacked in one tensor [count, ...] for each of an expert's matrices. */
+/** Lists weights that are stacked in one tensor [count, ...] for each of an expert's matrices. */
 export function stackedExperts(
   count: number,
   suffix: 'weight' | 'bias',

@@ -61,7 +61,7 @@ export class Fields {
     return text;
   }
 
-  /** What stands in for a match, or is put before a text. */
+  /** Reads a text that stands in for a match, or is put before a text. */
   replacement(field: string, value: unknown): string {
     const text = this.string(field, value);
     this.atMost(field, text.length, TOKENIZER_LIMITS.replacementUnits, 'UTF-16 units');

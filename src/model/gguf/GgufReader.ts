@@ -100,7 +100,7 @@ export class GgufReader {
     return this.#buffer.toString('utf8', start, start + bytes);
   }
 
-  /** Whether the next `bytes` bytes are UTF-8; reads nothing. */
+  /** Tells whether the next `bytes` bytes are UTF-8; reads nothing. */
   isText(bytes: number): boolean {
     return isUtf8(this.#buffer.subarray(this.#at, this.#at + bytes));
   }

@@ -16,7 +16,7 @@ import {
 import { type GgufFile, readGgufFile } from './readGgufFile.js';
 import { formatSplitName, parseSplitName } from '../modelFiles.js';
 
-/** What the headers of a GGUF model say. */
+/** The content of the headers of a GGUF model. */
 export interface GgufModel {
   readonly header: Extract<ModelHeader, { format: 'gguf' }>;
   readonly files: readonly string[];
@@ -91,7 +91,7 @@ async function toModel(path: string, files: readonly GgufFile[]): Promise<GgufMo
 /** By llama.cpp's numbers. */
 const POOLINGS = [undefined, 'mean', 'cls', 'last'] as const;
 
-/** What the metadata says of embeddings. */
+/** Reads what the metadata says of embeddings. */
 function poolingOf(metadata: ReadonlyMap<string, unknown>): ModelSource['pooling'] {
   const type = metadata.get(`${String(metadata.get('general.architecture'))}.pooling_type`);
   if (type === undefined || type === 0) return undefined;

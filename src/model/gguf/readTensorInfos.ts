@@ -13,7 +13,7 @@ export interface GgufTensor {
   readonly bytes: number;
 }
 
-/** What a TensorInfo takes in memory, roughly. */
+/** The memory that a TensorInfo takes, roughly. */
 const TENSOR_COST = 400;
 const MAX_DIMENSIONS = 4;
 

@@ -8,7 +8,7 @@ export interface ListedFile {
   readonly bytes: number;
 }
 
-/** What of a repository makes a model. */
+/** A repository's files that make a model. */
 export interface ChosenFiles<File extends ListedFile> {
   /** Settings first, weights last: where the weights are there, all is. */
   readonly files: readonly File[];
@@ -54,7 +54,7 @@ const HELPER =
 const QUANT_WORD =
   /^(T?I?Q\d+(_[0-9A-Z]+)*|B?F16|F32|FP?(4|8|16|32)|[MN][XV]FP4(_MOE)?|INT[48]|[248]-?BITS?|UD|I1|IMAT|GGUF)$/i;
 const OTHER_SETTINGS = new Set(['vocab.json', 'merges.txt', 'tokenizer.model', 'model.safetensors.index.json']);
-/** What sentence-transformers' modules do: how embeddings are pooled, and whether anything follows. */
+/** The settings of sentence-transformers' modules: how embeddings are pooled, and whether anything follows. */
 const MODULE_SETTINGS = /^\d+_\w+\/config\.json$/;
 const NAMED_TEMPLATE = new RegExp(`^${ADDITIONAL_TEMPLATES}/[^/]+\\.jinja$`);
 /** And the weights of those that have some. */
@@ -104,7 +104,7 @@ export function modelsOf<File extends ListedFile>(files: readonly File[]): File[
   return others.length > 0 ? others : models;
 }
 
-/** What a file's path says beside how its weights are stored: the same for all quants of a model. */
+/** Gives what a file's path says beside how its weights are stored: the same for all quants of a model. */
 function modelName(path: string): string {
   return withoutEnding(path)
     .split('/')

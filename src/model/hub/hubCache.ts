@@ -56,8 +56,8 @@ export class HubRepository {
   }
 
   /**
-   * What the hub listed at a commit, as it was kept when files were fetched from there: of what is in the cache alone
-   * nobody could tell which file is meant where none is named.
+   * Gives the files that the hub listed at a commit, as the list was kept when files were fetched from there: of what
+   * is in the cache alone nobody could tell which file is meant where none is named.
    */
   async listed(commit: string): Promise<readonly ListedFile[] | undefined> {
     try {
@@ -84,7 +84,7 @@ export class HubRepository {
     return join(this.folder, '.spillway', `${commit}.json`);
   }
 
-  /** What a snapshot holds by now; links to what is not there are left out. */
+  /** Lists a snapshot's files by now; links to what is not there are left out. */
   async files(commit: string): Promise<ListedFile[]> {
     const root = this.snapshot(commit);
     const names = await readdir(root, { recursive: true }).catch(() => []);

@@ -35,7 +35,7 @@ export function parseHubName(name: string): HubName {
   return { name, repo, revision, ...(wanted !== undefined && { wanted }) };
 }
 
-/** Whether a path stays in the folder that it is meant for, whoever says it. */
+/** Tells whether a path stays in the folder that it is meant for, whoever says it. */
 export function isSafePath(path: string): boolean {
   const parts = path.split('/');
   return (

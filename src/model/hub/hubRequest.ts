@@ -1,7 +1,7 @@
 import { TimedFetch, type Patience } from '../pull/TimedFetch.js';
 import type { HubSettings } from './hubSettings.js';
 
-/** What the hub, or who stands for it, says to a request that it does not answer. */
+/** The answer of the hub, or of who stands for it, to a request that it does not fulfil. */
 export class HubRefusal extends Error {
   constructor(
     readonly status: number,

@@ -22,8 +22,8 @@ const MOST_PAGES = 100;
 const MOST_FILES = 100_000;
 
 /**
- * What a repository holds. Entries that are not to be trusted (paths that lead elsewhere, sizes and hashes that are
- * none) are left out.
+ * Lists the files that a repository holds. Entries that are not to be trusted (paths that lead elsewhere, sizes and
+ * hashes that are none) are left out.
  * @throws HubRefusal; an Error for an answer that is none
  */
 export async function listHubFiles(

@@ -171,7 +171,7 @@ function chosenOf<File extends ListedFile>({ name }: HubName, chosen: ChosenFile
   throw new ModelFileError(name, 'repository', chosen.found, chosen.expected);
 }
 
-/** What went wrong, with what to do. */
+/** Says what went wrong, with what to do. */
 function reasonOf(error: unknown, { repo, revision }: HubName, { endpoint, cache, token }: HubSettings): string {
   const page = `${endpoint}/${repo}`;
   const signIn = 'set HF_TOKEN to a token of yours, or run `hf auth login`';

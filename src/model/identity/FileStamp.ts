@@ -5,13 +5,13 @@ import { orModelFileError } from '../files/ModelFile.js';
 import { modelFiles } from '../modelFiles.js';
 
 /**
- * What the system says of a file that another file, or the same one after a change, does not have: device, inode,
- * length, and when its contents (mtime) and whatever is known of it (ctime) were changed last. Programs can set the
- * former time, as `cp -p`, `rsync -t` and `touch` do, but not the latter.
+ * The facts that the system states of a file and that another file, or the same one after a change, does not have:
+ * device, inode, length, and when its contents (mtime) and whatever is known of it (ctime) were changed last. Programs
+ * can set the former time, as `cp -p`, `rsync -t` and `touch` do, but not the latter.
  */
 export interface FileStamp {
   readonly bytes: number;
-  /** Of the last change, in nanoseconds since 1970. */
+  /** The time of the last change, in nanoseconds since 1970. */
   readonly changed: bigint;
   /** All of it, as native/system/FileStamp.h writes it. */
   readonly text: string;

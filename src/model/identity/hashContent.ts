@@ -1,7 +1,7 @@
 import { createHash, webcrypto } from 'node:crypto';
 import type { ModelFile } from '../files/ModelFile.js';
 
-/** Of one part, and how many are read and hashed at once: as many as Node has threads for such work. */
+/** Bytes of one part, and how many parts are read and hashed at once: as many as Node has threads for such work. */
 const PART_BYTES = 2 ** 20;
 const PARTS_AT_ONCE = 4;
 

@@ -66,9 +66,9 @@ async function keepsChangeTimes(path: string): Promise<boolean> {
 }
 
 /**
- * Whether files of the mount have another stamp after every change, also after another file system has taken its place.
- * Images are made, and mounted, in turn: what they hold can agree in device, inode, length and all times (reproducible
- * builds set these).
+ * Tells whether files of the mount have another stamp after every change, also after another file system has taken its
+ * place. Images are made, and mounted, in turn: what they hold can agree in device, inode, length and all times
+ * (reproducible builds set these).
  */
 export function isKeeping(mount: Mount | undefined): boolean {
   if (mount === undefined) return false;

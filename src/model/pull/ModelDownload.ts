@@ -1,6 +1,6 @@
 import type { KnownModel } from './knownModels.js';
 
-/** What a source is given for one attempt at fetching a model. */
+/** The request to a source for one attempt at fetching a model. */
 export interface DownloadRequest {
   readonly model: KnownModel;
   /**

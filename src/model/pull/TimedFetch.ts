@@ -15,7 +15,7 @@ export class TimedFetch {
   constructor(
     signal: AbortSignal,
     private readonly patience: Patience,
-    /** What asks: through a proxy, say. */
+    /** Function that asks: through a proxy, say. */
     private readonly asks: typeof fetch,
   ) {
     if (signal.aborted) this.#controller.abort(signal.reason);

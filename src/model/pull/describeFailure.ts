@@ -36,7 +36,7 @@ const FOLDER_FAULTS: Readonly<Record<string, string>> = {
   EFBIG: 'a file may not become so long there',
 };
 
-/** What is wrong with the folder that something was to be written into; undefined for another failure. */
+/** Says what is wrong with the folder that something was to be written into; undefined for another failure. */
 export function folderRemedy(error: unknown): string | undefined {
   const { code, syscall } = typeof error === 'object' && error !== null ? (error as NodeJS.ErrnoException) : {};
   if (code === undefined) return undefined;

@@ -44,7 +44,10 @@ export async function fetchOf(environment: Environment): Promise<typeof fetch> {
   return made;
 }
 
-/** What a failed download should say of proxies, without what they are opened by: `through the proxy proxy:3128 …`. */
+/**
+ * Gives the words on proxies for a failed download, without what the proxies are opened by: `through the proxy
+ * proxy:3128 …`.
+ */
 export function proxyWords(environment: Environment): string {
   const proxies = proxiesOf(environment).map(({ variable, url }) => `${variable} ${url.protocol}//${url.host}`);
   const without = given(environment, 'NO_PROXY');

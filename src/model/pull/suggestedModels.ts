@@ -10,9 +10,9 @@ export interface SuggestedModel {
 const GB = 1e9;
 
 /**
- * What `pull --list` shows beside the known models. The names are those under which their makers publish; neither a
- * revision nor a hash is given, as nobody has verified one: what arrives is checked against the hub's own hashes, and
- * `@REVISION` pins it.
+ * The models that `pull --list` shows beside the known models. The names are those under which their makers publish;
+ * neither a revision nor a hash is given, as nobody has verified one: what arrives is checked against the hub's own
+ * hashes, and `@REVISION` pins it.
  */
 export const suggestedModels: readonly SuggestedModel[] = [
   {

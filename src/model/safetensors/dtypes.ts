@@ -47,8 +47,8 @@ export function weightTypeOfDtype(dtype: string): TensorInfo['type'] | undefined
 }
 
 /**
- * Whether a tensor of an unsupported type can be left out: no weight but a buffer that old checkpoints carry along
- * (attention masks of booleans or bytes, position ids, rotary frequencies of float64). Leaving out a weight would
+ * Tells whether a tensor of an unsupported type can be left out: no weight but a buffer that old checkpoints carry
+ * along (attention masks of booleans or bytes, position ids, rotary frequencies of float64). Leaving out a weight would
  * change the model silently, so anything named as one and anything else of floating point counts as a weight.
  */
 export function isBuffer(name: string, dtype: string): boolean {

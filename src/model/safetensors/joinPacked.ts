@@ -5,7 +5,7 @@ import type { TensorInfo } from '../ModelSource.js';
 import type { FilePlace, PackedIntegers } from '../TensorBinding.js';
 import type { ByteTensor } from './readSafetensorsFile.js';
 
-/** What the tensors of a matrix are called, behind its module's name. */
+/** The names of a matrix's tensors, after its module's name. */
 interface Names {
   readonly values: string;
   readonly scales: string;

@@ -11,7 +11,7 @@ import { readJson, readJsonObject } from '../files/readJson.js';
 import type { EmbeddingPrompts, ModelSource, PooledModule, TensorInfo } from '../ModelSource.js';
 import { readSafetensorsFile } from './readSafetensorsFile.js';
 
-/** What sentence-transformers puts behind a model, as a folder has it. */
+/** The modules that sentence-transformers puts after a model, as a folder has them. */
 export interface SentenceModules {
   readonly pooling?: ModelSource['pooling'];
   readonly prompts?: EmbeddingPrompts;

@@ -33,7 +33,7 @@ interface Entry {
   readonly bytes: number;
 }
 
-/** What an entry takes in memory, roughly. */
+/** The memory that an entry takes, roughly. */
 const ENTRY_COST = 500;
 
 /**

@@ -17,7 +17,7 @@ import { readSafetensorsFile } from './readSafetensorsFile.js';
 import { readShards, type Shards } from './readShards.js';
 import { readTokenizerFiles } from './readTokenizerFiles.js';
 
-/** What the headers of a folder of safetensors say. */
+/** The content of the headers of a folder of safetensors. */
 export interface SafetensorsModel {
   readonly header: Extract<ModelHeader, { format: 'safetensors' }>;
   readonly files: readonly string[];

@@ -10,7 +10,7 @@ import { PART_UNITS } from './parts.js';
 const WORD = 4;
 /** tokenizers looks for clusters of up to so many bytes as a whole. */
 const CLUSTER_BYTES = 5;
-/** What goes on with the cluster that stands before it: Unicode's Extend, ZWJ and SpacingMark. */
+/** The characters that go on with the cluster before them: Unicode's Extend, ZWJ and SpacingMark. */
 const EXTENDING = String.raw`(?:[\p{Grapheme_Extend}\p{Emoji_Modifier}\u200d\u0e33\u0eb3]|(?![\u102b\u102c\u1038\u1062-\u1064\u1067-\u106d\u1083\u1087-\u108c\u108f\u109a-\u109c\u1a61\u1a63\u1a64\uaa7b\uaa7d\u{11720}\u{11721}])\p{Mc})`;
 const PREPENDED = String.raw`[\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u0d4e\u{110bd}\u{110cd}\u{111c2}\u{111c3}\u{1193f}\u{11941}\u{11a3a}\u{11a84}-\u{11a89}\u{11d46}\u{11f02}]`;
 const BASE = String.raw`(?:[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]|[\u200c\u200d\u{e0020}-\u{e007f}])`;
@@ -36,7 +36,7 @@ export class CharacterMap {
   readonly #trie: Uint32Array;
   readonly #texts: Uint8Array;
   readonly #utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
-  /** What stands in for a character by itself; undefined for one that stays. */
+  /** The text that stands in for a character by itself; undefined for one that stays. */
   readonly #characters = new Map<number, string | undefined>();
   /** UTF-16 units of the key that was found last. */
   #matched = 0;

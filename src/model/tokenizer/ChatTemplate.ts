@@ -59,7 +59,7 @@ export class ChatTemplate {
     this.#guard = guard;
   }
 
-  /** What it puts round reasoning; undefined where it names none of the marks that are known. */
+  /** The marks that it puts round reasoning; undefined where it names none of the marks that are known. */
   get reasoningMarks(): ReasoningMarks | undefined {
     return reasoningMarksIn(this.#sources.get(DEFAULT) ?? [...this.#sources.values()].join('\n'));
   }

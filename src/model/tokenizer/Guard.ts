@@ -40,7 +40,7 @@ export class Guard {
     }
   }
 
-  /** What an error of such work is to its row. @throws whatever is no limit's */
+  /** Gives the error of a row for an error of such work. @throws whatever is no limit's */
   rowError(error: unknown): RowError {
     const { field, found, expected } = this.#limitOf(error);
     return new RowError('limit', `${this.fields.file}: ${field}: found ${found}, expected ${expected}`, {
@@ -88,14 +88,14 @@ export class Guard {
     }
   }
 
-  /** What the work at hand takes its steps from. */
+  /** The source of the steps of the work at hand. */
   get steps(): Steps {
     return this.#steps ?? new Steps(ROW_LIMITS.steps);
   }
 
   /**
-   * What JavaScript itself refuses, such as a stack for backtracking beyond its bound, counts as a limit; anything else
-   * is thrown on.
+   * Counts as a limit what JavaScript itself refuses, such as a stack for backtracking beyond its bound; throws
+   * anything else on.
    */
   #limitOf(error: unknown): LimitError {
     if (error instanceof LimitError) return error;

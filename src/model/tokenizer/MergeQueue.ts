@@ -1,7 +1,7 @@
 import type { Work } from '../../collections/drained.js';
 import { PART_UNITS } from './parts.js';
 
-/** What a model knows about two neighbouring symbols of the text that is being merged. */
+/** A model's knowledge of two neighbouring symbols of the text that is being merged. */
 export interface Merger {
   /** Lower merges first; -1: these two never merge. `left` and `right` are positions, as given to `mergeAll`. */
   rank(left: number, right: number): number;

@@ -16,9 +16,9 @@ import { allOf } from './split.js';
 import type { Part } from './TokenBytes.js';
 import type { TokenModel } from './TokenModel.js';
 
-/** What a tokenizer is put together from, whichever format it was read from. */
+/** The parts that a tokenizer is put together from, whichever format it was read from. */
 export interface TokenizerParts {
-  /** What all that the files bring as pattern or program runs under. */
+  /** The guard under which all that the files bring as pattern or program runs. */
   readonly guard: Guard;
   /** Id to token; ids may have gaps. */
   readonly tokens: readonly (string | undefined)[];
@@ -349,8 +349,8 @@ function countNormalized(encoding: Encoding, { length }: string): void {
 }
 
 /**
- * What added tokens are looked for as, in normalized text. @throws LimitError where that is more than the automaton may
- * have memory for
+ * Gives the content that added tokens are looked for as, in normalized text. @throws LimitError where that is more than
+ * the automaton may have memory for
  */
 function normalizedContent(normalizer: Normalizer): (token: AddedToken) => string {
   const most = TOKENIZER_LIMITS.addedTokenUnits;

@@ -67,7 +67,7 @@ export function createPreTokenizer(guard: Guard, value: unknown): PreTokenizer {
   collect(guard, 'pre_tokenizer', value, { steps, removing });
   const byteLevelLast = steps.at(-1) === BYTE_LEVEL;
   if (byteLevelLast) steps.pop();
-  /** Whether what a step made of a text that went on behind another one still does. */
+  /** Tells whether the pieces that a step made of a text that went on after another one still do. */
   const goesOn = (step: Step, place: Place, [before = '']: Pieces, [after = '']: Pieces): Place =>
     place === 'continues' && removing.has(step) && !before.startsWith(after) ? 'within' : place;
   const unitsOf = (text: string, pieces: Pieces, units: number): number => {
@@ -151,7 +151,7 @@ function sizeOf(pieces: readonly string[]): number {
 
 interface Collected {
   readonly steps: Step[];
-  /** Those that leave out what they cut at: a blank before the first piece is a gap then. */
+  /** The steps that leave out what they cut at: a blank before the first piece is a gap then. */
   readonly removing: Set<Step>;
 }
 
@@ -248,7 +248,7 @@ function metaspace(guard: Guard, field: string, config: JsonObject, steps: Step[
   }
 }
 
-/** What Metaspace writes for a blank. */
+/** Gives Metaspace's character for a blank. */
 export function metaspaceCharacter(fields: Fields, field: string, config: JsonObject): string {
   const replacement = fields.optionalString(`${field}.replacement`, config.replacement) ?? '▁';
   if (Array.from(replacement).length !== 1)
@@ -257,7 +257,8 @@ export function metaspaceCharacter(fields: Fields, field: string, config: JsonOb
 }
 
 /**
- * Whether Metaspace puts its replacement before the text; files before tokenizers 0.15 say `add_prefix_space` instead.
+ * Tells whether Metaspace puts its replacement before the text; files before tokenizers 0.15 say `add_prefix_space`
+ * instead.
  */
 export function prependScheme(fields: Fields, field: string, config: JsonObject): 'always' | 'first' | 'never' {
   const scheme = config.prepend_scheme ?? (config.add_prefix_space === false ? 'never' : 'always');

@@ -16,7 +16,7 @@ export interface SentencePieceOptions {
   /** All tokens by name, for the byte tokens. */
   readonly vocabulary: ReadonlyMap<string, number>;
   readonly unknownToken: number | undefined;
-  /** What looking for long pieces takes its steps from. */
+  /** The guard that looking for long pieces takes its steps from. */
   readonly guard?: Guard;
 }
 

@@ -20,7 +20,7 @@ export class TokenBytes {
   #dropped: Uint8Array | undefined;
   #depends = false;
 
-  /** What a token comes to; undefined where that depends on its neighbours. */
+  /** The bytes that a token comes to; undefined where they depend on its neighbours. */
   get bytes(): ((part: Part, first: boolean) => Uint8Array) | undefined {
     if (this.#depends) return undefined;
     const toBytes = this.#toBytes ?? (({ text }: Part) => utf8.encode(text));

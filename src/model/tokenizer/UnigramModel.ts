@@ -10,7 +10,7 @@ export interface UnigramOptions {
   readonly pieces: readonly (readonly [piece: string, score: number] | undefined)[];
   readonly unknownToken: number | undefined;
   readonly byteFallback: boolean;
-  /** What looking for long pieces takes its steps from. */
+  /** The guard that looking for long pieces takes its steps from. */
   readonly guard?: Guard;
 }
 
@@ -20,7 +20,7 @@ const WALKED = 4 * PART_UNITS;
 /** Units between two counts of them. */
 const COUNTED = 1024;
 
-/** What an unknown character costs on top of the least likely piece. */
+/** The cost of an unknown character on top of the least likely piece. */
 const UNKNOWN_PENALTY = 10;
 
 /**

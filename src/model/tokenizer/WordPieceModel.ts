@@ -5,7 +5,7 @@ import type { TokenModel } from './TokenModel.js';
 export interface WordPieceOptions {
   readonly vocabulary: ReadonlyMap<string, number>;
   readonly unknownToken: number | undefined;
-  /** What pieces begin with that go on behind another one of the word. */
+  /** The beginning of pieces that go on after another one of the word. */
   readonly continuingPrefix: string;
   /** A word of more characters is unknown as a whole. */
   readonly mostCharacters: number;

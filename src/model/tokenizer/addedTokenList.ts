@@ -14,7 +14,7 @@ const SPECIAL_NAMES = [
   'mask_token',
 ] as const;
 
-/** What tokenizer_config.json says, and the fields to name its faults by. */
+/** The settings of tokenizer_config.json, and the fields to name its faults by. */
 export interface TokenizerSettings {
   readonly fields: Fields;
   readonly config: JsonObject;

@@ -1,6 +1,6 @@
 /**
- * What BERT's normalizer and pre-tokenizer go by, as Hugging Face's library has them: its tables are those of Unicode
- * 8, and what has come since is neither a mark, nor punctuation, nor control.
+ * The rules that BERT's normalizer and pre-tokenizer go by, as Hugging Face's library has them: its tables are those of
+ * Unicode 8, and what has come since is neither a mark, nor punctuation, nor control.
  */
 
 /** Marks, punctuation and formats that Unicode has added since. */
@@ -35,7 +35,7 @@ export function withoutMarks(text: string): string {
   return text.replace(MARK, '');
 }
 
-/** Of a text that is decomposed (NFD). */
+/** Removes accents from a decomposed text (NFD). */
 export function withoutAccents(text: string): string {
   return text.replace(ACCENT, '');
 }

@@ -13,7 +13,10 @@ export interface Pattern {
   readonly field: string;
   /** With the flags `gu`; use it through a call that sets or ignores `lastIndex`. */
   readonly regex: RegExp;
-  /** Of what V8 may take any time for: finds the same, by counted steps. Undefined where `regex` is to be used. */
+  /**
+   * Matcher for patterns that V8 may take any time for: finds the same, by counted steps. Undefined where `regex` is to
+   * be used.
+   */
   readonly matcher?: Matcher | undefined;
 }
 

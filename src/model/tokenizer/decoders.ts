@@ -22,7 +22,10 @@ const KNOWN = 'one of Sequence, ByteLevel, WordPiece, Metaspace, Replace, ByteFa
 export interface Decoder {
   /** The stages of a new stream. */
   readonly stages: () => DecodeStage[];
-  /** What one token comes to, by itself, first of its stream or not; undefined where that depends on its neighbours. */
+  /**
+   * The bytes that one token comes to, by itself, first of its stream or not; undefined where they depend on its
+   * neighbours.
+   */
   readonly bytes: ((part: Part, first: boolean) => Uint8Array) | undefined;
 }
 

@@ -107,7 +107,7 @@ function readBpe(fields: Fields, config: JsonObject, preTokenizer: PreTokenizer)
   return { vocabulary, tokens, model: words ?? cached };
 }
 
-/** What merges make. */
+/** Yields merges' tokens. */
 export function* mergedTokens(merges: Int32Array, tokens: readonly (string | undefined)[]): Generator<string> {
   for (let at = 2; at < merges.length; at += 3) yield tokens[merges[at] ?? 0] ?? '';
 }

@@ -2,13 +2,13 @@ import * as patterns from './patterns.js';
 
 const { DIGIT, GPT2, GPT4O, LLAMA3, PUNCTUATION_RUN, QWEN2, TEKKEN, THREE_DIGITS } = patterns;
 
-/** What a GGUF file's `tokenizer.ggml.pre` stands for, in tokenizer.json's terms. */
+/** The meaning of a GGUF file's `tokenizer.ggml.pre`, in tokenizer.json's terms. */
 export interface GgufPreTokenizer {
   readonly normalizer: unknown;
   readonly preTokenizer: unknown;
   /** A piece that is a token as a whole is that token, whatever the merges say. */
   readonly wholePieceFirst: boolean;
-  /** Whether the begin token is added where the file does not say. */
+  /** True if the begin token is added where the file does not say. */
   readonly addBegin: boolean;
 }
 

@@ -16,7 +16,7 @@ export class LimitError extends Error {
   }
 }
 
-/** What may come of a text so small need not be counted first. */
+/** Size up to which what comes of a text need not be counted first. */
 const SMALL = 2 ** 18;
 
 /** So many pieces at a time become one string. */

@@ -26,7 +26,7 @@ function* rewrittenInParts(text: string, rewrite: (part: string) => string): Wor
   return parts.join('');
 }
 
-/** What may be put in another order, or becomes such. */
+/** The marks that may be put in another order, or become such. */
 const MARKS = /[\p{M}\uff9e\uff9f]{2,}/gu;
 /** Units that nothing before them is composed with, or put in another order with: a text may be cut there. */
 const FIRST =

@@ -65,7 +65,7 @@ function template(fields: Fields, field: string, config: JsonObject): Surroundin
   return { prefix, suffix, ...(pair && { pair }) };
 }
 
-/** What a template puts together: a text, by its name, or tokens; and the type that they have. */
+/** A piece that a template puts together: a text, by its name, or tokens; and the type that they have. */
 type Piece =
   { readonly sequence: string; readonly type: number } | { readonly ids: readonly number[]; readonly type: number };
 

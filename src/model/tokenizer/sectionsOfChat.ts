@@ -55,7 +55,7 @@ interface Marker {
   name(name: string): string;
 }
 
-/** What the members of messages and of the input are called is no data. */
+/** Marks a chat; the names of members, of messages and of the input, are no data. */
 function markedChat({ messages, input: { tools, templateArgs, ...more } }: Chat, marker: Marker): Chat {
   const values = <T extends object>(of: T): T =>
     Object.fromEntries(Object.entries(of).map(([name, value]) => [name, marked(value, marker)])) as T;
@@ -105,7 +105,7 @@ function breakTokens(text: string, matcher: AddedTokens, marker: string): string
     .join('');
 }
 
-/** Whether `matches` holds for a proper part, of some size, of some control token. */
+/** Tells whether `matches` holds for a proper part, of some size, of some control token. */
 function touches(control: readonly AddedToken[], matches: (content: string, size: number) => boolean): boolean {
   return control.some(({ content }) => {
     for (let size = 1; size < content.length; size++) if (matches(content, size)) return true;

@@ -2,7 +2,7 @@ import type { Steps } from '../../regex/Steps.js';
 import type { Pattern } from './compilePattern.js';
 import { matchesOf } from './matchesOf.js';
 
-/** What becomes of the text that a splitting pattern matches, in the words of tokenizer.json. */
+/** The fate of the text that a splitting pattern matches, in the words of tokenizer.json. */
 export type SplitBehavior = 'Removed' | 'Isolated' | 'MergedWithPrevious' | 'MergedWithNext' | 'Contiguous';
 
 /** Pieces as they are cut, so many at a time; undefined where work may stop between them. */

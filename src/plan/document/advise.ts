@@ -22,8 +22,8 @@ const WORTH = 1.02;
 const TWICE = { fewRows: 2, manyRows: 2 };
 
 /**
- * What would lift a plan, the most first: twice as much of each memory (planned anew, blocks of the same kind), each
- * link and processor twice as fast (under the same policy, so at least that much), and what is not allowed:
+ * Lists what would lift a plan, the most first: twice as much of each memory (planned anew, blocks of the same kind),
+ * each link and processor twice as fast (under the same policy, so at least that much), and what is not allowed:
  * compression. Pure.
  */
 export function advise(request: PlanRequest, policy: Policy, tokensPerSecond: number): Advice[] {
@@ -79,7 +79,7 @@ export function advise(request: PlanRequest, policy: Policy, tokensPerSecond: nu
 }
 
 /**
- * What 4-bit weights or a 4-bit cache would gain over a plan that has none, planned anew, the most first. Pure.
+ * Says what 4-bit weights or a 4-bit cache would gain over a plan that has none, planned anew, the most first. Pure.
  * @param worth factors below this are not named
  */
 export function recommendCompression(

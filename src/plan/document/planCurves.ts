@@ -16,7 +16,7 @@ export interface Curve {
   readonly own: number;
 }
 
-/** What the page of `plan --html` draws. */
+/** Curves that the page of `plan --html` draws. */
 export interface PlanCurves {
   /** Tokens/s over rows of a block, everything else as good as can be. */
   readonly byBlock: Curve;

@@ -39,7 +39,7 @@ const HANDOVERS = { embed: 1, project: 5, attend: 2, finish: 10, head: 4 } as co
  */
 const EXPERT_TASKS = { cpu: 2, gpu: 8 / 6 } as const;
 
-/** What a part costs beside its work. */
+/** Gives a part's cost beside its work. */
 export function partSeconds({ on, isCpu }: ComputeSetting, part: keyof typeof HANDOVERS): number {
   return on.taskSeconds * (isCpu ? HANDOVERS[part] : 1);
 }
@@ -80,9 +80,9 @@ export function layerFlopsPerSecond(
 
 /** The measured points of one kind of weights, or of what stands in for it. */
 interface MatmulPoints {
-  /** Of weights with LONG_INPUTS inputs and more. */
+  /** Points of weights with LONG_INPUTS inputs and more. */
   readonly longs: ComputeProfile['matmul'];
-  /** Of those with the fewest. */
+  /** Points of those with the fewest. */
   readonly shorts: ComputeProfile['matmul'];
   /** How many these are; infinite where there are none. */
   readonly least: number;
@@ -157,8 +157,8 @@ const PROJECTED_TIMES = 7;
 const projectedOf = (shape: ModelShape): number => meanOfLayers(shape, ({ projected }) => projected);
 
 /**
- * Of keys that so many tokens look at, those that layers look at on average: none where they remember a state, no more
- * than the window's where they have one.
+ * Counts the keys that layers look at on average, of those that so many tokens look at: none where layers remember a
+ * state, no more than the window's where they have one.
  */
 function keysOfLayers(shape: ModelShape, keys: number, tokens: number): number {
   if (shape.mixers === undefined) return keys;
@@ -171,7 +171,7 @@ function keysOfLayers(shape: ModelShape, keys: number, tokens: number): number {
 /** How often a token goes over a layer's state: to forget, to write, to read. */
 const STATE_TIMES = 4;
 
-/** What states take of a layer on average, each token going over them in turn. */
+/** Gives the seconds of a layer's states on average, each token going over them in turn. */
 function stateSeconds(setting: ComputeSetting, tokens: number): number {
   const floats = stateFloatsOf(setting.shape) / setting.shape.layers;
   return floats === 0 ? 0 : rowSeconds(setting, tokens, { operations: STATE_TIMES * floats, passes: 2 * floats });
@@ -206,8 +206,9 @@ export function expertsTouched({ count, perToken }: NonNullable<ModelShape['expe
 }
 
 /**
- * What making floats of a layer's compressed weights takes a GPU, once a sweep, of which no products with compressed
- * weights were measured: of those that so many tokens are multiplied with, by part of the layer.
+ * Gives the seconds that making floats of a layer's compressed weights takes a GPU, once a sweep, of which no products
+ * with compressed weights were measured: of those weights that so many tokens are multiplied with, by part of the
+ * layer.
  */
 export function dequantiseSeconds(
   { on, shape, compressWeights }: ComputeSetting,

@@ -1,7 +1,7 @@
 import { refillsAtOnce, slotsOf, tokensPerSquareOf, type BlockChoice } from '../Policy.js';
 import type { Workload } from '../Workload.js';
 
-/** What one square does, as far as time goes: averages over the squares of a class. */
+/** The work that one square does, as far as time goes: averages over the squares of a class. */
 export interface SquareLoad {
   /** Tokens of prompts, and rows that decode one token each. */
   readonly promptTokens: number;
@@ -27,7 +27,7 @@ export interface SweepClass {
   readonly sweeps: number;
   /** Squares of one sweep and layer. */
   readonly squares: number;
-  /** Of one square. */
+  /** One square's load. */
   readonly load: SquareLoad;
   /** How often sweeps of another class come directly behind these, by its index. */
   readonly next: ReadonlyMap<number, number>;

@@ -19,7 +19,7 @@ const BUFFERS = 2;
 const SPILL_BUFFERS = 3;
 /** Generations of one engine for which hidden states have room on disk. */
 const RUNS = 4;
-/** Of compressed caches, so many tokens of prompts have room on a GPU as halves, which attention reads. */
+/** The tokens of prompts that have room on a GPU as halves, which attention reads, where caches are compressed. */
 const HALVED_TOKENS = 4096;
 /** Where pages come to a GPU, room for those of a row that is so long, however short most are. */
 const LONG_ROW_TOKENS = 4096;
@@ -193,9 +193,10 @@ function withGpu(
 }
 
 /**
- * What a run takes beyond what it needs where there is room: rows that have ended hold their pages until their last
- * squares are through, when those that take their places have come in, a square's worth of prompts in each slot. What
- * is on disk has room for no more rows than were planned, and neither has the cache beside weights that stream.
+ * Gives the bytes that a run takes beyond what it needs where there is room: rows that have ended hold their pages
+ * until their last squares are through, when those that take their places have come in, a square's worth of prompts in
+ * each slot. What is on disk has room for no more rows than were planned, and neither has the cache beside weights that
+ * stream.
  */
 export function overlapBytes(
   { workload, block, hardware }: BlockSetting,

@@ -27,7 +27,7 @@ import type { SweepClass } from './countSweeps.js';
 export interface LayerQueues {
   readonly queues: Readonly<Record<string, Affine>>;
   readonly bounds: readonly Affine[];
-  /** Of the bounds, the one that is a square's own way, which others leave it time for. */
+  /** The one of the bounds that is a square's own way, which others leave it time for. */
   readonly ownWay?: Affine;
 }
 
@@ -44,17 +44,17 @@ export function computeSettings({ hardware, shape, block }: BlockSetting): {
   };
 }
 
-/** Whether the processor attends to some of the cache beside a GPU: on a queue of its own. */
+/** Tells whether the processor attends to some of the cache beside a GPU: on a queue of its own. */
 export function hostAttends({ hardware, block }: BlockSetting, { cache }: PlacementShares): boolean {
   return hasGpu(hardware) && hostShare(block) > 0 && cache.gpu < 1;
 }
 
-/** Whether pages of the cache that are not there come to a GPU. */
+/** Tells whether pages of the cache that are not on the GPU come to it. */
 export function pagesCome({ hardware, block }: BlockSetting, { cache }: PlacementShares): boolean {
   return hasGpu(hardware) && hostShare(block) < 1 && cache.gpu < 1;
 }
 
-/** Whether pages come to a GPU, or are read from the disk beside one: before weights that do. */
+/** Tells whether pages come to a GPU, or are read from the disk beside one: before weights that do. */
 export function pagesGoFirst(setting: BlockSetting, placement: PlacementShares): boolean {
   return pagesCome(setting, placement) || (hostAttends(setting, placement) && placement.cache.disk > 0);
 }
@@ -70,7 +70,7 @@ export const BETWEEN_SQUARES = 8;
 const NONE: Corrections = {};
 
 /**
- * What a layer of one sweep asks of every queue: transfers by bytes, computing by tasks.
+ * Gives the time that a layer of one sweep asks of every queue: transfers by bytes, computing by tasks.
  * @param streams whether some of the layer's weights come from disk
  */
 export function layerQueues(

@@ -18,11 +18,11 @@ export interface Sizes {
   readonly tokenActivationBytes: number;
   /** Pages that one row holds at its longest; its last token is never computed. */
   readonly rowPages: number;
-  /** Of these, the ones that all rows have in common. */
+  /** The ones of these pages that all rows have in common. */
   readonly sharedPages: number;
   /** One page, all layers together; where some keep less than all positions, on average over such a row's pages. */
   readonly pageBytes: number;
-  /** What a row takes beside its pages, however long it is: its states in layers that remember some. */
+  /** The bytes that a row takes beside its pages, however long it is: its states in layers that remember some. */
   readonly rowStateBytes: number;
   /** The share of a row's positions that layers keep, on average. */
   readonly keptShare: number;
@@ -30,7 +30,7 @@ export interface Sizes {
 
 type Sized = Pick<BlockSetting, 'shape' | 'workload' | 'block'> & Partial<Pick<BlockSetting, 'hardware'>>;
 
-/** Of a layer's state, before the floats. */
+/** Bytes of a layer's state, before the floats. */
 const STATE_HEADER_BYTES = 64;
 
 export function sizesOf({ shape, workload, block, hardware }: Sized): Sizes {

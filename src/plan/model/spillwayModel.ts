@@ -25,10 +25,11 @@ export const spillwayModel: CostModel = {
   shareStep: (setting) => ({ weights: 0.001, cache: 1 / sizesOf(setting).rowPages, activations: 0.001 }),
 };
 
-/** What of a setting's cost does not depend on the placement. */
+/** The parts of a setting's cost that do not depend on the placement. */
 interface Phases {
   /**
-   * Of every class of sweeps; and of two classes, those with and those without prompts, which is enough to place by.
+   * The costs of every class of sweeps; and of two classes, those with and those without prompts, which is enough to
+   * place by.
    */
   readonly fine: readonly PhaseCost[];
   readonly coarse: readonly PhaseCost[];

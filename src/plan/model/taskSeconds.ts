@@ -20,7 +20,7 @@ import { diskRates, linkRates } from './transferRates.js';
 import { computeSettings } from './queues.js';
 import { sizesOf } from './sizes.js';
 
-/** What of a task decides how long it takes (engine/grid/Task has more). */
+/** The facts of a task that decide how long it takes (engine/grid/Task has more). */
 export interface TimedTask {
   readonly name: string;
   readonly part?: string;
@@ -46,7 +46,7 @@ export function taskSeconds(setting: BlockSetting, placement: PlacementShares): 
   };
 }
 
-/** Of attention of which the processor has a part beside a GPU, the seconds of the GPU's. */
+/** Gives the GPU's seconds of attention of which the processor has a part beside a GPU. */
 export function attentionOnGpu(setting: BlockSetting, placement: PlacementShares): (task: TimedTask) => number {
   const of = taskParts(setting, placement);
   return (task) => of(task).on;

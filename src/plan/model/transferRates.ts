@@ -19,8 +19,8 @@ export interface DiskRates {
 /** How the engine asks: so many requests in flight. */
 const DEPTH = 8;
 /**
- * What `diskReadBytesPerSecond` is measured with (native/profile/measureDisk.cpp): layers of so many bytes wait for
- * their last request rarely enough.
+ * The layer size that `diskReadBytesPerSecond` is measured with (native/profile/measureDisk.cpp): layers of so many
+ * bytes wait for their last request rarely enough.
  */
 const LARGE_LAYER_BYTES = 2 ** 24;
 
@@ -107,7 +107,7 @@ export interface LinkRates {
   readonly down: number;
 }
 
-/** What was measured, with what runs taught of it. */
+/** Gives the measured rates, with what runs taught of them. */
 export function linkRates({ links, corrections = {} }: Pick<HardwareProfile, 'links' | 'corrections'>): LinkRates {
   return {
     up: (links.hostToDeviceBytesPerSecond ?? Infinity) / (corrections['link.up'] ?? 1),

@@ -19,7 +19,8 @@ const toGroups: Rounding = (width, rows) => Math.ceil(rows / 4) * (width / 32) *
 const toBfloat16: Rounding = (width, rows) => rows * Math.ceil(width / 32) * 64;
 
 /**
- * Of each thread: what products unpack weights into, and the totals that they end with (native/kernels/cpu/Matmul.cpp).
+ * The workspace of each thread: what products unpack weights into, and the totals that they end with
+ * (native/kernels/cpu/Matmul.cpp).
  */
 const WORKSPACE_BYTES = (64 + 256) * 1024;
 /** Rows that are rounded together, to 8 bits and to bfloat16. */
@@ -27,10 +28,10 @@ const GROUP_ROWS = 4;
 const BFLOAT16_ROWS = 16;
 
 /**
- * What the native runtime reserves for squares of so many tokens: the peak of its parts, each with the inputs that it
- * rounds and a workspace of 320 KiB a thread. Norms are rounded as they are made, a tile of rows at a time, and stand
- * nowhere as floats; on AMX activations too. The last layer lists the tokens that it finishes. The head works on as
- * many rows at a time as fit 32 MiB of logits.
+ * Gives the memory that the native runtime reserves for squares of so many tokens: the peak of its parts, each with the
+ * inputs that it rounds and a workspace of 320 KiB a thread. Norms are rounded as they are made, a tile of rows at a
+ * time, and stand nowhere as floats; on AMX activations too. The last layer lists the tokens that it finishes. The head
+ * works on as many rows at a time as fit 32 MiB of logits.
  *
  * The addon says the same of a model's files (`measureRuntime`). It cannot be asked here: plans are also made of names
  * and configurations without files, and for instruction sets that this machine does not have. A test holds both to the

@@ -30,10 +30,10 @@ export interface ClosedForm {
 }
 
 /**
- * What a schedule moves for uniform rows (FlexGen, appendix A.2): `row` reads all weights for each token of each batch,
- * a block schedule for each token of a whole block. Cache and hidden states do not depend on the order: for s prompt
- * tokens and n new ones each row loads and stores s·n + n(n - 1)/2 tokens of cache a layer, and hidden states of s + n
- * - 1 tokens between layers, each way.
+ * Gives what a schedule moves for uniform rows (FlexGen, appendix A.2): `row` reads all weights for each token of each
+ * batch, a block schedule for each token of a whole block. Cache and hidden states do not depend on the order: for s
+ * prompt tokens and n new ones each row loads and stores s·n + n(n - 1)/2 tokens of cache a layer, and hidden states of
+ * s + n - 1 tokens between layers, each way.
  *
  * The diagonal block's passes are those of the zig-zag block where all rows are there from the start and are equally
  * long: they then end together, too. Its gain is a larger block (`blockGain`), and that no place is empty where rows
@@ -57,7 +57,7 @@ export function closedForm(schedule: 'row' | 'zigzag' | 'diagonal', shape: Unifo
   };
 }
 
-/** What moves weigh. */
+/** The weight of moves. */
 export interface MovedShares {
   /** Weights of one layer, the cache of one token in one layer, the hidden state of one token. */
   readonly bytes: { readonly layerWeights: number; readonly tokenCache: number; readonly tokenActivations: number };

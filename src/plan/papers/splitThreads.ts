@@ -1,7 +1,7 @@
 import { checkWhole } from '../../arguments/checks.js';
 import { kahnLevels, type Dependencies } from './kahnLevels.js';
 
-/** What computes and what moves in one layer of one sweep. */
+/** The work that computes and moves in one layer of one sweep. */
 export interface ThreadedWork {
   /** The operations of the compute task. */
   readonly graph: Dependencies;

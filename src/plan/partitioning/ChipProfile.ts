@@ -13,14 +13,14 @@ const chips = z.int().min(1).max(MOST_CHIPS);
 const torusSchema = z.strictObject({
   kind: z.literal('torus'),
   axes: z.union([z.literal(1), z.literal(2), z.literal(3)]),
-  /** What a chip sends a second over all its links. */
+  /** Bytes that a chip sends a second over all its links. */
   bytesPerSecond: positive,
   /**
    * The ends of an axis are joined where every axis is a multiple of this many chips; else each axis is a line, whose
    * chips at the ends have one link instead of two: it moves half as much.
    */
   wrapsAt: chips,
-  /** What a collective takes for each chip that data has to pass along an axis, beside moving its bytes. */
+  /** The seconds that a collective takes for each chip that data has to pass along an axis, beside moving its bytes. */
   stepSeconds: seconds,
   mostChips: chips,
 });
@@ -28,9 +28,9 @@ const torusSchema = z.strictObject({
 /** Each chip reaches each other one at the same speed, or those of its node faster than the others. */
 const switchSchema = z.strictObject({
   kind: z.literal('switch'),
-  /** What a chip sends a second. */
+  /** Bytes a chip sends a second. */
   bytesPerSecond: positive,
-  /** What a round of a collective takes beside moving its bytes; it has as many as doublings make its chips. */
+  /** Seconds that a round of a collective takes beside moving its bytes; it has as many as doublings make its chips. */
   stepSeconds: seconds,
   /** Chips beyond these are in other nodes, which a chip reaches at a speed of its own. */
   nodes: z.strictObject({ chips, bytesPerSecond: positive, stepSeconds: seconds }).optional(),
@@ -47,7 +47,7 @@ export const chipSchema = z.strictObject({
   memoryBytesPerSecond: positive,
   /** Share of the memory that weights and cache may fill; the rest is for what passes through. */
   usableFraction: share,
-  /** What of the peaks products, reading from memory and collectives reach. */
+  /** The shares of the peaks that products, reading from memory and collectives reach. */
   efficiency: z.strictObject({ products: share, memory: share, network: share }),
   /** By name; the first one is meant where nobody says. */
   interconnects: z

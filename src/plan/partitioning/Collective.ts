@@ -6,8 +6,8 @@ export interface Collective {
   readonly kind: 'all-gather' | 'reduce-scatter' | 'all-to-all';
   readonly axes: readonly AxisName[];
   /**
-   * Of a chip's larger buffer: what it has after gathering, or before scattering; of an all-to-all, in which chips
-   * exchange the axis that a tensor is split over, both.
+   * The bytes of a chip's larger buffer: what it has after gathering, or before scattering; of an all-to-all, in which
+   * chips exchange the axis that a tensor is split over, both.
    */
   readonly bytes: number;
 }
@@ -17,13 +17,13 @@ export function bytesSent({ axes, bytes }: Collective, mesh: AxisSizes): number 
   return bytes * (1 - 1 / chipsAlong(mesh, axes));
 }
 
-/** What a line of chips moves over what a ring does. */
+/** A line of chips' movement over that of a ring. */
 const LINE = 0.5;
 
 /**
- * What a collective takes: its bytes over the network's bandwidth (appendix A.1, one bandwidth whichever axes it goes
- * along), and its steps. Between nodes each chip fetches its share of what is in others, and then chips of a node
- * exchange these. Pure.
+ * Gives the seconds that a collective takes: its bytes over the network's bandwidth (appendix A.1, one bandwidth
+ * whichever axes it goes along), and its steps. Between nodes each chip fetches its share of what is in others, and
+ * then chips of a node exchange these. Pure.
  * @param efficiency share of the bandwidth that collectives reach
  */
 export function collectiveSeconds(

@@ -9,7 +9,7 @@ export type AxisSizes = Readonly<Record<AxisName, number>>;
 
 /** Chips as a model sees them: x · y · z of them. */
 export interface Mesh extends AxisSizes {
-  /** Of an interconnect with nodes: how many of them each axis spans. */
+  /** The number of nodes that each axis spans, of an interconnect with nodes. */
   readonly nodes?: AxisSizes;
 }
 
@@ -18,7 +18,7 @@ export function chipsAlong(sizes: AxisSizes, axes: readonly AxisName[] = AXES): 
   return axes.reduce((product, axis) => product * sizes[axis], 1);
 }
 
-/** Of a torus, the longest axis over the shortest: TPU v4 comes as 2x2x4, 4x4x4, 4x4x8 and the like. */
+/** The longest axis of a torus over the shortest: TPU v4 comes as 2x2x4, 4x4x4, 4x4x8 and the like. */
 const LONGEST = 2;
 
 /** All meshes of so many chips on an interconnect, none where there is no such slice of it. Pure. */

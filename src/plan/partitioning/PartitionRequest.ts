@@ -13,7 +13,7 @@ import {
   type WeightFormat,
 } from './Partitioning.js';
 
-/** What a model is to be split over chips for. */
+/** The case to split a model over chips for. */
 export interface PartitionRequest {
   readonly chip: ChipProfile;
   /** A name of `chip.interconnects`. Default: the first one. */

@@ -23,14 +23,14 @@ export const LAYOUTS = {
 export type LayoutName = keyof typeof LAYOUTS;
 export const LAYOUT_NAMES = Object.keys(LAYOUTS) as LayoutName[];
 
-/** What the KV cache, and attention over it, is split over. */
+/** Dimensions that the KV cache, and attention over it, is split over. */
 export const ATTENTION_SHARDINGS = ['heads', 'batch'] as const;
 /** Over heads (those with keys and values of their own), or over the rows of the batch. */
 export type AttentionSharding = (typeof ATTENTION_SHARDINGS)[number];
 
 /** How weights are kept; products are in bfloat16 in any case. */
 export const WEIGHT_FORMATS = { bfloat16: 2, int8: 1 } as const;
-/** Of 2 bytes, or of 1. */
+/** Format of 2 bytes, or 1. */
 export type WeightFormat = keyof typeof WEIGHT_FORMATS;
 /** Bytes of an activation, a key or a value. */
 export const ACTIVATION_BYTES = 2;

@@ -42,7 +42,7 @@ export interface PartitionPlan {
   /** For each token of prompts and answers. */
   readonly chipSecondsPerToken: number;
   readonly mfu: number;
-  /** Of a chip, at most. */
+  /** Bytes of a chip, at most. */
   readonly memoryBytes: number;
 }
 
@@ -138,7 +138,9 @@ export function planPartitioning(given: PartitionRequest): PartitionDocument {
   };
 }
 
-/** Of so many chips, rows and bytes of weights: chips and rows being equal, the fastest is the cheapest. */
+/**
+ * Finds the best for so many chips, rows and bytes of weights: chips and rows being equal, the fastest is the cheapest.
+ */
 function bestOf(
   { chip, shape, workload, layouts = LAYOUT_NAMES, attention = ATTENTION_SHARDINGS }: PartitionRequest,
   links: Interconnect,
@@ -232,7 +234,7 @@ function together(
   };
 }
 
-/** Those that are tried where the number is open; one chip is among them. */
+/** Gives the counts that are tried where the number is open; one chip is among them. */
 function openCounts(counts: readonly number[]): number[] {
   return counts.filter((count) => count <= MOST_OPEN);
 }

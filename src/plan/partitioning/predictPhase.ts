@@ -16,11 +16,11 @@ export interface Phase {
   readonly newTokens: number;
 }
 
-/** What a phase takes under a partitioning. */
+/** The figures of a phase under a partitioning. */
 export interface PhasePrediction {
   /** All of it: the prompts, or one step for each new token. */
   readonly seconds: number;
-  /** Of one pass over the model. */
+  /** Seconds of one pass over the model. */
   readonly stepSeconds: number;
   /** Chip-seconds for each token of the phase: chips x seconds / (batch x tokens). */
   readonly chipSecondsPerToken: number;
@@ -42,7 +42,7 @@ export interface PhasePrediction {
 /** Bytes of a chip. */
 export interface PartitionedMemory {
   readonly weightBytes: number;
-  /** Of rows at their full length. */
+  /** Bytes for rows at their full length. */
   readonly cacheBytes: number;
 }
 

@@ -26,11 +26,11 @@ export interface NamedMachine {
   readonly link?: PipelineLink | undefined;
 }
 
-/** What `plan --machines` reads. */
+/** The file of `plan --machines`. */
 export interface MachinesFile {
   /** In the order of the layers. */
   readonly machines: readonly NamedMachine[];
-  /** Of machines that name none. */
+  /** The link of machines that name none. */
   readonly link: PipelineLink;
 }
 
@@ -44,7 +44,7 @@ export const linkSchema: z.ZodType<PipelineLink> = z.strictObject({
 /** 1 Gbit/s, less what frames and packets take, in one rack. */
 const ETHERNET: PipelineLink = { bytesPerSecond: 117e6, latencySeconds: 0.0002 };
 
-/** Of a machine. */
+/** A machine's name. */
 export const machineNameSchema: z.ZodType<string> = nameSchema(100);
 
 const fileSchema: z.ZodType<MachinesFile> = z.strictObject({

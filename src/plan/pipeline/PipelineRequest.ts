@@ -7,7 +7,7 @@ import { cappedHardware, capsSchema, nameOf, parseRequest, type Allowed, type Pl
 import type { BlockChoice } from '../Policy.js';
 import { linkSchema, machineNameSchema, type PipelineMachine } from './Machines.js';
 
-/** What a pipeline over machines is planned for: a request like any other, but for the machines. */
+/** The request that a pipeline over machines is planned for: like any other, but for the machines. */
 export interface PipelineRequest extends Omit<PlanRequest, 'hardware' | 'caps'> {
   /** In the order of the layers. */
   readonly machines: readonly PipelineMachine[];
@@ -35,7 +35,7 @@ const machinesSchema = z
   )
   .min(2);
 
-/** What a request settles of every block beside its rows: of what it allows, the first. */
+/** Says what a request settles of every block beside its rows: the first of what it allows. */
 export function settledBlock({
   compressWeights,
   compressCache,

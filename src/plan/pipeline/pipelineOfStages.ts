@@ -12,7 +12,7 @@ import type { StageCost } from './stageCost.js';
 export interface PlannedStage {
   readonly machine: string;
   readonly layers: { readonly first: number; readonly count: number };
-  /** What of them is where. */
+  /** The shares of those layers on each tier. */
   readonly policy: Policy;
   readonly memoryBytes: Readonly<Record<Tier, number>>;
   /** Seconds in which it computes or moves; the rest of the time it waits for its neighbours. */
@@ -41,24 +41,26 @@ export interface PipelinePlan {
   /** New tokens of all rows, over `wallSeconds`. */
   readonly tokensPerSecond: number;
   readonly wallSeconds: number;
-  /** Of these, what goes to prompts, filling the pipeline with them included. */
+  /** The part of `wallSeconds` that goes to prompts, filling the pipeline with them included. */
   readonly prefillSeconds: number;
-  /** Those of the workload, or of some blocks where their number is open. */
+  /** Rows of the workload, or of some blocks where their number is open. */
   readonly rows: number;
   /** The same engines where all batches share each sweep: one engine computes while the others wait. */
   readonly inTurnTokensPerSecond: number;
-  /** What the time is spent on: the name of a machine, of the link behind one, or `latency` where more micro-batches
-   * would help. */
+  /**
+   * The bottleneck on which the time is spent: the name of a machine, of the link after one, or `latency` where more
+   * micro-batches would help.
+   */
   readonly bottleneck: string;
 }
 
-/** What micro-batches a block's batches are dealt out to. */
+/** The micro-batches that a block's batches are dealt out to. */
 export interface MicroBatches {
   readonly count: number;
   /** The rows of one, the sweeps that it makes by itself. */
   readonly alone: Workload;
   readonly classes: readonly SweepClass[];
-  /** Of all of them together. */
+  /** The rows of all micro-batches together. */
   readonly rows: number;
 }
 

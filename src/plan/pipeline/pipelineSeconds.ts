@@ -18,13 +18,13 @@ export interface PipelineSweeps {
 /** Where the time of a pipeline goes. */
 export interface PipelineSeconds {
   readonly wall: number;
-  /** Of `wall`, what goes to prompts, filling the pipeline with them included. The rest is decoding. */
+  /** The seconds of `wall` that go to prompts, filling the pipeline with them included. The rest is decoding. */
   readonly prefill: number;
   /** That stages compute or move. */
   readonly busy: readonly number[];
   /** That links behind stages are taken. */
   readonly links: readonly number[];
-  /** Of `wall`, that everybody waits for a micro-batch to come round. */
+  /** The seconds of `wall` that everybody waits for a micro-batch to come round. */
   readonly waiting: number;
 }
 

@@ -60,7 +60,7 @@ export function planPipeline(given: PipelineRequest): PipelinePlan {
 }
 
 /**
- * What is searched on one machine, and not on several.
+ * Refuses what is searched on one machine, and not on several.
  * @throws UsageError naming what was left open, or bounded
  */
 function checkSettled({ allow = {}, maxLatencySeconds }: Pick<PlanRequest, 'allow' | 'maxLatencySeconds'>): void {
@@ -74,7 +74,7 @@ function checkSettled({ allow = {}, maxLatencySeconds }: Pick<PlanRequest, 'allo
     throw new UsageError(`maxLatencySeconds: found ${maxLatencySeconds}, expected none for several machines`);
 }
 
-/** Of plans that are about as fast, the smaller one answers sooner. */
+/** The smaller of several plans that are about as fast answers sooner. */
 const CLEARLY = 1.01;
 
 /** As many as machines fill the pipeline; some more hide latency, and even out what is unequal. */

@@ -30,7 +30,7 @@ export interface TensorParallelPlan {
   readonly tokensPerSecond: number;
   readonly wallSeconds: number;
   readonly rows: number;
-  /** Of `wallSeconds`, that nobody computes because sums are on their way. */
+  /** The part of `wallSeconds` in which nobody computes because sums are on their way. */
   readonly waitingSeconds: number;
   /** That the first engine sends, of all rows. */
   readonly sentBytes: number;
@@ -39,7 +39,7 @@ export interface TensorParallelPlan {
 /** Rows of a batch that are tried, and batches: with two, one is computed while the other's sums go round. */
 const BATCH_SIZES = [1, 4, 8, 16, 32, 64, 128, 256];
 const BATCHES = [1, 2];
-/** Of plans that are about as fast, the smaller one answers sooner. */
+/** The smaller of several plans that are about as fast answers sooner. */
 const CLEARLY = 1.01;
 /** Sums travel in float32. */
 const NUMBER_BYTES = 4;
@@ -80,7 +80,7 @@ export function planTensorParallel(given: PipelineRequest): TensorParallelPlan {
   );
 }
 
-/** What one of so many engines has of each layer. @throws UsageError where it does not divide */
+/** Gives the share that one of so many engines has of each layer. @throws UsageError where it does not divide */
 function shapeOfShare(shape: ModelShape, of: number): ModelShape {
   const { heads, kvHeads, feedForwardSize, layerWeightBytes, largestLayerWeightBytes: largest, mixers } = shape;
   if (shape.latent !== undefined || mixers?.some(({ window }) => window === undefined) === true)
@@ -178,7 +178,7 @@ function planOf(
   };
 }
 
-/** What of the computing a machine loses while it hands over. */
+/** The share of the computing that a machine loses while it hands over. */
 function lostShare({ machine: { processors = Infinity }, cpu }: HardwareProfile, threads = cpu.threads): number {
   return threads < processors ? 0 : 1 / processors;
 }

@@ -10,7 +10,7 @@ import { microBatchesOf, pipelineOfStages, type PipelinePlan } from './pipelineO
 import { parsePipelineRequest, type PipelineRequest } from './PipelineRequest.js';
 import { stageCost } from './stageCost.js';
 
-/** What of a pipeline is settled beside the policy of its engines. */
+/** The settings of a pipeline beside the policy of its engines. */
 export interface SettledPipeline {
   /**
    * That a block's batches are dealt out to, equally many each; those of one share each reading of the weights. With 1

@@ -13,7 +13,7 @@ import type { ComputeTier, Tier } from '../../engine/grid/Tier.js';
 /** Some of a model's layers on one machine, for a block of several micro-batches. */
 export interface StageSetting {
   readonly hardware: HardwareProfile;
-  /** Of the whole model. */
+  /** The shape of the whole model. */
   readonly shape: ModelShape;
   readonly layers: number;
   /** The model's first layer is among them, or the last. */
@@ -28,9 +28,9 @@ export interface StageSetting {
   readonly microBatches: number;
 }
 
-/** What a stage takes. */
+/** The costs of a stage. */
 export interface StageCost {
-  /** What of its weights, cache and hidden states is on which tier. */
+  /** The shares of its weights, cache and hidden states on each tier. */
   readonly policy: Policy;
   readonly memoryBytes: Readonly<Record<Tier, number>>;
   /** Seconds of a sweep of one micro-batch over the stage's layers, for each class of `countSweeps`. */
@@ -89,7 +89,7 @@ function transitBytes(
 }
 
 /**
- * What a stage takes that has room for all micro-batches at once, each of which sweeps by itself. Pure.
+ * Says what a stage takes that has room for all micro-batches at once, each of which sweeps by itself. Pure.
  * @param policy of the engine; its batches are those of all micro-batches
  */
 export function stageCost(model: CostModel, setting: StageSetting, policy: Policy): StageCost {

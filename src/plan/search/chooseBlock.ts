@@ -24,9 +24,9 @@ const settledSchema: z.ZodType<SettledShares> = z.strictObject({
 
 const SIZES = [1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024];
 const COUNTS = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
-/** Of a layer's weights, the least that is worth a step. */
+/** The smallest share of a layer's weights that is worth a step. */
 const STEP = 0.001;
-/** Of two blocks that are about as fast, the smaller one answers sooner. */
+/** The smaller of two blocks that are about as fast answers sooner. */
 const ABOUT = 0.99;
 
 /**

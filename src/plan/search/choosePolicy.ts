@@ -122,7 +122,7 @@ function chooseAt(request: PlanRequest, runnersUp: number): Choice {
   return { ...best, readsOnly, runnersUp: distinct(plans).slice(1, 1 + runnersUp), searched };
 }
 
-/** What a request leaves open. */
+/** Says what a request leaves open. */
 function searchSpace(
   { allow = {}, workload, maxLatencySeconds }: PlanRequest,
   model: CostModel,

@@ -8,7 +8,7 @@ import { roundedPlacements } from './roundPlacement.js';
 import { leastSeconds, mayFit, solvePlacement } from './solvePlacement.js';
 import { pacedSetting } from '../model/paced.js';
 
-/** What the search may choose from. A list of one value settles the question. */
+/** The values that the search may choose from. A list of one value settles the question. */
 export interface SearchSpace {
   readonly schedules: readonly ScheduleName[];
   /** Default: every size worth a try, to `mostBatchSize`. */
@@ -33,7 +33,7 @@ export interface SearchSpace {
 export interface RankedPolicy {
   readonly policy: Policy;
   readonly at: CostAt;
-  /** Of a block (`blockSeconds`), where there is a bound on it. */
+  /** A block's latency (`blockSeconds`), where there is a bound on it. */
   readonly latencySeconds?: number | undefined;
 }
 
@@ -54,7 +54,10 @@ const COARSE = 4;
 const FINEST = 3;
 /** From how many of these the search goes on to their neighbours. */
 const STARTS = 3;
-/** What it has to gain that the GPU and the processor share the cache: no GPU has been seen to do both at once yet. */
+/**
+ * The gain that sharing the cache between the GPU and the processor must bring: no GPU has been seen to do both at once
+ * yet.
+ */
 const WORTH_SHARING = 1.1;
 
 /**
@@ -263,7 +266,7 @@ function coarseSteps(length: number): number[] {
   return steps;
 }
 
-/** Of two plans that are equally fast, the smaller block answers sooner. */
+/** The smaller block of two plans that are equally fast answers sooner. */
 function rows({ policy }: RankedPolicy): number {
   return policy.batchSize * policy.batches;
 }

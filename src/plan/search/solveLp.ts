@@ -26,7 +26,7 @@ export type LpOutcome =
 // Its types describe the CommonJS build; what an ES module imports is the solver itself.
 const lpSolver = solver as unknown as SolverAPI;
 
-/** What counts as equal in a program whose numbers are about 1. */
+/** A difference that counts as none in a program whose numbers are about 1. */
 const TIGHT = 1e-7;
 
 /**

@@ -31,7 +31,9 @@ function mostSeconds({ phases }: BlockCost): number {
   );
 }
 
-/** Whether no tier overflows however things are placed, one tier looked at at a time: if not, no placement fits. */
+/**
+ * Tells whether no tier overflows however things are placed, one tier looked at at a time: if not, no placement fits.
+ */
 export function mayFit({ memory, fixed }: BlockCost, usable: Readonly<Record<Tier, number>>): boolean {
   return memory.every(({ tier, bytes }) => leastValue(bytes, fixed) <= usable[tier] * (1 + 1e-9) + 1);
 }

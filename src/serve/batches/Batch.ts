@@ -47,11 +47,11 @@ export interface KeptBatch {
   readonly batch: Batch;
   /** The ids of the files that it will have made. */
   readonly files: { readonly output: string; readonly errors: string };
-  /** What its rows are told that say nothing themselves: as it was when the batch was made. */
+  /** The options for its rows that say nothing themselves: as they were when the batch was made. */
   readonly told: GenerateOptions;
   /** How it ends, once that is known; until its files are made of that, it is not over. */
   readonly ending?: BatchEnding;
-  /** What answered its first rows: all are answered by the same. Undefined before. */
+  /** The model that answered its first rows: all are answered by the same. Undefined before. */
   readonly answeredBy?: { readonly modelFiles: readonly string[]; readonly resultIdentity: object };
 }
 
@@ -99,7 +99,7 @@ export function newBatch(
   };
 }
 
-/** Whether nothing is left to be done for it. */
+/** Tells whether nothing is left to be done for a batch. */
 export function isOver({ status }: Pick<Batch, 'status'>): boolean {
   return status === 'completed' || status === 'failed' || status === 'expired' || status === 'cancelled';
 }

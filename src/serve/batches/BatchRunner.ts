@@ -18,7 +18,7 @@ const EXPIRY_MILLISECONDS = 1000;
 /** After failures of the machine's, which may pass; then the batch waits for the next start. */
 const RETRY_SECONDS = [1, 5, 30];
 
-/** What batches need of whoever answers them. */
+/** Parts that batches need of whoever answers them. */
 export interface BatchParts {
   readonly models: Models;
   readonly limits: Pick<ServeLimits, 'openBatches' | 'batchRows'>;
@@ -28,7 +28,7 @@ export interface BatchParts {
 /** Answers batches, the oldest first, some at once: from the disk to the disk, so that whatever happens they go on. */
 export class BatchRunner {
   readonly #running = new Map<string, { readonly ending: AbortController; readonly over: Promise<void> }>();
-  /** Those that cannot be gone on with by this server as it was started. */
+  /** Batches that cannot be gone on with by this server as it was started. */
   readonly #put = new Set<string>();
   readonly #expiry: NodeJS.Timeout;
   #stopping = false;

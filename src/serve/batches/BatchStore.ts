@@ -36,7 +36,7 @@ export class BatchStore {
       .sort((a, b) => b.created_at - a.created_at || (a.id < b.id ? 1 : -1));
   }
 
-  /** Those that are not over, the oldest first. */
+  /** The batches that are not over, the oldest first. */
   open(): readonly KeptBatch[] {
     return [...this.#batches.values()]
       .filter(({ batch }) => !isOver(batch))

@@ -9,7 +9,7 @@ import type { Batch } from './Batch.js';
 export interface BatchJob {
   readonly endpoint: string;
   readonly told: GenerateOptions;
-  /** What was through when it was last looked at. */
+  /** Counts of what was through when it was last looked at. */
   readonly counts: Batch['request_counts'];
   readonly input: string;
   readonly output: string;

@@ -19,7 +19,7 @@ export interface BatchRequest {
   readonly seconds: number;
 }
 
-/** What the body of `POST /v1/batches` asks for. @throws ApiError */
+/** Reads what the body of `POST /v1/batches` asks for. @throws ApiError */
 export function readBatchRequest(body: Readonly<Record<string, unknown>>): BatchRequest {
   const unknown = Object.keys(body).find((name) => !FIELDS.includes(name) && !isAbsent(body[name]));
   if (unknown !== undefined)

@@ -3,8 +3,8 @@ import type { RowInput, RowResult } from '../../Row.js';
 import { failedResult } from '../../rows/failedResult.js';
 
 /**
- * What answers the rest of a batch that has ended: an error each, so that the output of such a one says of each request
- * what became of it, too.
+ * Answers the rest of a batch that has ended: an error each, so that the output of such a one says of each request what
+ * became of it, too.
  */
 export function refusing(code: 'cancelled' | 'expired', resultIdentity: object | undefined): RowGenerator {
   const message =

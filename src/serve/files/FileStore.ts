@@ -61,7 +61,7 @@ export class FileStore {
     return this.#bytes;
   }
 
-  /** Those that there are, the latest first. */
+  /** The files that there are, the latest first. */
   list(): readonly StoredFile[] {
     this.#expire();
     return [...this.#files.values()].sort((a, b) => b.created_at - a.created_at || (a.id < b.id ? 1 : -1));
@@ -158,7 +158,7 @@ export async function linked(path: string, to: string): Promise<void> {
   }
 }
 
-/** What a file of ours says; undefined for one that is none, or damaged. */
+/** Reads what a file of ours says; undefined for one that is none, or damaged. */
 async function describedFile(path: string): Promise<StoredFile | undefined> {
   try {
     const file: unknown = JSON.parse(await readFile(path, 'utf8'));

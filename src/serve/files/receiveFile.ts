@@ -9,7 +9,7 @@ import { ClientGone } from '../http/EventStream.js';
 import type { Exchange } from '../http/Exchange.js';
 import { type FileStore, newFileId, PURPOSES, type StoredFile } from './FileStore.js';
 
-/** What goes round a file in a body: names, boundaries, and fields that are no file. */
+/** Bytes that go round a file in a body: names, boundaries, and fields that are no file. */
 const ROUND_BYTES = 2 ** 16;
 const LIMITS = {
   files: 1,
@@ -157,7 +157,7 @@ function described(id: string, filename: string, fields: ReadonlyMap<string, str
   };
 }
 
-/** What is shown of a name: it is no path of ours. */
+/** Gives the shown part of a name: it is no path of ours. */
 function nameOf(called: string | undefined): string {
   const name = (called ?? '').replace(/^.*[\\/]/s, '').replace(/\p{Cc}/gu, '');
   return name === '' ? 'file' : name.slice(0, MOST_NAME_UNITS);

@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import { SpillwayError } from '../../errors/SpillwayError.js';
 
-/** What an answer's status and body say, as OpenAI writes errors. */
+/** The facts in an answer's status and body, as OpenAI writes errors. */
 interface ErrorFacts {
-  /** What of it a program tells it by. */
+  /** The code by which a program tells it. */
   readonly code?: string;
   /** The field at fault. */
   readonly param?: string;
@@ -54,7 +54,7 @@ const STATUS_OF_CODE: Readonly<Record<string, number>> = {
 };
 
 /**
- * What a request is told of an error. Of one that is nobody's on purpose it learns nothing: what it says may be of
+ * Says what a request is told of an error. Of one that is nobody's on purpose it learns nothing: what it says may be of
  * files and of other requests.
  */
 export function apiErrorOf(error: unknown): ApiError {

@@ -14,7 +14,7 @@ export class Exchange {
   constructor(
     readonly request: IncomingMessage,
     readonly response: ServerResponse,
-    /** What the path says where its route has a place for something, in order. */
+    /** The parts of the path where its route has a place for something, in order. */
     readonly params: readonly string[],
     readonly query: URLSearchParams,
     readonly limits: ServeLimits,
@@ -38,7 +38,7 @@ export class Exchange {
     this.#ending.abort(reason);
   }
 
-  /** What an error means for this exchange: why it was ended, where it was. */
+  /** Says what an error means for this exchange: why it was ended, where it was. */
   reasonOf(error: unknown): unknown {
     return this.signal.aborted ? this.signal.reason : error;
   }

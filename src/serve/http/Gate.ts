@@ -52,7 +52,7 @@ export class Gate {
       );
   }
 
-  /** Whether it is an origin that was named, or the server's own. */
+  /** Tells whether an origin was named, or is the server's own. */
   allowsOrigin(origin: string, host: string): boolean {
     const asked = origin.toLowerCase();
     return (
@@ -60,7 +60,7 @@ export class Gate {
     );
   }
 
-  /** Whether a page of that origin is to be told that it may read the answer. */
+  /** Tells whether a page of that origin is to be told that it may read the answer. */
   isForeign(origin: string): boolean {
     return this.#origins.has(origin.toLowerCase());
   }
@@ -81,7 +81,7 @@ export class Gate {
   }
 }
 
-/** Whether nobody beyond this machine reaches an address. */
+/** Tells whether nobody beyond this machine reaches an address. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
 }

@@ -13,14 +13,14 @@ import { ClientGone } from './EventStream.js';
 import { Exchange } from './Exchange.js';
 import { countOf, type Gate } from './Gate.js';
 
-/** What is answered where. */
+/** A route, and its answer. */
 export interface Route {
   readonly method: 'GET' | 'POST' | 'DELETE';
-  /** Of a path; what its groups match are the exchange's `params`. */
+  /** The pattern of a path; what its groups match are the exchange's `params`. */
   readonly path: RegExp;
-  /** What metrics call it. */
+  /** Its name in metrics. */
   readonly name: string;
-  /** Whether it needs no key. */
+  /** True where it needs no key. */
   readonly open?: boolean;
   answer(exchange: Exchange): Promise<void> | void;
 }

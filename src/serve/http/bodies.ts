@@ -16,7 +16,7 @@ export function mediaType({ headers }: IncomingMessage): string | undefined {
   return headers['content-type']?.split(';')[0]?.trim().toLowerCase();
 }
 
-/** Whether a request says that it has a body. */
+/** Tells whether a request says that it has a body. */
 export function hasBody({ headers }: IncomingMessage): boolean {
   const { 'content-length': length, 'transfer-encoding': coded } = headers;
   return coded !== undefined || (length !== undefined && Number(length) !== 0);

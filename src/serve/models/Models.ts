@@ -48,7 +48,7 @@ export class Models {
   #uses = 0;
   #left = 0;
   #settling = false;
-  /** Whether there is more to look at than there was when somebody began to. */
+  /** True where there is more to look at than there was when somebody began to. */
   #changed = false;
 
   /** @param other makes a model of a name that none of these has; without it there are no others */
@@ -64,12 +64,12 @@ export class Models {
     return this.#places.map(({ model }) => model.name);
   }
 
-  /** Those in memory. */
+  /** Names of models in memory. */
   get open(): readonly string[] {
     return this.#places.flatMap(({ engine, model }) => (engine ? [model.name] : []));
   }
 
-  /** What those in memory do, as far as they tell. */
+  /** Says what models in memory do, as far as they tell. */
   activities(): ReadonlyMap<string, EngineActivity> {
     return new Map(
       this.#places.flatMap(({ engine, model: { name } }) => {
@@ -79,7 +79,7 @@ export class Models {
     );
   }
 
-  /** What there is to say of the plans of those in memory. */
+  /** Says what there is to say of the plans of the models in memory. */
   plans(): readonly Fact[] {
     return this.#places.flatMap(({ engine, model: { name } }) =>
       (engine?.planFacts?.() ?? []).map(([what, value]): Fact => [

@@ -19,7 +19,7 @@ export class AnswerChunks {
     private readonly tokenizer: ServedEngine['tokenizer'],
   ) {}
 
-  /** What is sent of more of an answer. */
+  /** Gives the chunks of more of an answer. */
   *grown(delta: RowDelta): Iterable<object> {
     const place = placeOf(delta, this.request.n);
     const { text, reasoning, toolCalls } = delta;
@@ -39,7 +39,7 @@ export class AnswerChunks {
     if (Object.keys(grown).length > 0) yield this.#chunk([this.#choice(place, grown)]);
   }
 
-  /** What is sent of an answer that has ended. */
+  /** Gives the chunks of an answer that has ended. */
   *ended(result: RowResult): Iterable<object> {
     const place = placeOf(result, this.request.n);
     const { finishReason, toolCalls, attempts } = result;
@@ -55,7 +55,7 @@ export class AnswerChunks {
     yield this.#chunk([{ ...this.#choice(place, {}, finishReason), logprobs, ...tried }]);
   }
 
-  /** What all of it took. */
+  /** Gives the usage of all of it. */
   usage(usage: Usage): object {
     return { ...this.#chunk([]), usage };
   }
@@ -77,7 +77,9 @@ export class AnswerChunks {
   }
 }
 
-/** What a call has grown by, as OpenAI's chunks have it: id, type and name come with its first piece. */
+/**
+ * Gives the piece by which a call has grown, as OpenAI's chunks have it: id, type and name come with its first piece.
+ */
 function callPiece({ index, id, name, arguments: grown }: ToolCallDelta): object {
   return {
     index,

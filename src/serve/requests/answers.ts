@@ -4,7 +4,7 @@ import type { ServedEngine } from '../ServeOptions.js';
 import { logprobsOf } from './logprobs.js';
 import type { GenerationRequest } from './readRequest.js';
 
-/** What all parts of an answer say of it. */
+/** Fields that all parts of an answer have. */
 export interface AnswerHead {
   readonly id: string;
   readonly created: number;

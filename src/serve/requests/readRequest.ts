@@ -14,7 +14,7 @@ import type { ServeLimits } from '../ServeOptions.js';
 
 export type Body = Readonly<Record<string, unknown>>;
 
-/** What a request for text asks for beside its rows. */
+/** The wishes of a request for text, beside its rows. */
 export interface GenerationRequest {
   readonly text: boolean;
   readonly rows: readonly RowInput[];
@@ -48,7 +48,7 @@ export function modelOf(body: Body): string | undefined {
   return model;
 }
 
-/** What a body of `/v1/chat/completions` or `/v1/completions` asks for. @throws ApiError */
+/** Reads what a body of `/v1/chat/completions` or `/v1/completions` asks for. @throws ApiError */
 export function readGeneration(url: string, body: Body, limits: ServeLimits): GenerationRequest {
   const text = url !== CHAT;
   const logprobs = text ? textLogprobs(body) : chatLogprobs(body);
@@ -77,7 +77,7 @@ export function rowsOf(url: string, body: Body, name: string, limits: ServeLimit
   return split(body, name, limits).map((each, at) => checkedRow(url, each, at));
 }
 
-/** What a row's error means for a request. */
+/** Says what a row's error means for a request. */
 export function rowProblem({ code, message }: RowFailure): ApiError {
   const status = code === 'timeout' ? 504 : statusOf(code);
   return new ApiError(status, message, { code: code === 'too-long' ? 'context_length_exceeded' : code });

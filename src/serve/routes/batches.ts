@@ -15,7 +15,7 @@ export interface BatchParts {
   readonly batches: BatchStore;
   readonly files: FileStore;
   readonly runner: BatchRunner;
-  /** What rows are told that say nothing themselves. */
+  /** The options for rows that say nothing themselves. */
   readonly told: GenerateOptions;
 }
 

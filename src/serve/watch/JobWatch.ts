@@ -12,18 +12,18 @@ import type { Fact, FailedRow, WatchState } from './WatchSource.js';
 const [HOST, CONNECTIONS, LINGER_SECONDS] = ['127.0.0.1', 64, 0.5];
 
 export interface JobWatchOptions {
-  /** What the page is called. */
+  /** The title of the page. */
   readonly title: string;
   readonly facts: readonly Fact[];
   /** 0 for any that is free. */
   readonly port: number;
   /** Default 127.0.0.1. Any but a loopback address needs an `apiKey`. */
   readonly host?: string;
-  /** What requests have to bring as `Authorization: Bearer KEY`; the page asks for it. Default: none. */
+  /** The key that requests have to bring as `Authorization: Bearer KEY`; the page asks for it. Default: none. */
   readonly apiKey?: string;
 }
 
-/** What a job's engine is, for who watches. */
+/** A job's engine, as who watches sees it. */
 export interface WatchedEngine {
   readonly name: string;
   /** Its plan, in words. */
@@ -31,7 +31,7 @@ export interface WatchedEngine {
   activity(): EngineActivity;
 }
 
-/** What a watched job needs of a result. */
+/** Fields that a watched job needs of a result. */
 export interface WatchedResult {
   readonly id: string | number;
   readonly error?: FailedRow['error'] | undefined;

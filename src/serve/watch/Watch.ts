@@ -144,7 +144,7 @@ export class Watch {
     });
   }
 
-  /** What has ended since the last sample. */
+  /** Gives the stretches ended since the last sample. */
   #newStretches(engines: ReadonlyMap<string, EngineActivity>): WatchedStretch[] {
     return [...engines].flatMap(([model, { at, stretches }]) => {
       const from = this.#engines.get(model)?.at ?? -Infinity;
@@ -158,7 +158,7 @@ export class Watch {
   }
 }
 
-/** Of all engines, by names that tell them apart. */
+/** Lists the values of all engines, by names that tell them apart. */
 function eachOf<Value>(
   engines: ReadonlyMap<string, EngineActivity>,
   of: (activity: EngineActivity) => Readonly<Record<string, Value>>,

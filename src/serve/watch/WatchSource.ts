@@ -3,11 +3,11 @@ import type { EngineActivity } from '../../RunStats.js';
 /** A name and what there is to say of it, for people. */
 export type Fact = readonly [name: string, value: string];
 
-/** What is watched, as it is when somebody looks. */
+/** A source that is watched, as it is when somebody looks. */
 export interface WatchSource {
-  /** What the page is called. */
+  /** The title of the page. */
   readonly title: string;
-  /** What it is about: model, input, output. */
+  /** Says what it is about: model, input, output. */
   facts(): readonly Fact[];
   /** By which plan it runs. */
   plan(): readonly Fact[];
@@ -23,7 +23,7 @@ export interface WatchSource {
     readonly kept?: number;
   };
   tokens(): { readonly prompt: number; readonly generated: number };
-  /** What open engines do, by the names of their models. */
+  /** Says what open engines do, by the names of their models. */
   engines(): ReadonlyMap<string, EngineActivity>;
 }
 
@@ -35,7 +35,7 @@ export interface FailedRow {
 
 export type WatchState = 'running' | 'finished' | 'failed' | 'stopped';
 
-/** What was the case in a second. */
+/** The state of things in a second. */
 export interface WatchSample {
   /** Milliseconds since 1970. */
   readonly at: number;
@@ -56,13 +56,13 @@ export interface WatchSample {
 /** Tasks, in milliseconds before the sample that they come with: queue, name, start, end, how many. */
 export type WatchedStretch = readonly [queue: string, name: string, start: number, end: number, tasks: number];
 
-/** What a watcher is told: at first all that is kept, then a second at a time. */
+/** An event that a watcher is told: at first all that is kept, then a second at a time. */
 export interface WatchEvent {
   readonly state: WatchState;
   /** Why it ended, where it did not end well. */
   readonly reason?: string;
   readonly samples: readonly WatchSample[];
-  /** Of the last sample. */
+  /** Stretches of the last sample. */
   readonly stretches: readonly WatchedStretch[];
   readonly failed?: FailedRows;
   readonly about?: { readonly title: string; readonly facts: readonly Fact[]; readonly plan: readonly Fact[] };

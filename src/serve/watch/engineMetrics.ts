@@ -1,7 +1,7 @@
 import type { Registry, Labels } from '../../metrics/Registry.js';
 import type { EngineActivity } from '../../RunStats.js';
 
-/** Of a process. */
+/** Registers the metrics of a process. */
 export function processMetrics(registry: Registry): void {
   registry.gauge('process_resident_memory_bytes', 'Resident memory of the process.', () => process.memoryUsage.rss());
   registry.counter('process_cpu_seconds_total', 'Processor time of the process.', () => {
@@ -11,7 +11,7 @@ export function processMetrics(registry: Registry): void {
   registry.gauge('process_start_time_seconds', 'When the process began.', () => Date.now() / 1000 - process.uptime());
 }
 
-/** Of the queues and the memory of open engines, by the names of their models. */
+/** Registers metrics of the queues and the memory of open engines, by the names of their models. */
 export function engineMetrics(registry: Registry, engines: () => ReadonlyMap<string, EngineActivity>): void {
   const of =
     <Value>(

@@ -1,6 +1,6 @@
 /**
- * What the page does: it takes server-sent events with `fetch`, which can bring a key, and shows what they say. All
- * texts are set as texts: whatever a row says is no markup.
+ * The program of the page: it takes server-sent events with `fetch`, which can bring a key, and shows what they say.
+ * All texts are set as texts: whatever a row says is no markup.
  */
 export const WATCH_SCRIPT = `
 'use strict';

@@ -3,7 +3,7 @@ import { roundedToBfloat16 } from '../../grid/HiddenStates.js';
 import { found } from '../../../arguments/found.js';
 
 const FIRST_BYTES = 256;
-/** Of a whole number that JavaScript tells from its neighbours, seven bits a byte. */
+/** Most bytes of a whole number that JavaScript tells from its neighbours, seven bits a byte. */
 const MOST_WHOLE_BYTES = 8;
 
 /**
@@ -61,7 +61,7 @@ export class ByteWriter {
     this.before += bytes.length;
   }
 
-  /** What was written, in order. */
+  /** Returns the bytes that were written, in order. */
   finish(): readonly Uint8Array[] {
     this.hand();
     return this.pieces;

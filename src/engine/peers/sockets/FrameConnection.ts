@@ -14,7 +14,7 @@ export interface ConnectionTimes {
   readonly silenceSeconds: number;
 }
 
-/** What is written while nobody takes it is kept in memory: of signs of life only so much. */
+/** Data that is written while nobody takes it is kept in memory: of signs of life only so much. */
 const MOST_UNTAKEN_BYTES = 2 ** 16;
 
 /** So often each side says that it is there, however long the other one's patience is. */
@@ -71,7 +71,7 @@ export class FrameConnection {
     this.timer.unref();
   }
 
-  /** What was written and is here because the peer, or the system, has not taken it. */
+  /** The bytes that were written and are here because the peer, or the system, has not taken them. */
   get untakenBytes(): number {
     return this.socket.writableLength;
   }

@@ -9,7 +9,7 @@ export type PeerAddress =
 
 const UNIX = 'unix:';
 const MOST_PORT = 65_535;
-/** What the kernel takes, on all systems. */
+/** Most bytes of a path that the kernel takes, on all systems. */
 const MOST_PATH_BYTES = 103;
 export const MOST_ADDRESS_CHARACTERS = 512;
 
@@ -47,7 +47,9 @@ const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
 LOOPBACK.addAddress('::1', 'ipv6');
 
-/** Whether only this machine reaches what listens there. Pure. @param ip no name: names may mean anything */
+/**
+ * Tells whether only this machine reaches what listens at an address. Pure. @param ip no name: names may mean anything
+ */
 export function isLoopback(ip: string): boolean {
   return LOOPBACK.check(ip, isIP(ip) === 6 ? 'ipv6' : 'ipv4');
 }

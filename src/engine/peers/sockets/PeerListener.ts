@@ -23,7 +23,7 @@ import { within } from './within.js';
 
 /** Connections at once, of runs and of those who have yet to say what they want. */
 const MOST_CONNECTIONS = 256;
-/** What nobody who was asked to has said within this time is not waited for. */
+/** Seconds within which those who were asked have to answer; longer they are not waited for. */
 const GREETING_SECONDS = 10;
 /** Engines behind an engine. */
 const MOST_ROUTE = 64;
@@ -42,7 +42,7 @@ export class PeerListener implements AsyncDisposable {
   private readonly interrupt = listenedTo(new AbortController());
   private readonly connections = new Set<Socket>();
   private readonly runs = new Set<Promise<unknown>>();
-  /** Of runs that this engine is the last one of: who waits for the connection that results go back on. */
+  /** The waiters for the connection that results go back on, for runs that this engine is the last one of. */
   private readonly returning = new Map<string, (connection: FrameConnection) => void>();
   /** Resolves when all runs so far are over. */
   private turn: Promise<unknown> = Promise.resolve();
@@ -223,7 +223,7 @@ export class PeerListener implements AsyncDisposable {
     return { before, over };
   }
 
-  /** Of the last engine: the connection on which results go back, which the first one makes. */
+  /** Waits, in the last engine, for the connection on which results go back, which the first one makes. */
   private async resultsTo(connection: FrameConnection, { run, route }: Hello): Promise<FrameConnection> {
     if (route.length > 0)
       throw new PeerError(`route: found ${route.length} engines behind the model's last layers, expected none`);
@@ -241,7 +241,7 @@ export class PeerListener implements AsyncDisposable {
     }
   }
 
-  /** Of an engine between: the next one, which it dials. */
+  /** Dials, in an engine between, the next one. */
   private async nextOf(connection: FrameConnection, hello: Hello): Promise<FrameConnection> {
     const [next, ...route] = hello.route;
     if (next === undefined || route.length >= MOST_ROUTE)

@@ -8,7 +8,7 @@ import { UsageError } from '../../../errors/UsageError.js';
 export interface PeerCertificates {
   readonly key: string | Uint8Array;
   readonly cert: string | Uint8Array;
-  /** Of an authority of your own: whoever has a certificate of it is a peer, whatever name it has. */
+  /** The certificate of an authority of your own: whoever has a certificate of it is a peer, whatever name it has. */
   readonly ca: string | Uint8Array;
 }
 
@@ -49,7 +49,7 @@ export function checkSecurity({ sharedKey, tls }: { readonly sharedKey?: unknown
   }
 }
 
-/** What TLS is told of it, on either side; undefined where nobody has to prove anything. Pure. */
+/** Makes the options that TLS is given for it, on either side; undefined where nobody has to prove anything. Pure. */
 export function tlsOptions({ sharedKey, tls }: PeerSecurity): (TlsOptions & ClientOptions) | undefined {
   if (tls) {
     const [key, cert, ca] = [tls.key, tls.cert, tls.ca].map((pem) => Buffer.from(pem));

@@ -39,10 +39,10 @@ export interface ServedRun {
   readonly ended: Promise<Error | undefined>;
 }
 
-/** What is beyond a day is no deadline. */
+/** The longest deadline: more than a day is none. */
 const DAY = 86_400;
 
-/** What options may be, and what they are if nothing is said. */
+/** The allowed values of options, and their defaults. */
 export const SOCKET_OPTIONS = {
   connectSeconds: { least: 0, above: true, most: DAY, fallback: 30 },
   /** Peers are heard several times in the shortest. */

@@ -11,7 +11,7 @@ import { messageIn } from './messageFrames.js';
 /** Hidden states that may be on their way to who has not asked for them, at least. */
 const LEAST_CREDITS = 2;
 
-/** Of credits that the sender does not take; they are few. */
+/** Most bytes of credits that the sender does not take; they are few. */
 const MOST_UNTAKEN_BYTES = 2 ** 16;
 
 /** The receiving end of a link over a socket. */
@@ -35,7 +35,7 @@ export class SocketSource implements ActivationSource {
     this.credits = Math.max(LEAST_CREDITS, slots);
   }
 
-  /** Whether somebody reads it. */
+  /** Tells whether somebody reads this source. */
   get isTaken(): boolean {
     return this.taken;
   }

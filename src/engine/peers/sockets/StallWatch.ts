@@ -1,8 +1,8 @@
 import type { PeerMessage } from '../PeerMessage.js';
 
 /**
- * Whether peers that speak still get on: results are due, and so long no message has gone either way. (A peer that
- * computes says that it is there, and so does one that never will have a result.)
+ * Watches whether peers that speak still get on: results are due, and so long no message has gone either way. (A peer
+ * that computes says that it is there, and so does one that never will have a result.)
  */
 export class StallWatch {
   /** Messages that are to come of what went; never fewer than none, whatever else comes. */

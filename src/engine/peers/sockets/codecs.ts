@@ -10,7 +10,7 @@ export interface Codec<T> {
   read(from: ByteReader, name: string): T;
 }
 
-/** Of a member that may be left out. */
+/** The codec of a member that may be left out. */
 export interface OptionalCodec<T> {
   readonly optional: Codec<T>;
 }

@@ -6,7 +6,7 @@ import type { LayerPlace } from './layerPlace.js';
 import { addressWords } from './PeerAddress.js';
 import { checkSocketOptions, SOCKET_OPTIONS, type SocketOptions } from './SocketOptions.js';
 
-/** What an engine that listens says of itself. */
+/** The description that a listening engine gives of itself. */
 export interface PeerDescription {
   readonly address: string;
   readonly layers: LayerPlace;
@@ -35,9 +35,9 @@ export async function describePeers(
 }
 
 /**
- * What engines of a ring have of `resultIdentity` together, in the place of what the first one says: all layers, so
- * that an output is gone on with by a ring, by another one, or by one engine; but where hidden states are rounded on
- * their way only by one that rounds them before the same layers. Pure.
+ * Makes the part of `resultIdentity` that engines of a ring have together, in the place of what the first one says: all
+ * layers, so that an output is gone on with by a ring, by another one, or by one engine; but where hidden states are
+ * rounded on their way only by one that rounds them before the same layers. Pure.
  *
  * @param peers those that follow, as `describePeers` tells of them
  */

@@ -9,7 +9,7 @@ import { reach, type Endpoint } from './reach.js';
 
 /** Somebody who does not listen yet is dialled again so often. */
 const AGAIN_MILLISECONDS = 100;
-/** Of one who has not begun to listen. */
+/** The errors of one who has not begun to listen. */
 const NOT_YET: readonly unknown[] = ['ECONNREFUSED', 'ENOENT'];
 
 /**

@@ -3,8 +3,9 @@ import { PeerError } from '../../../errors/engineErrors.js';
 import type { PeerMessage } from '../PeerMessage.js';
 
 /**
- * What a connection carries. `hello` and its answers open it; `credit` goes against the messages, and says that so many
- * more hidden states may come; `ping` says that somebody is there; `end`, that no message follows.
+ * The kinds of frame that a connection carries. `hello` and its answers open it; `credit` goes against the messages,
+ * and says that so many more hidden states may come; `ping` says that somebody is there; `end`, that no message
+ * follows.
  */
 export const FRAME_NAMES = [
   'hello',
@@ -50,7 +51,7 @@ export function frameOf(name: FrameName, sequence: number, payload: readonly Uin
 }
 
 /**
- * What a header says, before a byte of the payload is made room for. Pure.
+ * Reads a header, before a byte of the payload is made room for. Pure.
  * @param sequence the number that the frame has to have: none is missing, none comes twice
  * @throws PeerError for a frame that may not come, or that is too large
  */

@@ -14,10 +14,10 @@ import { REASON_BYTES } from './messageLimits.js';
 import { MOST_ADDRESS_CHARACTERS } from './PeerAddress.js';
 import { SOCKET_OPTIONS } from './SocketOptions.js';
 
-/** What decides an engine's results, member by member, as JSON. */
+/** The facts that decide an engine's results, member by member, as JSON. */
 export type IdentityFacts = ReadonlyMap<string, string>;
 
-/** What whoever dials says first. */
+/** The first frame of whoever dials. */
 export interface Hello {
   /** `forward`: I send you messages; `return`: you send me those of the last layers; `ask`: what are you? */
   readonly role: 'forward' | 'return' | 'ask';
@@ -29,7 +29,7 @@ export interface Hello {
   readonly route: readonly string[];
 }
 
-/** What is answered. */
+/** The answer to a `Hello`. */
 export interface Welcome {
   readonly identity: IdentityFacts;
   readonly layers: LayerPlace;
@@ -101,7 +101,7 @@ function oneLine(words: string): string {
   return words.replace(/\p{Cc}+/gu, ' ');
 }
 
-/** What decides results over a link: the engine's part, and how hidden states are sent. Pure. */
+/** Collects the facts that decide results over a link: the engine's part, and how hidden states are sent. Pure. */
 export function identityFacts(
   given: EngineFacts['identity'],
   hiddenStates: HiddenStates = SOCKET_OPTIONS.hiddenStates.fallback,
@@ -151,7 +151,8 @@ export async function refuse(connection: FrameConnection, error: Error): Promise
 }
 
 /**
- * Whether two engines go together: the same model, the same arithmetic, and layers that join. Both sides ask. Pure.
+ * Checks whether two engines go together: the same model, the same arithmetic, and layers that join. Both sides ask.
+ * Pure.
  *
  * @param hello of the one that dials
  * @param welcome of the one that is dialled

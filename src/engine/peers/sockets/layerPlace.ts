@@ -8,18 +8,18 @@ export interface LayerPlace {
   readonly shares?: number;
 }
 
-/** Whether `behind` is what the engine behind one with `before` has to have. */
+/** Tells whether `behind` is the place that the engine after one with `before` has to have. */
 export function follows(before: LayerPlace, behind: LayerPlace): boolean {
   if (before.of !== behind.of || before.shares !== behind.shares) return false;
   return before.shares === undefined ? behind.first === layerBehind(before) : behind.share === shareBehind(before);
 }
 
-/** Whether the ring ends with it. */
+/** Tells whether the ring ends with this place. */
 export function isLast(place: LayerPlace): boolean {
   return place.shares === undefined ? layerBehind(place) === place.of : shareBehind(place) === place.shares;
 }
 
-/** Whether the ring begins with it. */
+/** Tells whether the ring begins with this place. */
 export function isFirst({ first, share = 0 }: LayerPlace): boolean {
   return first === 0 && share === 0;
 }
@@ -29,7 +29,7 @@ export function layerWords({ first, count, of, share, shares }: LayerPlace): str
   return shares === undefined ? `layers ${first} to ${first + count - 1} of ${of}` : `share ${share} of ${shares}`;
 }
 
-/** What the engine behind has to have, in words. */
+/** Says in words what the next engine has to have. */
 export function behindWords(before: LayerPlace): string {
   return before.shares === undefined
     ? `the engine of layer ${layerBehind(before)} and those behind it, of ${before.of}`

@@ -94,7 +94,7 @@ const output = record<HeadOutput>({
 
 type MessageCodecs = { readonly [Kind in PeerMessage['kind']]: Codec<Body<Kind>> };
 
-/** What each kind of message is made of, in a frame. A member that a message gets does not compile without it. */
+/** The members of each kind of message in a frame. A member that a message gets does not compile without it. */
 const CODECS: MessageCodecs = {
   begin: record<Body<'begin'>>({
     model: record<BeginMessage['model']>({

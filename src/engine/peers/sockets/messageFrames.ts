@@ -8,7 +8,7 @@ import type { HiddenStates } from '../../grid/HiddenStates.js';
 import type { Frame } from './FrameConnection.js';
 import { MESSAGE_CODECS } from './messageCodecs.js';
 
-/** What a message is in a frame of its kind. Pure. @throws PeerError for what cannot be sent */
+/** Writes a message as the payload of a frame of its kind. Pure. @throws PeerError for what cannot be sent */
 export function messagePayload(message: PeerMessage, hiddenStates: HiddenStates = 'float32'): readonly Uint8Array[] {
   const out = new ByteWriter();
   // Each kind has the codec of its name.

@@ -6,16 +6,16 @@ const KIB = 2 ** 10;
 const MIB = 2 ** 20;
 /** Bytes of one whole number in a frame, at most. */
 const WHOLE_BYTES = 8;
-/** Of one row in a batch: four numbers, what the head does, what is shared. */
+/** Most bytes of one row in a batch: four numbers, what the head does, what is shared. */
 const RANGE_BYTES = 5 * WHOLE_BYTES + 2;
-/** Of one sampled token, without the likeliest others. */
+/** Most bytes of one sampled token, without the likeliest others. */
 const SAMPLED_BYTES = 5 * WHOLE_BYTES;
-/** Of one of these. */
+/** Most bytes of one of the likeliest others. */
 const OTHER_BYTES = 2 * WHOLE_BYTES;
 /** No frame but those of hidden states and sums is larger, whatever a model's shape would allow. */
 const MOST_BYTES = 64 * MIB;
 
-/** Of a token's number, at most. */
+/** Bytes of a token's number, at most. */
 const TOKEN_BYTES = 4;
 /** No rows that are announced at once are larger: caches hold fewer tokens. */
 const MOST_ROWS_BYTES = 256 * MIB;
@@ -63,5 +63,5 @@ export function mostUntakenBytes(shape: Shape): number {
   return 2 * slots * (hidden + head + partial) + Math.min(MOST_ROWS_BYTES, MIB + rows);
 }
 
-/** What comes back from whoever gets messages. */
+/** The limits of what comes back from whoever gets messages. */
 export const CREDIT_LIMITS: FrameLimits = { ping: 0, credit: WHOLE_BYTES };

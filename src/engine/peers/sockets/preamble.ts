@@ -1,15 +1,15 @@
 import { PeerError } from '../../../errors/engineErrors.js';
 
 /**
- * Of what engines say to each other over sockets. It changes with every change of frames, messages and of what they
- * mean.
+ * The version of the protocol that engines speak over sockets. It changes with every change of frames, messages and of
+ * what they mean.
  */
 export const PROTOCOL_VERSION = 6;
 
 const MAGIC = Buffer.from('SPILLWAY', 'latin1');
 export const PREAMBLE_BYTES = MAGIC.length + 4;
 
-/** What a connection begins with, either way, in every version. */
+/** Makes the bytes that a connection begins with, either way, in every version. */
 export function preamble(version = PROTOCOL_VERSION): Buffer {
   const bytes = Buffer.alloc(PREAMBLE_BYTES);
   MAGIC.copy(bytes);

@@ -3,7 +3,7 @@ import { UsageError } from '../../../errors/UsageError.js';
 import { addressWords, isLoopback, type PeerAddress } from './PeerAddress.js';
 import type { PeerSecurity } from './PeerSecurity.js';
 
-/** What `net` and `tls` take to listen or to dial. */
+/** The options that `net` and `tls` take to listen or to dial. */
 export type Endpoint = { readonly host: string; readonly port: number } | { readonly path: string };
 
 /**

@@ -14,7 +14,7 @@ import { mistralArgs } from './mistralArgs.js';
 import { plain } from './plain.js';
 import { qwenXml } from './qwenXml.js';
 
-/** What a template has of several comes first. */
+/** Known forms: the one that a template has of several comes first. */
 const KNOWN: readonly ToolForm[] = [
   gemma4,
   functionGemma,

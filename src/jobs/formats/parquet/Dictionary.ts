@@ -6,7 +6,7 @@ import { checkPlain, fixedValue, lengthAt } from './plainValues.js';
  * The values that a column's pages name by number: as they stand in their page, and where those of any length begin.
  */
 export class Dictionary {
-  /** Of values of any length. */
+  /** The offsets of values of any length. */
   #offsets: Uint32Array | undefined;
   readonly #value: ((nth: number) => unknown) | undefined;
 

@@ -20,20 +20,20 @@ export interface Slots {
   readonly values: ArrayLike<unknown>;
 }
 
-/** What the readers of all leaves hold of pages. */
+/** Bytes of pages that the readers of all leaves hold. */
 export interface HeldPages {
   bytes: number;
 }
 
-/** What is read at a time to find a page's header. */
+/** Bytes that are read at a time to find a page's header. */
 const HEADER_BYTES = 2 ** 14;
-/** What a value takes beside its bytes. */
+/** Bytes that a value takes beside its own. */
 const VALUE_BYTES = 16;
-/** What a page of one value holds beside it, at most: its length, and its levels. */
+/** Bytes that a page of one value holds beside it, at most: its length, and its levels. */
 const PAGE_BYTES = 64;
 /** Bytes whose checksum is made in one turn. */
 const CHECKED_BYTES = 2 ** 24;
-/** What a value in a list counts for more than others, where it is decided how many are made at a time. */
+/** Bytes that a value in a list counts for more than others, where it is decided how many are made at a time. */
 const LISTED_BYTES = 112;
 /** Slots of a list that are read in one turn. */
 const SLOTS = 2 ** 16;
@@ -64,7 +64,7 @@ interface Window {
   readonly values: unknown[];
   /** Where each row ends; empty where it has one value. */
   readonly ends: number[];
-  /** What each row takes; Infinity for one that has no room. */
+  /** The bytes that each row takes; Infinity for one that has no room. */
   readonly bytes: number[];
 }
 
@@ -206,13 +206,13 @@ export class LeafReader {
     return [level, level === most ? page.values.next(room) : null];
   }
 
-  /** Whether the next slot is in a page that is there. */
+  /** Tells whether the next slot is in a page that is there. */
   get #isReady(): boolean {
     const page = this.#page;
     return page !== undefined && page.left > 0 && page.held.bytes.length > 0 && this.#dictionary?.values.bytes !== 0;
   }
 
-  /** Whether there is a slot to come; its page is there then. @param room for the values of the row */
+  /** Tells whether there is a slot to come; its page is there then. @param room for the values of the row */
   async #ready(room: number): Promise<boolean> {
     while (this.#page === undefined || this.#page.left === 0) {
       if (this.#page) this.#free(this.#page);

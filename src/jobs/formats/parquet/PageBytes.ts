@@ -20,5 +20,5 @@ export class PageBytes {
   }
 }
 
-/** What stands for a value that its row has no room for. */
+/** The stand-in for a value that its row has no room for. */
 export const TOO_LARGE = Symbol('too large');

@@ -81,7 +81,7 @@ export class ParquetFile implements AsyncDisposable {
   }
 }
 
-/** What goes wrong in reading a Parquet file says so. hyparquet's own errors are of any kind. */
+/** Makes errors in reading a Parquet file say so. hyparquet's own errors are of any kind. */
 export async function parquetErrors<T>(name: string, read: () => Promise<T>): Promise<T> {
   try {
     return await read();

@@ -11,7 +11,7 @@ export class RunCursor {
   readonly #end: number;
   /** Numbers that are left of the run. */
   #run = 0;
-  /** What the run repeats; undefined for one of packed numbers. */
+  /** The number that the run repeats; undefined for one of packed numbers. */
   #repeated: number | undefined;
   /** Where in the page, in bits, the next packed number begins. */
   #bit = 0;

@@ -3,7 +3,7 @@ import type { Leaf } from './schema.js';
 
 /** Rows as they stand in a Parquet file, by leaf, to be written into another one. */
 export class Batch {
-  /** Of each leaf that is a part of something, where its rows begin. */
+  /** The places where the rows of each leaf begin that is a part of something. */
   readonly #starts: readonly (readonly number[] | undefined)[];
 
   constructor(
@@ -39,7 +39,7 @@ export interface Cells {
 
 const CELLS = Symbol('cells');
 
-/** What a row carries that goes into a file of the same format: nothing that anybody else can read. */
+/** Makes what a row carries into a file of the same format: nothing that anybody else can read. */
 export function withCells(batch: Batch, row: number): Readonly<Record<string, unknown>> {
   return Object.defineProperty({}, CELLS, { value: { batch, row } });
 }

@@ -9,7 +9,7 @@ type Decompress = (bytes: Uint8Array, length: number) => Uint8Array | Promise<Ui
 /** Pages of more are decompressed beside JavaScript, where Node can do that. */
 const AT_ONCE_BYTES = 2 ** 20;
 
-/** Of more, those that are decompressed in JavaScript, which others would wait for, on a thread. */
+/** Pages of more that are decompressed in JavaScript, which others would wait for, go to a thread. */
 const ON_THREAD_BYTES = 2 ** 21;
 const THREAD = `
   const { parentPort, workerData: { module, codec, bytes, length } } = require('node:worker_threads');
@@ -69,7 +69,7 @@ async function onThread(work: {
 }
 
 /**
- * What a page holds, in memory of its own.
+ * Gives the content of a page, in memory of its own.
  * @param length that it is said to have, decompressed; within the limits
  * @throws Error unless it is so; what the decompressor throws
  */

@@ -135,7 +135,7 @@ class GroupWriter {
     }
   }
 
-  /** What was written since the last time. */
+  /** Takes what was written since the last time. */
   #taken(): Uint8Array {
     const bytes = this.#writer.getBytes().slice();
     this.#writer.index = 0;

@@ -23,7 +23,7 @@ export interface OutputLeaf {
   readonly stored: SchemaElement;
   readonly path: SchemaElement[];
   /**
-   * Whether values as they are stored are in the order of what they stand for, so that the least and the most of a
+   * True where values as they are stored are in the order of what they stand for, so that the least and the most of a
    * group say something.
    */
   readonly ordered: boolean;
@@ -31,7 +31,7 @@ export interface OutputLeaf {
 }
 
 const ROOT = 'schema';
-/** Of vectors and maps: the parts of them. */
+/** The stored form of each kind: of vectors and maps, their parts. */
 const STORED: Readonly<Record<FlatKind, Omit<SchemaElement, 'name'>>> = {
   text: { type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } },
   integer: { type: 'INT64' },
@@ -97,7 +97,7 @@ export function bytesOfRow({ result, carry = {} }: FinishedRow): number {
   return bytes;
 }
 
-/** Of what is no text. */
+/** Counts the bytes of what is no text. */
 function answerBytes({ probabilities, scores, embedding }: FinishedRow['result']): number {
   return (
     40 * (Object.keys(probabilities ?? {}).length + (scores?.length ?? 0)) +
@@ -105,7 +105,7 @@ function answerBytes({ probabilities, scores, embedding }: FinishedRow['result']
   );
 }
 
-/** Those of a column: what its leaves have in common once. */
+/** Gives a column's elements: what its leaves have in common once. */
 function ownElements(leaves: readonly OutputLeaf[]): SchemaElement[] {
   return [...new Set(leaves.flatMap(({ path }) => path.slice(1)))];
 }
@@ -175,7 +175,7 @@ function typedLeaves(columns: readonly Column[], output: string): readonly Outpu
     });
 }
 
-/** What stands for a value of a column that needs one. */
+/** Gives the stand-in for a value of a column that needs one. */
 function emptyOf({ type, type_length: length = 0 }: SchemaElement): unknown {
   if (type === 'INT64' || type === 'INT96') return 0n;
   if (type === 'BOOLEAN') return false;

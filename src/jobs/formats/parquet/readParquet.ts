@@ -60,7 +60,7 @@ interface BatchColumn {
 
 interface RowBatch {
   readonly count: number;
-  /** What each row takes; more than `PARQUET_LIMITS.rowBytes` for one that is not there as a whole. */
+  /** The bytes that each row takes; more than `PARQUET_LIMITS.rowBytes` for one that is not there as a whole. */
   readonly bytes: Float64Array;
   readonly columns: readonly BatchColumn[];
 }
@@ -220,7 +220,7 @@ function failed({ id, duplicate }: RowInput, number: number, code: RowErrorCode,
   };
 }
 
-/** Whether a row has a moment in the old form that cannot be written in the new one. */
+/** Tells whether a row has a moment in the old form that cannot be written in the new one. */
 function hasFarMoment(batch: Batch, row: number, leaf: number): boolean {
   let far = false;
   batch.forEach(row, leaf, (value) => {

@@ -116,7 +116,7 @@ export function nanosOf(value: bigint): bigint {
   return day * 86_400_000_000_000n + (value & 0xffff_ffff_ffff_ffffn);
 }
 
-/** Whether 64 bits hold the nanoseconds of a moment in the old form. */
+/** Tells whether 64 bits hold the nanoseconds of a moment in the old form. */
 export function isWrittenAsNanos(value: bigint): boolean {
   const nanos = nanosOf(value);
   return BigInt.asIntN(64, nanos) === nanos;

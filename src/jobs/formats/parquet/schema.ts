@@ -26,7 +26,7 @@ export interface Column {
 export function checkSchema(schema: readonly SchemaElement[]): void {
   const most = PARQUET_LIMITS.schemaElements;
   if (schema.length > most) throw new Error(`its schema has ${schema.length} elements, expected at most ${most}`);
-  /** Of each node that is open, how many children are to come. */
+  /** The count of children to come, of each node that is open. */
   const open: number[] = [];
   for (const [at, { name, type, type_length: length, num_children: children = 0 }] of schema.entries()) {
     if (typeof name !== 'string') throw new Error(`element ${at} of its schema has no name`);
@@ -76,7 +76,7 @@ export function columnsOf(root: SchemaTree): readonly Column[] {
   return root.children.map((tree) => ({ name: tree.element.name, tree, leaves: leavesOf([root], tree) }));
 }
 
-/** What a leaf is called, with what it is a part of. */
+/** Names a leaf, with what it is a part of. */
 export function nameOf({ path }: Leaf): string {
   return path
     .slice(1)

@@ -18,14 +18,14 @@ export interface Nats {
   readonly replicas: number;
   readonly secrets: readonly (string | undefined)[];
   readonly isTransient: (error: unknown) => boolean;
-  /** Whether there is no such stream or bucket. */
+  /** Tells whether there is no such stream or bucket. */
   readonly isMissing: (error: unknown) => boolean;
 }
 
 const CONNECT_SECONDS = 5;
 /** How long a worker that begins waits for a queue, which may be being started itself. */
 const REACH_SECONDS = 15;
-/** What the server says while it is being started, or has no leader. */
+/** The server's answer while it is being started, or has no leader. */
 const UNAVAILABLE = 503;
 /** Between tries to come back, and by how much it is drawn longer, so that workers do not come all at once. */
 const [RECONNECT_MILLISECONDS, JITTER_MILLISECONDS] = [250, 100];

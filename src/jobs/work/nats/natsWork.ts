@@ -40,7 +40,7 @@ const FIRST_LOOK = 8;
 const MOST_MESSAGE_BYTES = 64;
 const CONSUMER = 'workers';
 const BUCKET_STREAM = 'KV_spillway_';
-/** What the server says of a key that is not as it was. */
+/** The server's codes for a key that is not as it was. */
 const CHANGED: readonly unknown[] = [10071, 10164];
 
 /**
@@ -353,8 +353,8 @@ class NatsWork implements WorkSource {
   }
 
   /**
-   * Whether shards are still to be done. Where their messages are gone these are put back: a server that lost its last
-   * seconds may have lost more of one than of the other.
+   * Tells whether shards are still to be done. Where their messages are gone these are put back: a server that lost its
+   * last seconds may have lost more of one than of the other.
    * @param idle whether there are no messages
    */
   async #isWaiting(stream: string, idle: boolean): Promise<boolean> {
@@ -391,7 +391,7 @@ class NatsWork implements WorkSource {
     );
   }
 
-  /** What does not come through comes again, and is looked at then. */
+  /** A message whose answer is lost comes again, and is looked at then. */
   async #acknowledge(message: JsMsg): Promise<void> {
     await withinSeconds(ANSWER_SECONDS, message.ackAck({ timeout: ANSWER_SECONDS * 1000 })).catch(() => false);
   }
@@ -430,12 +430,15 @@ class NatsWork implements WorkSource {
   }
 }
 
-/** Of that job alone: whoever still works on one that was replaced by another of its name says nothing of that. */
+/**
+ * The key is of that job alone: whoever still works on one that was replaced by another of its name says nothing of the
+ * other.
+ */
 function keyOf({ id }: JobManifest, shard: number): string {
   return `${id}.shard.${shard}`;
 }
 
-/** Whether a key was changed by somebody else. */
+/** Tells whether a key was changed by somebody else. */
 function isChanged(error: unknown): boolean {
   return error instanceof Error && CHANGED.includes((error as { readonly code?: unknown }).code);
 }

@@ -309,7 +309,7 @@ class PostgresWork implements WorkSource {
       ]);
   }
 
-  /** Whether the tables have a place for it. */
+  /** Tells whether the tables have a place for progress. */
   async #tellsProgress(client: Postgres.PoolClient): Promise<boolean> {
     this.#hasProgress ??=
       (
@@ -324,7 +324,7 @@ class PostgresWork implements WorkSource {
     return this.#known ?? (await this.#readJob());
   }
 
-  /** Whether the job is still the one that was met, until the transaction ends. */
+  /** Tells whether the job is still the one that was met, until the transaction ends. */
   async #isThere(client: Postgres.PoolClient, { json }: MetJob): Promise<boolean> {
     const { rows } = await client.query('select from spillway_jobs where name = $1 and manifest = $2 for key share', [
       this.job,
@@ -412,7 +412,7 @@ function codeOf(error: unknown): unknown {
   return (error as { readonly code?: unknown } | undefined)?.code;
 }
 
-/** Whether it is about the connection or the server's state; others are about what was asked. */
+/** Tells whether an error is about the connection or the server's state; others are about what was asked. */
 function isTransient(error: unknown): boolean {
   const code = codeOf(error);
   if (typeof code !== 'string') return error instanceof Error && !(error instanceof TypeError);

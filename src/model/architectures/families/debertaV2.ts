@@ -21,7 +21,7 @@ const POSITION_TO_CONTENT = 'p2c';
 /** -1 stands for none. */
 const OR_NONE = { min: -1, max: 2 ** 14 };
 const LEAST_BUCKETS = 4;
-/** What scores of distances add to those of contents stands in memory for a row as a whole. */
+/** The scores that distances add to those of contents stand in memory for a row as a whole. */
 const MOST_CONTEXT = 2 ** 12;
 
 /** DeBERTa, its second and third version: BERT whose scores are of contents and of distances, each by itself. */
@@ -85,7 +85,7 @@ export const debertaV2: Family = {
   },
 };
 
-/** What DeBERTa can be otherwise, and no model in use is, or few are. */
+/** Refuses what DeBERTa can be otherwise, and no model in use is, or few are. */
 function checkOwn(config: Fields, hiddenSize: number, headDim: number): void {
   const sizes = { embedding_size: hiddenSize, pooler_hidden_size: hiddenSize, attention_head_size: headDim };
   for (const [key, size] of Object.entries(sizes))

@@ -58,7 +58,7 @@ const MISTRAL: LatentDefaults = {
   plain: 64,
 };
 
-/** What a class says of its experts where a configuration does not. */
+/** A class's values for its experts where a configuration has none. */
 interface DeepExperts {
   readonly width: number;
   readonly count: number;

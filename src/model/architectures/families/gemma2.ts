@@ -29,7 +29,7 @@ const SOFT_CAPS = { attention: 50, logits: 30 };
 const WINDOW = 4096;
 /** Every second layer sees all tokens, the others a window. */
 const PATTERN = 2;
-/** Of the 27B model, whose scores are divided by the root of hidden size / heads. */
+/** The layers of the 27B model, whose scores are divided by the root of hidden size / heads. */
 const LARGEST_LAYERS = 46;
 
 /** Gemma 2: norms round both branches, every second layer slides, soft caps on scores and logits. */

@@ -31,7 +31,7 @@ const DEFAULTS: GatedDefaults = {
 };
 const LOCAL_THETA = 10000;
 const SOFT_CAPS = { attention: null, logits: null };
-/** Of the 27B model, whose scores are divided by the root of hidden size / heads. */
+/** The layers of the 27B model, whose scores are divided by the root of hidden size / heads. */
 const LARGEST_LAYERS = 62;
 /** Text models; checkpoints with a vision tower, as transformers 4 and 5 name their tensors. */
 const BASES = ['model.', 'language_model.model.', 'model.language_model.', ''];

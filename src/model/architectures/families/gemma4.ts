@@ -33,7 +33,7 @@ const NONE = { min: 0, max: LIMITS.hidden.max };
 /** The text model by itself, and with what sees and hears. */
 const BASES = ['model.language_model.', 'model.', 'language_model.model.', ''];
 
-/** What both formats say of layers. */
+/** Facts that both formats state of layers. */
 interface Layers {
   readonly sliding: readonly boolean[];
   readonly window: number;

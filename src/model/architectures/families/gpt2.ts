@@ -102,7 +102,7 @@ export const gpt2: Family = {
   },
 };
 
-/** What config.json and GGUF say of it. */
+/** The sizes that config.json and GGUF state. */
 interface Sizes extends Pick<
   DecoderSpec,
   'layers' | 'hiddenSize' | 'heads' | 'headDim' | 'vocabularySize' | 'contextTokens' | 'feedForwardSize'

@@ -102,7 +102,7 @@ function mixture(decoder: DecoderSpec, count: number, perToken: number): Decoder
   };
 }
 
-/** What the configuration can say and no published model does. */
+/** Refuses what the configuration can say and no published model does. */
 function refuseOthers(config: Fields): void {
   for (const [key, value] of Object.entries(SWIGLU))
     if (config.number(key, { min: 0, max: 1e6 }, value) !== value)

@@ -88,7 +88,7 @@ function layerWeights(
   ];
 }
 
-/** What the model's own code can do beside what its checkpoints ask for. */
+/** Refuses what the model's own code can do beside what its checkpoints ask for. */
 function checkOwn(config: Fields): void {
   if (config.string('position_embedding_type', 'rope') !== 'rope') config.refuse('position_embedding_type', 'rope');
   if (config.string('layer_norm_type', 'layer_norm') !== 'layer_norm') config.refuse('layer_norm_type', 'layer_norm');

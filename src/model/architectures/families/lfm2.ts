@@ -129,7 +129,7 @@ function weightsOf(config: Fields): WeightSource[] {
   ];
 }
 
-/** Of the size that is given two thirds, which are multiplied and rounded up, unless the configuration says not to. */
+/** Gives two thirds of the size that is given, multiplied and rounded up, unless the configuration says not to. */
 function feedForwardSize(config: Fields, given: number): number {
   if (!config.boolean('block_auto_adjust_ff_dim', true)) return given;
   const multiplier = config.number('block_ffn_dim_multiplier', { min: 0.001, max: 1000 }, 1);

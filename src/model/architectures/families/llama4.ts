@@ -38,7 +38,7 @@ const TEMPERATURE = { factor: 0.1, period: 8192 };
 const BASES = ['language_model.model.', 'model.language_model.', 'model.', ''];
 const HEADS = ['language_model.lm_head.weight', 'lm_head.weight'];
 
-/** What both formats say. */
+/** Facts in both formats. */
 interface Facts {
   readonly rotates: (layer: number) => boolean;
   /** 0: such layers see all tokens, too. */

@@ -124,7 +124,7 @@ function layerWeights(
   ];
 }
 
-/** What the model's own code can do beside what its checkpoints ask for. */
+/** Refuses what the model's own code can do beside what its checkpoints ask for. */
 function checkOwn(config: Fields): void {
   for (const key of [
     'prenorm',

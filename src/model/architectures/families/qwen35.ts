@@ -28,7 +28,7 @@ const DENSE: GatedDefaults = {
   epsilon: 1e-6,
   theta: 10000,
 };
-/** Of the mixtures; the inner width of layers without experts is Qwen3-Next's. */
+/** The defaults of the mixtures; the inner width of layers without experts is Qwen3-Next's. */
 const MIXED: GatedDefaults = { ...DENSE, hidden: 2048, feedForward: 5632, layers: 40, kvHeads: 2 };
 const NEXT: GatedDefaults = { ...MIXED, vocabulary: 151936, layers: 48 };
 

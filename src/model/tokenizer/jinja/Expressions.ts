@@ -16,7 +16,7 @@ import { Dict, Float, intOf, type Named, textOf, Tuple, typeName, Undefined, typ
 export interface Context {
   readonly symbols: Symbols;
   readonly scope: FunctionScope;
-  /** Whether it may never be come to: there unknown filters are errors only where they are used. */
+  /** True if the expression may never be come to: there unknown filters are errors only where they are used. */
   readonly soft: boolean;
 }
 
@@ -144,7 +144,7 @@ export function compiled(node: Expression, context: Context): Evaluate {
   }
 }
 
-/** What is made of constants alone jinja2 makes as it reads a template, wherever that stands. */
+/** Checks keys of constants as jinja2 does while it reads a template, wherever they stand. */
 function checkKeys(items: readonly (readonly [Expression, Expression])[]): void {
   for (const [key, value] of items) {
     if (!isLiteral(key) || !isLiteral(value)) return;

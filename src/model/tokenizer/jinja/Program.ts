@@ -37,7 +37,7 @@ function write(frame: Frame, text: string): void {
   frame.rendering.out = extended(frame.rendering.out, text);
 }
 
-/** What a block or a call gives, which must be a text. */
+/** Writes what a block or a call gives, which must be a text. */
 function writeText(frame: Frame, value: Value): void {
   const text = textOf(value);
   if (text === undefined) throw typeError(`sequence item: expected str instance, ${typeName(value)} found`);

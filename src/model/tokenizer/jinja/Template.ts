@@ -4,7 +4,7 @@ import { Parser } from './Parser.js';
 import { Program } from './Program.js';
 import { fromJson, type Value } from './values.js';
 
-/** What a rendering is given, and may take. */
+/** The input of a rendering, and what it may take. */
 export interface Given {
   readonly variables: Readonly<Record<string, unknown>>;
   /** The time that `strftime_now` tells; where there is none, it refuses. */

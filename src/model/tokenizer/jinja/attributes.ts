@@ -42,7 +42,7 @@ const LIST_CHANGES: ReadonlySet<string> = new Set([
   'remove',
 ]);
 const DICT_CHANGES: ReadonlySet<string> = new Set(['clear', 'pop', 'popitem', 'setdefault', 'update']);
-/** What Python's numbers have, and templates do not use. */
+/** Attributes that Python's numbers have, and templates do not use. */
 const OF_NUMBERS: ReadonlySet<string> = new Set([
   'as_integer_ratio',
   'bit_count',
@@ -144,7 +144,7 @@ const DICT_NAMES: ReadonlySet<string> = new Set([
   'values',
 ]);
 
-/** Whether Python's `getattr` would find something. */
+/** Tells whether Python's `getattr` would find something. */
 export function hasAttribute(value: Value, name: string): boolean {
   if (value instanceof Undefined && !hasSecret(value, name)) return value.fail();
   return attribute(value, name) !== undefined;

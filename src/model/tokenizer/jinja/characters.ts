@@ -1,4 +1,4 @@
-/** Whether Python counts a character as white space. */
+/** Tells whether Python counts a character as white space. */
 export function isSpace(character: string): boolean {
   const code = character.charCodeAt(0);
   if (code < 128) return code === 32 || (code >= 9 && code <= 13) || (code >= 28 && code <= 31);
@@ -19,7 +19,7 @@ export function lstrip(text: string): string {
   return text.slice(at);
 }
 
-/** Whether a text has characters that are two units of UTF-16. */
+/** Tells whether a text has characters that are two units of UTF-16. */
 export function hasPairs(text: string): boolean {
   return /[\ud800-\udbff][\udc00-\udfff]/.test(text);
 }
@@ -32,7 +32,7 @@ export function lengthOf(text: string): number {
   return count;
 }
 
-/** Whether the second half of a pair stands there. */
+/** Tells whether a pair's second half stands there. */
 function isPair(text: string, at: number): boolean {
   const code = text.charCodeAt(at);
   if (code < 0xdc00 || code > 0xdfff || at === 0) return false;

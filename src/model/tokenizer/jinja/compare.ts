@@ -28,7 +28,7 @@ function itemsOf(value: Value): readonly Value[] | undefined {
   return Array.isArray(value) ? value : value instanceof Tuple ? value.items : undefined;
 }
 
-/** Whether Python counts two values as the same. */
+/** Tells whether Python counts two values as the same. */
 export function equal(a: Value, b: Value): boolean {
   spend(1);
   const [textA, textB] = [textOf(a), textOf(b)];
@@ -109,7 +109,7 @@ export function less(a: Value, b: Value): boolean {
   return order(a, b, '<') < 0;
 }
 
-/** Whether a container has a member. */
+/** Tells whether a container has a member. */
 export function contains(container: Value, item: Value): boolean {
   spend(1);
   const text = textOf(container);
@@ -156,7 +156,7 @@ export function sorted(values: readonly Value[], key: (value: Value) => Value, r
   return keyed.sort((a, b) => (less(a.key, b.key) ? -sign : less(b.key, a.key) ? sign : 0)).map(({ value }) => value);
 }
 
-/** Whether a condition holds of a value. */
+/** Tells whether a condition holds of a value. */
 export function truth(value: Value): boolean {
   if (typeof value === 'boolean') return value;
   if (value === null) return false;

@@ -22,7 +22,10 @@ export class PythonError extends Error {
   }
 }
 
-/** What cannot be done here as the reference does it, or goes beyond a limit: no template goes on after it. */
+/**
+ * The error for what cannot be done here as the reference does it, or goes beyond a limit: no template goes on after
+ * it.
+ */
 export class Refused extends Error {}
 
 export const typeError = (message: string): PythonError => new PythonError('TypeError', message);

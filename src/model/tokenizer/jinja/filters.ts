@@ -38,7 +38,7 @@ function softText(value: Value): string | Markup {
   return value instanceof Markup ? value : str(value);
 }
 
-/** What a method makes of a text, which is escaped if the text was. */
+/** Gives the text that a method makes of a text, escaped if the latter was. */
 function onText(value: Value, run: (text: string) => string): Value {
   const soft = softText(value);
   const text = typeof soft === 'string' ? soft : soft.text;

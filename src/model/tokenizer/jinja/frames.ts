@@ -19,7 +19,7 @@ export class Frame {
   }
 }
 
-/** Whether a loop goes on after a statement. */
+/** The way a loop goes on, or not, after a statement. */
 export const enum Flow {
   Next,
   Break,
@@ -29,7 +29,7 @@ export const enum Flow {
 export type Evaluate = (frame: Frame) => Value;
 export type Execute = (frame: Frame) => Flow;
 
-/** What a body writes, apart. */
+/** Captures what a body writes, apart. */
 export function captured(frame: Frame, work: () => void): string {
   const { rendering } = frame;
   const before = rendering.out;

@@ -172,7 +172,7 @@ const GLOBALS: ReadonlyMap<string, Value> = new Map<string, Value>([
 ]);
 
 /**
- * What templates find without being given it: jinja2's functions and transformers'.
+ * Gives the values that templates find by themselves: jinja2's functions and transformers'.
  * @param now the time that they are told, whenever they ask; undefined where none is to be told
  */
 export function globalsAt(now: Date | undefined): (name: string) => Value | undefined {

@@ -2,7 +2,7 @@ import { typeError, unsupported } from './errors.js';
 import { make, spend } from './meter.js';
 import { Attributed, Dict, Iterating, Range, textOf, Tuple, typeName, Undefined, type Value, View } from './values.js';
 
-/** What a loop over a value goes through. @throws PythonError for what cannot be gone through */
+/** Gives the values that a loop over a value goes through. @throws PythonError for what cannot be gone through */
 export function iterate(value: Value): Iterable<Value> {
   const found = iterateIfAny(value);
   if (found === undefined) throw typeError(`'${typeName(value)}' object is not iterable`);

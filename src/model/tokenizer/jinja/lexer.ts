@@ -14,7 +14,7 @@ export interface Token {
     | 'number'
     | 'operator';
   readonly text: string;
-  /** Of a number. */
+  /** A number's value. */
   readonly value?: number | bigint;
   readonly float?: boolean;
   readonly line: number;

@@ -22,7 +22,7 @@ export function escape(value: Value): Markup {
   return value instanceof Markup ? value : new Markup(escapeText(str(value)));
 }
 
-/** What Markup makes of a value that is put into it: texts are escaped, numbers are not. */
+/** Gives what Markup makes of a value that is put into it: texts are escaped, numbers are not. */
 export function markupArgument(value: Value): Value {
   if (value instanceof Markup || value instanceof Float) return value;
   if (typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean') return value;

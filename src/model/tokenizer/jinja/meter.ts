@@ -7,8 +7,9 @@ const TOTAL_MADE = 64;
 const TOTAL_SCANNED = 512;
 
 /**
- * What the rendering under way may still do. There is one at a time, as rendering is synchronous; its operations count
- * their work here beforehand, so that no template works or grows without end, whatever the clock says.
+ * The work that the rendering under way may still do. There is one rendering at a time, as rendering is synchronous;
+ * its operations count their work here beforehand, so that no template works or grows without end, whatever the clock
+ * says.
  */
 const left = { steps: 0, longest: 0, made: 0, scanned: 0, calls: 0 };
 

@@ -34,7 +34,7 @@ export type Expression =
 export type BinaryOperator = '+' | '-' | '*' | '/' | '//' | '%' | '**';
 export type CompareOperator = '==' | '!=' | '<' | '<=' | '>' | '>=' | 'in' | 'not in';
 
-/** What a call, a filter or a test is given. */
+/** Arguments of a call, a filter or a test. */
 export interface Arguments {
   readonly positional: readonly Expression[];
   readonly named: readonly (readonly [string, Expression])[];
@@ -51,7 +51,7 @@ export type Target =
 
 export interface Signature {
   readonly parameters: readonly string[];
-  /** Of the last parameters. */
+  /** For the last parameters. */
   readonly defaults: readonly Expression[];
 }
 
@@ -80,10 +80,10 @@ export type Statement =
     }
   | { readonly type: 'macro'; readonly name: string; readonly signature: Signature; readonly body: Body }
   | { readonly type: 'call'; readonly call: Expression; readonly signature: Signature; readonly body: Body }
-  /** What the assistant says; transformers can mark it in the text. */
+  /** The words of the assistant; transformers can mark them in the text. */
   | { readonly type: 'generation'; readonly body: Body }
   | { readonly type: 'filterBlock'; readonly filter: Expression; readonly body: Body }
   | { readonly type: 'scope'; readonly body: Body }
   | { readonly type: 'break' | 'continue' }
-  /** What the reference can, and we cannot, or what fails there, too: an error when it is come to. */
+  /** A statement that the reference can do, and we cannot, or that fails there, too: an error when it is come to. */
   | { readonly type: 'refused'; readonly name: string };

@@ -6,9 +6,9 @@ import { intText, repr, str } from './text.js';
 import { Dict, Float, Range, Tuple, textOf, typeName, Undefined, type Value } from './values.js';
 
 const FIELD = /%(?:\(((?:[^()]|\([^()]*\))*)\))?([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+)?)?[hlL]?([^])/gu;
-/** What may have members by name, or seem to: then nobody asks whether all of it has been written. */
+/** The types that may have members by name, or seem to: then nobody asks whether all of the value has been written. */
 const SUBSCRIPTABLE = [Array, Dict, Range, Undefined] as const;
-/** Of a number: more than any, so that no width is a text of its own. */
+/** Most width of a number: more than any, so that no width is a text of its own. */
 const MOST_WIDTH = 100_000;
 
 /**

@@ -15,7 +15,7 @@ interface Given {
   readonly access: Access;
   readonly args: readonly Value[];
   readonly named: (name: string) => Value | undefined;
-  /** Whether values are escaped. */
+  /** True if values are escaped. */
   readonly markup: boolean;
   /** The number of the next field without one; undefined once fields have numbers. */
   automatic: number | undefined;

@@ -225,7 +225,7 @@ function isTitled(text: string): boolean {
   return any;
 }
 
-/** Whether a text has a letter of one case and none of the other. */
+/** Tells whether a text has a letter of one case and none of the other. */
 export const isLower = (text: string): boolean => /\p{Lowercase}/u.test(text) && !/[\p{Uppercase}\p{Lt}]/u.test(text);
 export const isUpper = (text: string): boolean => /\p{Uppercase}/u.test(text) && !/[\p{Lowercase}\p{Lt}]/u.test(text);
 

@@ -24,7 +24,7 @@ function isoWeek(date: Date): [year: number, week: number] {
 
 const name = (names: readonly string[], at: number): string => names[at] ?? '';
 
-/** What C's `strftime` in its own locale, and Python's, write for each letter. */
+/** The text that C's `strftime` in its own locale, and Python's, write for each letter. */
 const FIELDS: Readonly<Record<string, (date: Date) => string | [number, number, string?]>> = {
   a: (date) => name(DAYS, date.getDay()).slice(0, 3),
   A: (date) => name(DAYS, date.getDay()),

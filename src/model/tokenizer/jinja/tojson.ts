@@ -9,7 +9,7 @@ import { Dict, Float, type Named, textOf, Tuple, typeName, type Value } from './
 
 interface Style {
   readonly ascii: boolean;
-  /** Of one level; undefined for all on one line. */
+  /** The indent of a level; undefined for all on one line. */
   readonly indent: string | undefined;
   readonly between: string;
   readonly afterKey: string;

@@ -12,7 +12,7 @@ export type Value = null | boolean | number | bigint | string | Value[] | Python
 export type Named = ReadonlyMap<string, Value>;
 
 export abstract class PythonObject {
-  /** What Python calls its type. */
+  /** Python's name of its type. */
   abstract readonly typeName: string;
 }
 
@@ -105,7 +105,7 @@ export class Iterating extends PythonObject {
   }
 }
 
-/** What a dict's `keys`, `values` and `items` give. */
+/** The result of a dict's `keys`, `values` and `items`. */
 export class View extends PythonObject {
   readonly typeName: string;
   constructor(

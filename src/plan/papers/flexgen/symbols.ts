@@ -18,7 +18,7 @@ export interface Symbols {
   /** Bytes of one layer's weights as stored, and as multiplied (2 operations a weight: also the operations a token). */
   readonly w: number;
   readonly flops: number;
-  /** What compression leaves of each byte of the cache. */
+  /** The share that compression leaves of each byte of the cache. */
   readonly kv: number;
   readonly of: FlexgenConstants;
 }

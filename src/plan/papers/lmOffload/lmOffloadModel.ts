@@ -38,7 +38,7 @@ function block(setting: BlockSetting): BlockCost {
   };
 }
 
-/** What stays where, plus two layers of weights and one batch's values under way on the GPU. */
+/** Lists what stays where, plus two layers of weights and one batch's values under way on the GPU. */
 function memory(
   { block: { batchSize } }: BlockSetting,
   { l, s, n, h1, bls, weights, weightBytes, cacheBytes }: LmSymbols,

@@ -13,7 +13,10 @@ export interface LmSymbols {
   readonly bls: number;
   /** Batches of the block: each multiplies by all weights. */
   readonly slots: number;
-  /** What the GPU's memory gives; the paper's constant of that name is what copying it while (de)quantising gives. */
+  /**
+   * The speed that the GPU's memory gives; the paper's constant of that name is what copying it while (de)quantising
+   * gives.
+   */
   readonly gpuBytesPerSecond: number;
   /** Weights of a layer, in values. */
   readonly weights: number;
@@ -21,7 +24,7 @@ export interface LmSymbols {
   readonly weightBytes: number;
   readonly cacheBytes: number;
   readonly compressed: { readonly weights: boolean; readonly cache: boolean };
-  /** Of what of the cache is not on the GPU, the share that the CPU attends to; theirs is 0 or 1. */
+  /** The share that the CPU attends to of the cache that is not on the GPU; the paper's is 0 or 1. */
   readonly offloadAttention: number;
   readonly of: LmOffloadConstants;
 }
@@ -56,8 +59,9 @@ function loadWeight({ weights, weightBytes, compressed, of }: LmSymbols): Affine
 }
 
 /**
- * What the GPU's memory takes for a layer, which the paper leaves out: every batch reads the layer's weights, as the 16
- * bits that they are multiplied in, and attention reads the keys and values that it attends to there.
+ * Gives the time that the GPU's memory takes for a layer, which the paper leaves out: every batch reads the layer's
+ * weights, as the 16 bits that they are multiplied in, and attention reads the keys and values that it attends to
+ * there.
  */
 function gpuMemory({ weights, slots, gpuBytesPerSecond }: LmSymbols, attended: Affine): Affine {
   return times(2 / gpuBytesPerSecond, sum({ constant: slots * weights }, attended));
