@@ -74,9 +74,9 @@ struct Sequence {
   const uint32_t secondText;
   const int32_t state;
   const std::unique_ptr<GrammarMatcher> grammar;  // touched by the compute queue alone once the sequence exists
-  std::vector<double> pooled;  // of an embedding, what there is so far; touched by the compute queue alone
-  int32_t oddLayer = -1;  // the first layer behind which a token that is sampled from had hidden states that are not
-                          // finite; touched by the compute queue alone
+  std::vector<double> pooled;   // of an embedding, what there is so far; touched by the compute queue alone
+  int32_t nonFiniteLayer = -1;  // the first layer behind which a token that is sampled from had hidden states that are
+                                // not finite; touched by the compute queue alone
   uint32_t handle = 0;
   bool freed = false;                    // touched by the owner's thread alone
   std::atomic<uint32_t> busyBatches{0};  // batches with this sequence that have tasks under way

@@ -136,7 +136,7 @@ void appendSampled(const Batch& batch, const std::vector<WantedLogits>& wanted, 
     int32_t& token = result.tokens[entry.result];
     // Passes that are under way for a sequence need a token until its owner hears that there is none.
     range.sequence->append(std::max(token, 0));
-    if (token == kNotFinite) token -= 1 + range.sequence->oddLayer;
+    if (token == kNotFinite) token -= 1 + range.sequence->nonFiniteLayer;
     if (range.sequence->grammar == nullptr) continue;
     grammars[entry.result] = range.sequence->grammar.get();
     for (const uint32_t forced : range.sequence->grammar->forced())

@@ -50,7 +50,7 @@ export function isOpenHere(path: string): boolean {
  * differ or were set: it is watched for some heartbeats.
  * @throws InterruptedError when the signal fires
  */
-export async function isForsaken(
+export async function isStaleLock(
   path: string,
   { heartbeatSeconds, staleSeconds }: LockTimes,
   signal?: AbortSignal,

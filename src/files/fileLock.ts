@@ -15,7 +15,7 @@ import { UsageError } from '../errors/UsageError.js';
 import { isRunning, machineName, startOf } from './processes.js';
 import { removeLeftovers, temporaryPath } from './temporaryFiles.js';
 import { fileErrorCode, fileFailure } from './fileErrors.js';
-import { isForsaken, isOpenHere, type LockHolder, type LockTimes } from './LockHolder.js';
+import { isStaleLock, isOpenHere, type LockHolder, type LockTimes } from './LockHolder.js';
 import { readRegularStart } from './specialFiles.js';
 
 const TIMES: LockTimes = { heartbeatSeconds: 10, staleSeconds: 60 };
@@ -157,7 +157,7 @@ async function isStale(
   times: LockTimes,
   signal: AbortSignal | undefined,
 ): Promise<boolean> {
-  if (holder.machine !== machineName()) return isForsaken(path, times, signal);
+  if (holder.machine !== machineName()) return isStaleLock(path, times, signal);
   const started = startOf(holder.pid);
   if (!isRunning(holder.pid) || (started !== undefined && holder.started !== '' && started !== holder.started))
     return true;

@@ -25,9 +25,9 @@ void lookForOdd(const CpuPass& pass, size_t layer) {
   const size_t width = pass.spec.hiddenSize;
   for (const BatchRange& range : pass.batch.ranges) {
     Sequence& sequence = *range.sequence;
-    if (!samples(range) || sequence.oddLayer >= 0) continue;
+    if (!samples(range) || sequence.nonFiniteLayer >= 0) continue;
     const float* last = pass.activations.hidden + (size_t(range.firstToken) + range.tokens - 1) * width;
-    if (!pass.compute.kernels.rows.allFinite(last, width)) sequence.oddLayer = static_cast<int32_t>(layer);
+    if (!pass.compute.kernels.rows.allFinite(last, width)) sequence.nonFiniteLayer = static_cast<int32_t>(layer);
   }
 }
 

@@ -60,7 +60,7 @@ static void scoreTile(const uint8_t* const* keys, const float* queries, size_t h
   size_t d = 0;
   for (; d + kStep <= headDim; d += kStep) {
     SPILLWAY_UNROLL(4)
-    for (int v = 0; v < V; v++) askFor(ahead[v] + d / kStep * kCacheLine);
+    for (int v = 0; v < V; v++) prefetchLine(ahead[v] + d / kStep * kCacheLine);
     SPILLWAY_UNROLL(2)
     for (size_t i = 0; i < kStep; i++) take(d + i);
   }
@@ -91,7 +91,7 @@ static void valueTile(const uint8_t* const* values, size_t valueStride, size_t e
     const uint8_t* ahead = values[b + kFloatBlocksAhead] + (inBlock * valueStride + element) * sizeof(Element);
     for (uint32_t i = 0; i < tokens; i++, t++, from += valueStride, ahead += valueStride * sizeof(Element)) {
       SPILLWAY_UNROLL(4)
-      for (size_t line = 0; line < kLines; line++) askFor(ahead + line * kCacheLine);
+      for (size_t line = 0; line < kLines; line++) prefetchLine(ahead + line * kCacheLine);
       f32x16 value[V];
       SPILLWAY_UNROLL(4)
       for (int v = 0; v < V; v++) value[v] = loadElements(from + v * 16);
@@ -250,7 +250,7 @@ struct LatentFormat : FloatFormat<Element> {
     for (uint32_t b = fromBlock; b < toBlock; b++) {
       const Element* rows = reinterpret_cast<const Element*>(part.keys[b]);
       for (uint32_t t = 0; t < kKeyBlock; t += kKeys) {
-        askFor(part.keys[b + kFloatBlocksAhead] + t * stride * sizeof(Element));
+        prefetchLine(part.keys[b + kFloatBlocksAhead] + t * stride * sizeof(Element));
         scoreRows<Element, Q, kKeys>(rows + t * stride, queries, stride, scores + (b - fromBlock) * kKeyBlock + t,
                                      scoreStride);
       }

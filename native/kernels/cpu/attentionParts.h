@@ -10,7 +10,7 @@
 // shares a load.
 #pragma once
 #include "AttentionKernels.h"
-#include "askFor.h"
+#include "prefetchLine.h"
 #include "attentionSoftmax.h"
 #include "window.h"
 
@@ -66,7 +66,7 @@ static inline uint32_t firstSeenBy(const AttentionBlock& block) {
 
 // Asks for `bytes` of memory, at least one and whole lines.
 static inline void prefetch(const uint8_t* ahead, size_t bytes) {
-  for (size_t i = 0; i < bytes; i += kCacheLine) askFor(ahead + i);
+  for (size_t i = 0; i < bytes; i += kCacheLine) prefetchLine(ahead + i);
 }
 
 // The blocks of 16 keys and values of one part, those that some query sees: `fromBlock` to `toBlock`. Behind the keys

@@ -1,7 +1,7 @@
 // What the files of the matrix product that are compiled for each instruction set declare to each other.
 #pragma once
 #include "MatmulKernels.h"
-#include "askFor.h"
+#include "prefetchLine.h"
 #include "simd.h"
 
 namespace spillway::SPILLWAY_ISA {
@@ -62,7 +62,7 @@ class Ahead {
     if (group % kGroupsPerStep != 0) return;
     for (size_t i = 0; i < perStep_; i++) {
       if (done_ >= bytes_[part_]) nextPart();
-      askFor(panel_ + from_[part_] + done_);
+      prefetchLine(panel_ + from_[part_] + done_);
       done_ += kVectorBytes;
     }
   }

@@ -194,7 +194,7 @@ struct QuantisedFormat {
     // Asks for what add() will read of a token; `values`: where its block of 16 begins.
     void ask(const uint8_t* values, uint32_t inBlock) const {
       prefetch(place(values, inBlock), V * kCacheLine * Bits / 8);
-      askFor(values + scales_ * kCacheLine);
+      prefetchLine(values + scales_ * kCacheLine);
     }
     // Up to 16 tokens.
     void add(const uint8_t* const* values, const uint32_t* positions, const float* weights, uint32_t tokens) {

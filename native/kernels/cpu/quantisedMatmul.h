@@ -30,8 +30,8 @@ struct PackedWeights {
     const uint8_t* ahead = next + static_cast<size_t>(p) * panelBytes;
     SPILLWAY_UNROLL(8)
     for (int line = 0; line < format.bits; line++)
-      askFor(ahead + (group * format.bits + static_cast<size_t>(line)) * kVectorBytes);
-    askFor(ahead + scalesAt + group * scaleBytesPerGroup(format.kind));
+      prefetchLine(ahead + (group * format.bits + static_cast<size_t>(line)) * kVectorBytes);
+    prefetchLine(ahead + scalesAt + group * scaleBytesPerGroup(format.kind));
   }
   GroupScale both(size_t group, int p, int half) const {
     return loadScale<format.kind>(panel + static_cast<size_t>(p) * panelBytes + scalesAt, group, half);

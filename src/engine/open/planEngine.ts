@@ -221,7 +221,7 @@ export async function planEngine(
     }
   }
   const request: PlanRequest = {
-    hardware: await asItIs(hardware, settings, capBytes, repackedBytes),
+    hardware: await machineNow(hardware, settings, capBytes, repackedBytes),
     shape,
     workload,
     allow: allowed(options, settings),
@@ -422,7 +422,7 @@ function compressions(flag: Compression | 'auto' = 'none'): readonly Compression
 }
 
 /** The machine with the memory that this process may take now: what it holds already is its own. */
-async function asItIs(
+async function machineNow(
   hardware: HardwareProfile,
   { numerics: { instructionSet }, memory }: Settings,
   capBytes: number,

@@ -45,7 +45,7 @@ import type { FollowOptions, Generation, RunOptions } from './Generation.js';
 import { heldBytes } from '../../rows/heldBytes.js';
 import { InFlight, ORDER_WINDOW } from './InFlight.js';
 import { intake } from './intake.js';
-import { whatHolds } from './whatHolds.js';
+import { rowLimitWords } from './rowLimitWords.js';
 import { settledLookAhead } from './rowLookAhead.js';
 import { scoredWindows, type WindowScore } from './ScoredRow.js';
 import { LastAnswers, SharedAnswers } from './SharedAnswers.js';
@@ -247,7 +247,7 @@ export class EngineRuns {
     const { window, promptTokens, signal } = checkPerplexity(tokens, options, this.host.source.decoder);
     const longest = Math.min(window, tokens.length);
     const { rowLimit } = this.pool;
-    if (longest - 1 > rowLimit.tokens) throw new UsageError(`window: found ${window}, but ${whatHolds(rowLimit)}`);
+    if (longest - 1 > rowLimit.tokens) throw new UsageError(`window: found ${window}, but ${rowLimitWords(rowLimit)}`);
     const schedule = diagonalBlock();
     return this.start<WindowScore>(
       this.feed(scoredWindows(tokens, window, promptTokens), {}),

@@ -18,7 +18,7 @@ import { completionTokens, type CompletionRules } from './completionTokens.js';
 import { EmbeddedRow } from './EmbeddedRow.js';
 import { LabelPriors, type PromptWay } from './labelPrior.js';
 import { fittedPrompt, type FittedPrompt } from './truncate.js';
-import { whatHolds } from './whatHolds.js';
+import { rowLimitWords } from './rowLimitWords.js';
 
 /** The setup with which rows are prepared. */
 export interface AnswerSetup extends Pick<CompletionRules, 'tokenizer' | 'limits'> {
@@ -253,7 +253,7 @@ export function checkBehind(
   const what = `the prompt has ${prompt.length} tokens${longest > 1 ? `, and what is to stand behind it ${longest}` : ''}`;
   if (held > contextTokens) throw new RowError('too-long', `${what}, the model's context holds ${contextTokens}`);
   const limit = rowLimit();
-  if (held > limit.tokens) throw new RowError('memory', `${what}, ${whatHolds(limit)}`);
+  if (held > limit.tokens) throw new RowError('memory', `${what}, ${rowLimitWords(limit)}`);
 }
 
 function scoreOf(

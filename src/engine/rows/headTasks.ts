@@ -15,7 +15,7 @@ import { labelProbabilities } from './answerTasks.js';
 import { HeadedRow, type HeadInput, type Look, pooledLook } from './HeadedRow.js';
 import { fittedPrompt, keptOf } from './truncate.js';
 import { checkedTokens } from './promptTokens.js';
-import { whatHolds } from './whatHolds.js';
+import { rowLimitWords } from './rowLimitWords.js';
 
 /** The setup with which tasks of a model's own head are prepared. */
 export interface HeadSetup extends AnswerSetup {
@@ -225,7 +225,7 @@ export function preparedInputs<Kind extends 'classify' | 'rerank'>(
     if (tokens.length > contextTokens)
       throw new RowError('too-long', `the row has ${tokens.length} tokens, the model's context holds ${contextTokens}`);
     if (tokens.length > limit.tokens)
-      throw new RowError('memory', `the row has ${tokens.length} tokens, ${whatHolds(limit)}`);
+      throw new RowError('memory', `the row has ${tokens.length} tokens, ${rowLimitWords(limit)}`);
     // A tokenizer may know more tokens than the model.
     checkedTokens(tokens, vocabularySize);
   }

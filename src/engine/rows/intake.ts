@@ -25,7 +25,7 @@ import { RetriedRow, type Attempts } from './RetriedRow.js';
 import { TOLD_TOKENS } from './retryPrompts.js';
 import { deltaOf } from './RowDeltas.js';
 import { rowKey } from './rowKey.js';
-import { whatHolds } from './whatHolds.js';
+import { rowLimitWords } from './rowLimitWords.js';
 import type { HeldRow, Outcome, SharedAnswers } from './SharedAnswers.js';
 
 export interface IntakeSetup {
@@ -90,7 +90,7 @@ export async function* intake(
       if (held > limit.tokens) {
         throw new RowError(
           'memory',
-          `the row may need ${held} tokens of KV cache, ${whatHolds(limit)}, or fewer maxNewTokens`,
+          `the row may need ${held} tokens of KV cache, ${rowLimitWords(limit)}, or fewer maxNewTokens`,
         );
       }
       const own = input.responseFormat !== undefined && input.responseFormat !== null;

@@ -1,7 +1,7 @@
 import type { RowLimit } from '../memory/PagePool.js';
 
 /** Says what holds no longer row, and what to give for one: the end of an error's message. Pure. */
-export function whatHolds({ tokens, by }: RowLimit): string {
+export function rowLimitWords({ tokens, by }: RowLimit): string {
   if (by === 'square')
     return `a square holds ${tokens}, and an encoder computes a row as a whole: give more memory, or a larger tokensPerSquare`;
   return by === 'pages'
