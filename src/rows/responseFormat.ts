@@ -2,7 +2,7 @@ import { found } from '../arguments/found.js';
 import { isObject } from '../arguments/isObject.js';
 import { RowError } from '../errors/RowError.js';
 import { UsageError } from '../errors/UsageError.js';
-import { asciiClasses } from '../regex/asciiClasses.js';
+import { asciiClasses } from './asciiClasses.js';
 
 /**
  * The format that an answer is held to, token by token. JSON is written as `JSON.stringify` writes it: without spaces,
