@@ -49,6 +49,13 @@ const SIDEBAR = [
     'How it works',
     [
       ['Architecture', '/docs/architecture'],
+      ['Scheduling', '/docs/how-it-works/scheduling'],
+      ['Memory', '/docs/how-it-works/memory'],
+      ['Sharing', '/docs/how-it-works/sharing'],
+      ['Formats', '/docs/how-it-works/formats'],
+      ['Jobs', '/docs/how-it-works/jobs'],
+      ['Peers', '/docs/how-it-works/peers'],
+      ['GPU', '/docs/how-it-works/gpu'],
       ['Policies', '/docs/policy'],
     ],
   ],
