@@ -40,6 +40,7 @@ const SIDEBAR = [
       ['Command line', '/docs/command-line'],
       ['Errors', '/docs/errors'],
       ['Models and machines', '/docs/models'],
+      ['Hardware files', '/docs/policy-hardware'],
       ['Security and limits', '/SECURITY'],
       ['Glossary', '/docs/glossary'],
       ['Changelog', '/CHANGELOG'],
@@ -63,6 +64,7 @@ const SIDEBAR = [
     'Measurements',
     [
       ['Speed and precision', '/docs/performance'],
+      ['Beside the papers', '/docs/papers'],
       ['How peers are run', '/bench/README'],
     ],
   ],
