@@ -1,4 +1,4 @@
-// Prints the tables of docs/policy.md: the papers' policies under all cost models, on one machine and several, the
+// Prints the tables of docs/papers.md: the papers' policies under all cost models, on one machine and several, the
 // partitioning of models over chips, and thread splits. `--write` puts
 // them into that file. Usage: npm run bench:plans [-- --write]
 import { readFile, writeFile } from 'node:fs/promises';
@@ -9,7 +9,7 @@ import { ATTENTION_GRAPH } from '../dist/plan/papers/kahnLevels.js';
 import { LM_OFFLOAD } from './lib/lmOffloadTable.mjs';
 import { figure, off, policyOf, table } from './lib/planTables.mjs';
 
-const DOCUMENT = new URL('../docs/policy.md', import.meta.url);
+const DOCUMENT = new URL('../docs/papers.md', import.meta.url);
 
 const ALL_GPU = [100, 0, 100, 0, 100, 0];
 const HALF_DISK = [0, 50, 0, 0, 0, 100];

@@ -1,14 +1,14 @@
 // How threads are best divided between computing and moving: the same rows, streaming from disk, with one compute
 // thread and more, and with the disk's requests made by the kernel's ring (no thread of ours) or by a pool of threads.
 // What the policy chooses on this machine is marked: the fewest threads that the cost model predicts to be fastest, by
-// a profile that is measured when the runs are done. `--write` puts the table into docs/policy.md.
+// a profile that is measured when the runs are done. `--write` puts the table into docs/papers.md.
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { machineInWords } from './lib/machine.mjs';
 import { markdownTable, rewriteTable } from './lib/results.mjs';
 import { benchVariants } from './lib/variants.mjs';
 
-const DOCUMENT = fileURLToPath(new URL('../docs/policy.md', import.meta.url));
+const DOCUMENT = fileURLToPath(new URL('../docs/papers.md', import.meta.url));
 const processors = availableParallelism();
 /** One, half, all but one, all, and one too many. */
 const counts = [...new Set([1, processors >> 1, processors - 1, processors, processors + 1])]

@@ -1,4 +1,4 @@
-// What the tables of docs/policy.md have in common.
+// What the tables of docs/papers.md have in common.
 import { parsePolicy } from '../../dist/api/plan.js';
 
 /** wG wC cG cC hG hC in percent; the rest is on disk. */

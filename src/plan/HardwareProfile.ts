@@ -266,7 +266,8 @@ export type FlexgenConstants = z.output<typeof flexgenSchema>;
 export type LmOffloadConstants = z.output<typeof lmOffloadSchema>;
 
 /**
- * A machine as the cost models see it: the JSON of `profile --output`, or written by hand (docs/policy.md says how).
+ * A machine as the cost models see it: the JSON of `profile --output`, or written by hand (docs/policy-hardware.md says
+ * how).
  */
 export type HardwareProfile = z.output<typeof profileSchema>;
 

@@ -6,7 +6,7 @@ import { symbolsOf } from './symbols.js';
 
 /**
  * FlexGen's cost model as its code shipped it: the paper's appendix A.3 with the shipped constants, its sums where the
- * paper has a maximum, free (de)quantisation, and activations never on disk. Kept to compare with; see docs/policy.md
+ * paper has a maximum, free (de)quantisation, and activations never on disk. Kept to compare with; see docs/papers.md
  * for where it errs.
  */
 export const flexgenModel: CostModel = {

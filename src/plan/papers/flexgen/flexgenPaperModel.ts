@@ -9,7 +9,7 @@ import { symbolsOf, type Symbols } from './symbols.js';
 /**
  * FlexGen's cost model as its paper prints it (appendix A.3): everything overlaps, so that a layer takes as long as its
  * slowest queue, where the shipped code adds them up; one rate a constant, without the code's terms for small batches
- * and for weights on disk; of working memory the largest, not the sum. See docs/policy.md for both beside measurements.
+ * and for weights on disk; of working memory the largest, not the sum. See docs/papers.md for both beside measurements.
  */
 export const flexgenPaperModel: CostModel = {
   ...flexgenModel,
