@@ -9,14 +9,11 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** They open a sentence whose subject comes last, if at all. */
 const OPENINGS = /^(What|Of|Whether|Those)\b/;
 const MOST_CHARACTERS = 800;
-/** Pages whose paragraphs are short. */
 const PAGES = [
-  'README.md',
-  'CHANGELOG.md',
-  ...['errors', 'installation', 'library', 'models', 'performance', 'recipes'].map((name) => `docs/${name}.md`),
-  ...['learn/first-hour', 'learn/good-answers', 'learn/larger-than-memory', 'guides/schedule'].map(
-    (name) => `docs/${name}.md`,
-  ),
+  ...['README', 'CHANGELOG', 'SECURITY'].map((name) => `${name}.md`),
+  ...readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.md') && !/^api/.test(name))
+    .map((name) => `docs/${name}`),
 ];
 
 const read = (path) => readFileSync(join(ROOT, path), 'utf8');
@@ -36,7 +33,7 @@ for (const name of sources) {
 }
 for (const page of PAGES)
   for (const paragraph of read(page)
-    .replaceAll(/```[^]*?```/g, '')
+    .replaceAll(/```[^]*?```|^ {4}.*$/gm, '')
     .split(/\n\s*\n|\n(?=- |\d+\. )/))
     if (paragraph.length > MOST_CHARACTERS && !paragraph.trimStart().startsWith('|'))
       faults.push(
