@@ -33,6 +33,7 @@ import {
   type JobRecord,
 } from './record/jobRecord.js';
 import { JobOutput, type OutputFile } from './output/JobOutput.js';
+import { finishedResults } from './finishedResults.js';
 import { isOfFiles, jobFailure } from './jobFailure.js';
 import { JobRows } from './JobRows.js';
 import { answersApart, type RowWatch } from './RowWatch.js';
@@ -411,15 +412,11 @@ export class Job implements AsyncDisposable {
   ): Promise<void> {
     const { format, compression } = this.formats.output;
     let failure: { readonly error: unknown } | undefined;
-    const finished = async function* (): AsyncGenerator<AnyResult, void, undefined> {
-      try {
-        yield* results;
-      } catch (error) {
-        failure ??= { error };
-      }
-    };
+    const finished = finishedResults(results, (error) => {
+      failure ??= { error };
+    });
     const carried = async function* (this: Job): AsyncGenerator<FinishedRow, void, undefined> {
-      for await (const result of finished()) {
+      for await (const result of finished) {
         if (result.error) counts.failed += 1;
         this.#written += 1;
         for (const row of rowsOfResult(result)) yield { result: row, carry: row.carry };
@@ -429,7 +426,7 @@ export class Job implements AsyncDisposable {
       const encoded = format.encode(carried.call(this), this.#writeOptions());
       for await (const chunk of compressed(encoded, compression, 'output')) await this.#sink?.write(chunk);
     } else {
-      for await (const result of finished()) {
+      for await (const result of finished) {
         const formatted = await resultLine(result);
         try {
           await this.#sink?.write(formatted.line);
