@@ -84,7 +84,11 @@ test.each(['SIGINT', 'SIGTERM'] as const)(
   async (signal) => {
     const [, parts, text] = CASES[1] ?? ['', {}, ''];
     const model = modelWith(parts);
-    writeFileSync(path('rows.jsonl'), `${JSON.stringify({ prompt: text, maxNewTokens: 1 })}\n`.repeat(50));
+    // Shorter than what is refused at once, and long enough for a second of work.
+    writeFileSync(
+      path('rows.jsonl'),
+      `${JSON.stringify({ prompt: text.slice(0, 100_000), maxNewTokens: 1 })}\n`.repeat(400),
+    );
     const { child, ended } = start([
       ...['generate', '--model', model, '--input', path('rows.jsonl'), '--output', path('out.jsonl')],
       ...['--policy', 'default', '--cpu-memory', '512MiB', '--learn', 'off', '--threads', '1', '--overwrite'],

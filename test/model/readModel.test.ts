@@ -88,7 +88,7 @@ describe('a path that is no model', () => {
 
   test('of an unknown family', async () => {
     await expect(readModel(await makeFolder({ ...FOLDER, 'config.json': '{"model_type": "mamba"}' }))).rejects.toThrow(
-      /mamba.*llama/,
+      /mamba.*bamba/,
     );
     await expect(readModel(await makeFolder({ ...FOLDER, 'config.json': '{}' }))).rejects.toMatchObject({
       code: 'model-file',

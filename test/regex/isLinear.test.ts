@@ -35,9 +35,15 @@ const KNOWN: Readonly<Record<string, string>> = {
   words: '[\\w\u200c\u200d]+|[^\\w\u200c\u200d\\s]+',
 };
 
-test.each(Object.entries(KNOWN))('%s is linear', (_, source) => {
-  expect(isLinear(read(source))).toBe(true);
-});
+/** Patterns of models that V8 may go through again and again: they are matched in steps. */
+const STEPPED = new Set(['EXAONE_MOE', 'JAIS2', 'KIMI', 'LAST_BLANKS', 'THREES']);
+
+test.each(Object.entries(KNOWN))(
+  '%s is linear, unless it is one of those that are matched in steps',
+  (name, source) => {
+    expect(isLinear(read(source))).toBe(!STEPPED.has(name));
+  },
+);
 
 test.each([
   ['(a+)+$'],

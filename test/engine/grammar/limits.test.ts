@@ -16,7 +16,7 @@ test('the limits of response formats in SECURITY.md are what the code has', () =
     section.matchAll(/^\| `(\w+)` \| (\S+) \|/gm),
     ([, name, most]) => `${String(name)} ${String(most)}`,
   ).sort();
-  const [bounds, grammar] = [read('native/grammar/src/bounds.rs'), read('native/grammar/src/grammar.rs')];
+  const [bounds, grammar] = [read('native/grammar/src/bounds.rs'), read('native/grammar/src/limits.rs')];
   const constants = Array.from(
     bounds.matchAll(/const (MOST_\w+): \w+ = (.+);/g),
     ([, name, most = '']) => `${String(name)} ${value(most).toLocaleString('en-US')}`,
