@@ -198,7 +198,11 @@ describe('tokenizer.json', () => {
 describe('GGUF metadata', () => {
   test.each<[string, Json, string]>([
     ['nothing', {}, 'tokenizer.ggml.tokens: found nothing, expected a list'],
-    ['unknown model', { ...GGUF, 'tokenizer.ggml.model': 'rwkv' }, 'found "rwkv", expected gpt2, llama, bert, t5 or gemma4'],
+    [
+      'unknown model',
+      { ...GGUF, 'tokenizer.ggml.model': 'rwkv' },
+      'found "rwkv", expected gpt2, llama, bert, t5 or gemma4',
+    ],
     [
       'unknown pre-tokenizer',
       { ...GGUF, 'tokenizer.ggml.pre': 'magic' },
