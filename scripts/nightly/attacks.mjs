@@ -3,12 +3,10 @@
 import { createReadStream, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
-import { MemoryCap } from '../../bench/lib/memoryCap.mjs';
-import { howItEnded, runProcess } from '../../bench/lib/runProcess.mjs';
+import { howItEnded } from '../../bench/lib/runProcess.mjs';
 import { ATTACKS } from './lib/attacks.mjs';
 import { runCampaign } from './lib/Campaign.mjs';
-import { MAIN } from './lib/commandLine.mjs';
+import { BESIDE, cappedRun, judgeRun, MIB } from './lib/cappedRun.mjs';
 import { needBuild, tinyTextModel } from './lib/models.mjs';
 
 const USAGE = `Runs \`generate\` over each attack of scripts/nightly/lib/attacks.mjs in a memory cgroup of --cpu-memory and 32 MiB (root, Linux; without one the peak of what is resident is looked
@@ -18,22 +16,8 @@ honest row answered, and with no turn of the event loop of more than 100 ms of p
   --only WORDS  attacks whose name has these in it
   --table       prints a line an attack and cap`;
 
-const MIB = 2 ** 20;
-const BESIDE = 32 * MIB;
-const TURN_MILLISECONDS = 100;
 const LIMIT_SECONDS = 300;
-const TURNS = fileURLToPath(new URL('lib/longestTurn.mjs', import.meta.url));
 const ADVICE = /--cpu-memory (\d+)/;
-
-/** A group, or undefined (said once) where there can be none. */
-function group(campaign, bytes) {
-  try {
-    return new MemoryCap(bytes);
-  } catch (error) {
-    if (campaign.figure('processes') === 0) campaign.say(`without cgroups: ${error.message}`);
-    return undefined;
-  }
-}
 
 async function modelOf(campaign, { parts, template }) {
   const model = await tinyTextModel(campaign);
@@ -57,34 +41,27 @@ async function answered(file) {
 
 async function runOnce(campaign, attack, model, input, capBytes) {
   const [output, turns] = [join(campaign.folder, 'out.jsonl'), join(campaign.folder, 'turns.json')];
-  const run = async (more) => {
-    // Below what the program itself takes there is nothing but the refusal to hear.
-    const memory = capBytes === MIB ? undefined : group(campaign, capBytes + BESIDE);
-    const args = [
-      ...['--import', TURNS, MAIN, 'generate', '--model', model, '--input', input, '--output', output],
-      ...['--cpu-memory', String(capBytes), '--learn', 'off'],
-      ...(attack.flags?.includes('--max-new-tokens') ? [] : ['--max-new-tokens', '3']),
-      ...(attack.flags ?? []),
-      ...more,
-    ];
-    const result = await runProcess(process.execPath, args, {
-      signal: campaign.signal,
+  const run = (more) =>
+    cappedRun(campaign, {
+      args: [
+        ...['generate', '--model', model, '--input', input, '--output', output],
+        ...['--cpu-memory', String(capBytes), '--learn', 'off'],
+        ...(attack.flags?.includes('--max-new-tokens') ? [] : ['--max-new-tokens', '3']),
+        ...(attack.flags ?? []),
+        ...more,
+      ],
+      turns,
+      // Below what the program itself takes there is nothing but the refusal to hear.
+      groupBytes: capBytes === MIB ? undefined : capBytes + BESIDE,
       timeLimitSeconds: LIMIT_SECONDS,
-      ...(memory && { cgroup: memory.folder }),
-      env: { XDG_CACHE_HOME: join(campaign.folder, 'cache'), SPILLWAY_TURNS: turns },
     });
-    const { oomKills } = memory?.figures() ?? { oomKills: 0 };
-    memory?.close();
-    return { ...result, oomKills, args };
-  };
   for (const file of [output, `${output}.job.json`, turns]) rmSync(file, { recursive: true, force: true });
   let result = await run(['--overwrite']);
   if (attack.resume && result.code === 0) {
     writeFileSync(output, attack.resume());
     result = await run(['--resume']);
   }
-  const longest = existsSync(turns) ? JSON.parse(readFileSync(turns, 'utf8')).longestTurnMs : 0;
-  return { ...result, longest, honest: await answered(output) };
+  return { ...result, honest: await answered(output) };
 }
 
 async function underCaps(campaign, attack) {
@@ -121,22 +98,15 @@ function judge(campaign, attack, cap, result) {
       `${what}: ${words}`,
       `${howItEnded(result, LIMIT_SECONDS)}\n${result.args.join(' ').slice(0, 600)}`,
     );
-  campaign.count('processes');
-  campaign.set('longest turn ms', Math.max(campaign.figure('longest turn ms'), result.longest));
   campaign.set(
     'nearest to a cap, MiB',
     Math.min(campaign.figure('nearest to a cap, MiB') || 9999, Math.round(cap / MIB) - peak),
   );
   if (campaign.values.table)
     process.stdout.write(
-      `${what}: ended with ${result.signal ?? result.code}, ${peak} MiB, ${result.longest} ms, ${result.honest} of ${attack.honest}, ${result.wallSeconds.toFixed(1)} s\n`,
+      `${what}: ended with ${result.signal ?? result.code}, ${peak} MiB, ${result.longestTurn.longestTurnMs} ms, ${result.honest} of ${attack.honest}, ${result.wallSeconds.toFixed(1)} s\n`,
     );
-  if (result.oomKills > 0) wrong('killed by the kernel for memory');
-  if (result.timedOut) wrong('hung');
-  if (result.signal !== null || ![0, 4, ...(attack.codes ?? [])].includes(result.code))
-    wrong('ended otherwise than it may');
-  if (result.peakResidentBytes > cap + BESIDE) wrong(`${peak} MiB were resident`);
-  if (result.longest > TURN_MILLISECONDS) wrong(`a turn of ${result.longest} ms`);
+  judgeRun(result, { capBytes: cap, codes: [0, 4, ...(attack.codes ?? [])], campaign, wrong });
   if (result.honest < attack.honest) wrong(`${result.honest} of ${attack.honest} honest rows are answered`);
 }
 

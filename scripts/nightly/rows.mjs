@@ -6,18 +6,15 @@ import {
   existsSync,
   mkdirSync,
   openSync,
-  readFileSync,
   rmSync,
   writeFileSync,
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
-import { MemoryCap } from '../../bench/lib/memoryCap.mjs';
-import { howItEnded, runProcess } from '../../bench/lib/runProcess.mjs';
+import { howItEnded } from '../../bench/lib/runProcess.mjs';
 import { runCampaign } from './lib/Campaign.mjs';
-import { MAIN } from './lib/commandLine.mjs';
+import { BESIDE, cappedRun, judgeRun, MIB } from './lib/cappedRun.mjs';
 import { drawnRow, FORMATS, writeInput } from './lib/drawnRows.mjs';
 import { needBuild, tinyTextModel } from './lib/models.mjs';
 
@@ -31,22 +28,7 @@ end with 0 or 4, below its cap, with one result a row, and with no turn of the e
   --kinds A,B      of large rows (default all)
   --replay N       the process of that number alone, its files kept`;
 
-const MIB = 2 ** 20;
-const BESIDE = 32 * MIB;
-const TURN_MILLISECONDS = 100;
 const LIMIT_SECONDS = 180;
-const TURNS = fileURLToPath(new URL('lib/longestTurn.mjs', import.meta.url));
-
-/** A group, or undefined (said once) where there can be none. */
-function group(campaign, bytes) {
-  try {
-    return new MemoryCap(bytes);
-  } catch (error) {
-    if (campaign.figure('processes') === 0) campaign.say(`without cgroups: ${error.message}`);
-    return undefined;
-  }
-}
-
 /** Results of each row by its place, as far as they stand in the output. */
 async function resultsOf(file) {
   const seen = new Map();
@@ -81,50 +63,25 @@ async function runOne(campaign, model, number) {
     return;
   }
   const cap = campaign.number('cap') * MIB;
-  const args = [
-    ...['--import', TURNS, MAIN, 'generate', '--model', model, '--input', input, '--input-format', format],
-    ...[
-      '--output',
-      output,
-      '--output-format',
-      'jsonl',
-      '--cpu-memory',
-      String(cap),
-      '--max-new-tokens',
-      '3',
-      '--learn',
-      'off',
+  const result = await cappedRun(campaign, {
+    args: [
+      ...['generate', '--model', model, '--input', input, '--input-format', format],
+      ...['--output', output, '--output-format', 'jsonl', '--cpu-memory', String(cap)],
+      ...['--max-new-tokens', '3', '--learn', 'off', ...flags],
     ],
-    ...flags,
-  ];
-  const memory = group(campaign, cap + BESIDE);
-  const result = await runProcess(process.execPath, args, {
-    signal: campaign.signal,
+    turns,
+    groupBytes: cap + BESIDE,
     timeLimitSeconds: LIMIT_SECONDS,
-    ...(memory && { cgroup: memory.folder }),
-    env: { XDG_CACHE_HOME: join(campaign.folder, 'cache'), SPILLWAY_TURNS: turns },
   });
-  const { oomKills } = memory?.figures() ?? { oomKills: 0 };
-  memory?.close();
   if (campaign.signal.aborted) return;
-  campaign.count('processes');
   campaign.count('rows', count);
   const before = campaign.violations;
   const what = `process ${number}, ${format}, ${flags.join(' ')}`;
-  const wrong = (words, evidence = '') => {
-    campaign.violation(`${what}: ${words}`, evidence);
+  const wrong = (words) => {
+    campaign.violation(`${what}: ${words}`, howItEnded(result, LIMIT_SECONDS));
   };
-  const longest = existsSync(turns) ? JSON.parse(readFileSync(turns, 'utf8')) : { longestTurnMs: 0, at: 0 };
-  campaign.set('longest turn ms', Math.max(campaign.figure('longest turn ms'), longest.longestTurnMs));
-  const peak = Math.ceil(result.peakResidentBytes / MIB);
-  campaign.set('peak MiB', Math.max(campaign.figure('peak MiB'), peak));
-  if (oomKills > 0) wrong('killed by the kernel for memory');
-  if (result.timedOut) wrong('hung');
-  if (result.signal !== null || ![0, 4].includes(result.code))
-    wrong('ended abnormally', howItEnded(result, LIMIT_SECONDS));
-  if (result.peakResidentBytes > cap + BESIDE) wrong(`${peak} MiB resident under a cap of ${cap / MIB}`);
-  if (longest.longestTurnMs > TURN_MILLISECONDS)
-    wrong(`a turn of ${longest.longestTurnMs} ms, ${longest.at} s after the start`);
+  campaign.set('peak MiB', Math.max(campaign.figure('peak MiB'), Math.ceil(result.peakResidentBytes / MIB)));
+  judgeRun(result, { capBytes: cap, codes: [0, 4], campaign, wrong });
   const { seen, failed } = existsSync(output) ? await resultsOf(output) : { seen: new Map(), failed: 0 };
   campaign.count('rows with errors', failed);
   const missing = Array.from({ length: expected }, (_, index) => index).filter((index) => seen.get(index) !== 1);
@@ -135,7 +92,7 @@ async function runOne(campaign, model, number) {
     const names = openSync(join(folder, 'rows.txt'), 'w');
     for (const { at, kind, bytes } of rows) writeSync(names, `${at} ${kind} ${bytes}\n`);
     closeSync(names);
-    writeFileSync(join(folder, 'command.txt'), args.join(' '));
+    writeFileSync(join(folder, 'command.txt'), result.args.join(' '));
   }
 }
 
