@@ -5,6 +5,7 @@ import { whole, object } from './arguments/memberChecks.js';
 import { prepareRow, type PreparedRow } from './engine/rows/prepareRow.js';
 import { inTurns } from './collections/inTurns.js';
 import { Turns } from './collections/Turns.js';
+import { InterruptedError } from './errors/InterruptedError.js';
 import { UsageError } from './errors/UsageError.js';
 import type { ExpectedRows } from './ExpectedRows.js';
 import { inputFiles, isInputPaths, type InputPaths } from './jobs/input/inputFiles.js';
@@ -39,7 +40,7 @@ interface Asked {
 export interface EstimateRowsOptions {
   /** How files are read. Default: as `readRows` does. */
   readonly read?: ReadRowsOptions;
-  /** The options of rows that do not bring them themselves, as for the run. Default: none. */
+  /** The options of rows that do not bring them themselves, as for the run; their `signal` ends looking. Default: none. */
   readonly generate?: GenerateOptions;
   /** How many results there are to do. Default: as many as there are rows for, where that is seen. */
   readonly rows?: number;
@@ -64,7 +65,7 @@ interface RowsToLookAt {
  *   iterable that begins anew each time. Texts are paths; of prompts make rows, `texts.map((prompt) => ({ prompt }))`
  * @returns undefined for an empty array, and for what can be read only once, which is left as it is: a pipe, a device,
  *   a generator
- * @throws UsageError, JobFileError
+ * @throws UsageError, JobFileError; InterruptedError when `generate.signal` fires
  */
 export async function estimateRows(
   input: InputPaths | Iterable<RowInput>,
@@ -90,6 +91,7 @@ export async function estimateRows(
   let whole = true;
   for await (const row of source.rows) {
     if (turns.due) await turns.give();
+    if (generate.signal?.aborted === true) throw new InterruptedError(generate.signal.reason);
     seen++;
     const own = heldBytes(row, SAMPLE_BYTES);
     bytes += own;
@@ -185,8 +187,9 @@ async function preparedRow(
 ): Promise<PreparedRow | undefined> {
   if ('error' in row) return undefined;
   try {
-    return await inTurns(prepareRow(row, options, tokenizer, NO_LIMITS));
+    return await inTurns(prepareRow(row, options, tokenizer, NO_LIMITS), { signal: options.signal });
   } catch {
+    if (options.signal?.aborted === true) throw new InterruptedError(options.signal.reason);
     // A bad row; the run will say so in its result.
     return undefined;
   }

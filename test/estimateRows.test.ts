@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { InterruptedError } from '../src/errors/InterruptedError.js';
 import { JobFileError } from '../src/errors/JobFileError.js';
 import { UsageError } from '../src/errors/UsageError.js';
 import { estimateRows } from '../src/estimateRows.js';
@@ -152,6 +153,22 @@ describe('estimateRows', () => {
       rows: 3,
       promptTokens: 7 / 3,
     });
+  });
+
+  test('its signal ends it between two rows', async () => {
+    const ending = new AbortController();
+    let seen = 0;
+    const rows: Iterable<RowInput> = {
+      *[Symbol.iterator]() {
+        for (;;) {
+          if ((seen += 1) === 3) ending.abort('enough');
+          yield { prompt: 'ab' };
+        }
+      },
+    };
+    const generate = { maxNewTokens: 4, signal: ending.signal };
+    await expect(estimateRows(rows, letterTokenizer(), { generate })).rejects.toThrow(InterruptedError);
+    expect(seen).toBe(3);
   });
 
   test('what is no option, and what is no file, is refused', async () => {

@@ -152,7 +152,7 @@ async function openEngine(
           ...(columns && { columns }),
           ...(delimiter !== undefined && { delimiter }),
         },
-        generate: told,
+        generate: { ...told, signal: context.signal },
         rows: Math.ceil(rows / shards.count),
       }),
     signal: context.signal,

@@ -28,7 +28,7 @@ export async function withRowsOf(
   const model = await pulledModel(flags.model, context.signal, meter).finally(() => meter.stop());
   const { tokenizer, decoder } = await readModel(model);
   const expected = await estimateRows(input, createTokenizer(tokenizer, decoder.vocabularySize), {
-    generate: { maxNewTokens },
+    generate: { maxNewTokens, signal: context.signal },
     ...(rows !== undefined && { rows }),
   });
   if (expected === undefined)

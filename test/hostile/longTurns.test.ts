@@ -82,7 +82,7 @@ test.each(CASES)('%s: the event loop has its turn', async (_, parts, text) => {
 test.each(['SIGINT', 'SIGTERM'] as const)(
   '%s is heard within a second during the work on long rows',
   async (signal) => {
-    const [, parts, text] = CASES[0] ?? ['', {}, ''];
+    const [, parts, text] = CASES[1] ?? ['', {}, ''];
     const model = modelWith(parts);
     // Shorter than what is refused at once, and long enough for a second of work.
     writeFileSync(
