@@ -40,7 +40,7 @@ interface Asked {
 export interface EstimateRowsOptions {
   /** How files are read. Default: as `readRows` does. */
   readonly read?: ReadRowsOptions;
-  /** The options of rows that do not bring them themselves, as for the run; their `signal` ends looking. Default: none. */
+  /** Options of rows that bring none of their own, as for the run; their `signal` ends looking. Default: none. */
   readonly generate?: GenerateOptions;
   /** How many results there are to do. Default: as many as there are rows for, where that is seen. */
   readonly rows?: number;
