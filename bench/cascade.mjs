@@ -9,6 +9,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Cascade, Engine, learnThresholds } from '../dist/index.js';
+import { seededRandom } from '../scripts/nightly/lib/random.mjs';
 import { readFlags } from './lib/flags.mjs';
 
 const { values, number } = readFlags(
@@ -30,22 +31,11 @@ const LABELS = [' advertisement', ' discussion'];
 /** What the set calls mails of each label. */
 const KINDS = ['spam', 'ham'];
 
-/** Numbers from 0 below 1 that follow from a seed (mulberry32). */
-function drawn(seed) {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let word = Math.imul(state ^ (state >>> 15), 1 | state);
-    word = (word + Math.imul(word ^ (word >>> 7), 61 | word)) ^ word;
-    return ((word ^ (word >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 function shuffled(list, seed) {
-  const next = drawn(seed);
+  const random = seededRandom(seed);
   const all = [...list];
   for (let at = all.length - 1; at > 0; at--) {
-    const other = Math.floor(next() * (at + 1));
+    const other = random.whole(0, at);
     [all[at], all[other]] = [all[other], all[at]];
   }
   return all;

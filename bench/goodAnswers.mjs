@@ -6,6 +6,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Engine } from '../dist/index.js';
+import { seededRandom } from '../scripts/nightly/lib/random.mjs';
 import { fail, readFlags } from './lib/flags.mjs';
 import { markdownTable } from './lib/results.mjs';
 
@@ -22,17 +23,6 @@ const MOST_CHARACTERS = 200;
 /** Folders of the package, by what is in them. */
 const FOLDERS = { spam: ['spam-1', 'spam-2'], ham: ['easy-ham-1', 'easy-ham-2', 'hard-ham-1'] };
 
-/** Numbers from 0 to 1 that follow from the seed (mulberry32). */
-function draws(seed) {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 /** What a reader sees of a message: its subject, and its text without markup. */
 function readable(message) {
   const end = message.search(/\r?\n\r?\n/);
@@ -46,7 +36,7 @@ function readable(message) {
   return { subject, text: text.slice(0, MOST_CHARACTERS) };
 }
 
-const random = draws(number('seed'));
+const random = seededRandom(number('seed'));
 function drawn(label, count) {
   const files = FOLDERS[label].flatMap((folder) =>
     readdirSync(join(values.data, folder))
@@ -55,7 +45,7 @@ function drawn(label, count) {
   );
   const taken = [];
   while (taken.length < count) {
-    const [file] = files.splice(Math.floor(random() * files.length), 1);
+    const [file] = files.splice(random.whole(0, files.length - 1), 1);
     const email = readable(readFileSync(file, 'latin1'));
     if (email.text.length >= 40) taken.push({ ...email, label });
   }

@@ -2,22 +2,12 @@
 // Usage: node bench/peers/makePrompts.mjs FILE [ROWS]
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { seededRandom } from '../../scripts/nightly/lib/random.mjs';
 import { mobyDickWords } from './mobyDick.mjs';
 
 /** Words a prompt has; SmolLM2's tokenizer makes 1.2 to 1.7 tokens of a word of this text. */
 const SHORTEST_WORDS = 16;
 const LONGEST_WORDS = 150;
-
-/** A small generator of reproducible numbers in [0, 1) (mulberry32). */
-function randomNumbers(seed) {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 /**
  * @param {number} [wordsOfEach] instead of lengths that are spread evenly between the bounds
@@ -26,7 +16,7 @@ function randomNumbers(seed) {
  */
 export function makePrompts(rows, wordsOfEach) {
   const words = mobyDickWords();
-  const random = randomNumbers(20_26);
+  const random = seededRandom(20_26).next;
   const stride = Math.floor((words.length - (wordsOfEach ?? LONGEST_WORDS)) / rows);
   return Array.from({ length: rows }, (_, row) => {
     const length = wordsOfEach ?? SHORTEST_WORDS + Math.floor(random() * (LONGEST_WORDS - SHORTEST_WORDS + 1));
