@@ -1,6 +1,5 @@
 import { writeFile } from 'node:fs/promises';
-import { homedir } from 'node:os';
-import { isAbsolute, join } from 'node:path';
+import { join } from 'node:path';
 import type {
   Experimental_BatchV4,
   Experimental_BatchV4CancelResult,
@@ -43,11 +42,6 @@ interface OpenBatches {
 const LOCK = 'spillway-ai-sdk.lock';
 const DAY_SECONDS = 86_400;
 const [USUAL_PAGE, MOST_PAGE] = [20, 10_000];
-
-/** Where batches are of a provider to which nothing is said. */
-export function defaultBatchFolder({ XDG_DATA_HOME: base }: NodeJS.ProcessEnv): string {
-  return join(base !== undefined && isAbsolute(base) ? base : join(homedir(), '.local', 'share'), 'spillway', 'ai-sdk');
-}
 
 /** Batches of prompts, as jobs on disk: those that a process has left go on with the first call of the next one. */
 export class Batches implements Experimental_BatchV4<{ readonly text: string }> {
