@@ -107,7 +107,7 @@ export async function serve(options: ServeOptions): Promise<SpillwayServer> {
     // So that a model that cannot be opened is told of now.
     const first = models.find(models.names[0]);
     if (first) (await models.lease(first, signal ?? new AbortController().signal)).release();
-    const { address, family, port: at } = await server.listen(host, port);
+    const url = await server.listen(host, port);
     watch.begin();
     runner.wake();
     let closing: Promise<void> | undefined;
@@ -127,7 +127,7 @@ export async function serve(options: ServeOptions): Promise<SpillwayServer> {
     });
     closed.catch(() => undefined);
     return {
-      url: `http://${family === 'IPv6' ? `[${address}]` : address}:${at}`,
+      url,
       close,
       closed,
       [Symbol.asyncDispose]: close,
