@@ -6,7 +6,7 @@ import type { MachineFacts } from './bindings/Addon.js';
 import { addonPath, loadAddon } from './bindings/loadAddon.js';
 import { defaultDiskFolder } from './engine/open/diskFolder.js';
 import { probeFolder } from './files/atomicFile.js';
-import { userCacheFolder } from './files/cacheFolder.js';
+import { userCacheFolder } from './files/userFolders.js';
 import { describeFileError } from './files/fileErrors.js';
 import { cachedModels } from './model/cachedModels.js';
 import { hubCacheFolder } from './model/hub/hubSettings.js';

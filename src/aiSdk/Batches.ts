@@ -1,6 +1,4 @@
 import { writeFile } from 'node:fs/promises';
-import { homedir } from 'node:os';
-import { isAbsolute, join } from 'node:path';
 import type {
   Experimental_BatchV4,
   Experimental_BatchV4CancelResult,
@@ -14,15 +12,11 @@ import type {
   SharedV4Warning,
 } from '@ai-sdk/provider';
 import { found } from '../arguments/found.js';
-import { fileFailure } from '../files/fileErrors.js';
-import { acquireFileLock } from '../files/fileLock.js';
-import { makeFolder } from '../files/makeFolder.js';
 import { CHAT } from '../jobs/formats/openaiRequest.js';
 import { isOver, type KeptBatch, newBatch } from '../serve/batches/Batch.js';
 import { BatchRunner } from '../serve/batches/BatchRunner.js';
-import { BatchStore } from '../serve/batches/BatchStore.js';
-import { FileStore } from '../serve/files/FileStore.js';
 import { ApiError } from '../serve/http/ApiError.js';
+import { openStores, type Stores } from '../serve/openStores.js';
 import { limitsOf } from '../serve/ServeOptions.js';
 import { batchItems } from './batchItems.js';
 import { chatRequest } from './chatRequest.js';
@@ -33,21 +27,13 @@ import { mostTokens } from './LanguageModel.js';
 type StartOptions = Experimental_BatchV4StartOptions<{ readonly text: string }>;
 
 /** The contents once the folder is there: its batches, which go on. */
-interface OpenBatches {
-  readonly batches: BatchStore;
-  readonly files: FileStore;
+interface OpenBatches extends Pick<Stores, 'batches' | 'files'> {
   readonly runner: BatchRunner;
   close(): Promise<void>;
 }
 
-const LOCK = 'spillway-ai-sdk.lock';
 const DAY_SECONDS = 86_400;
 const [USUAL_PAGE, MOST_PAGE] = [20, 10_000];
-
-/** Where batches are of a provider to which nothing is said. */
-export function defaultBatchFolder({ XDG_DATA_HOME: base }: NodeJS.ProcessEnv): string {
-  return join(base !== undefined && isAbsolute(base) ? base : join(homedir(), '.local', 'share'), 'spillway', 'ai-sdk');
-}
 
 /** Batches of prompts, as jobs on disk: those that a process has left go on with the first call of the next one. */
 export class Batches implements Experimental_BatchV4<{ readonly text: string }> {
@@ -149,32 +135,20 @@ export class Batches implements Experimental_BatchV4<{ readonly text: string }> 
 }
 
 async function openBatches(folder: string, { models }: Engines): Promise<OpenBatches> {
-  try {
-    makeFolder(folder);
-  } catch (error) {
-    throw fileFailure(folder, 'made', error);
-  }
-  const lock = await acquireFileLock(join(folder, LOCK), folder, {});
-  try {
-    const limits = limitsOf({});
-    const files = await FileStore.open(join(folder, 'files'), limits);
-    const batches = await BatchStore.open(join(folder, 'batches'), () => undefined);
-    const runner = new BatchRunner(
-      batches,
-      files,
-      { models, limits, metrics: () => ({ rowAnswered: () => undefined }) },
-      () => undefined,
-    );
-    runner.wake();
-    const close = async (): Promise<void> => {
-      await runner.stop();
-      lock.release();
-    };
-    return { batches, files, runner, close };
-  } catch (error) {
-    lock.release();
-    throw error;
-  }
+  const limits = limitsOf({});
+  const { batches, files, release } = await openStores(folder, { limits });
+  const runner = new BatchRunner(
+    batches,
+    files,
+    { models, limits, metrics: () => ({ rowAnswered: () => undefined }) },
+    () => undefined,
+  );
+  runner.wake();
+  const close = async (): Promise<void> => {
+    await runner.stop();
+    release();
+  };
+  return { batches, files, runner, close };
 }
 
 /** The requests as lines of a batch file, which are all for one model. @throws as `chatRequest` */

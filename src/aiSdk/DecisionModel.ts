@@ -12,8 +12,8 @@ import { found } from '../arguments/found.js';
 import { isObject } from '../arguments/isObject.js';
 import type { Row } from '../Row.js';
 import type { ServedEngine } from '../serve/ServeOptions.js';
-import type { Engines } from './Engines.js';
 import { PROVIDER, rowErrorOf, wrongArgument } from './errors.js';
+import { asksForReasoning, ProvidedModel } from './ProvidedModel.js';
 import { ownOptions } from './providerOptions.js';
 import { inputText, stateText } from './state.js';
 
@@ -30,15 +30,8 @@ interface Asked {
 const TYPES = ['choice', 'score', 'boolean'] as const;
 
 /** A model that tells how likely the answers to questions are: one pass over the state serves them all. */
-export class DecisionModel implements Experimental_DecisionModelV4 {
-  readonly specificationVersion = 'v4';
-  readonly provider = PROVIDER;
+export class DecisionModel extends ProvidedModel implements Experimental_DecisionModelV4 {
   readonly supportedQuestionTypes = TYPES;
-
-  constructor(
-    readonly modelId: string,
-    private readonly engines: () => Engines,
-  ) {}
 
   async doDecide(options: Experimental_DecisionModelV4CallOptions): Promise<Experimental_DecisionModelV4Result> {
     const { state, questions, abortSignal: signal } = options;
@@ -148,10 +141,9 @@ function nameOf(at: number): string {
 }
 
 function warningsOf({ maxOutputTokens, reasoning }: Experimental_DecisionModelV4CallOptions): SharedV4Warning[] {
-  const effort = reasoning !== undefined && reasoning !== 'provider-default' && reasoning !== 'none';
   return [
     ...(maxOutputTokens === undefined ? [] : [unsupported('maxOutputTokens')]),
-    ...(effort ? [unsupported('reasoning')] : []),
+    ...(asksForReasoning(reasoning) ? [unsupported('reasoning')] : []),
   ];
 }
 

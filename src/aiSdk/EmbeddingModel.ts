@@ -6,25 +6,18 @@ import {
   UnsupportedFunctionalityError,
 } from '@ai-sdk/provider';
 import { found } from '../arguments/found.js';
-import type { Engines } from './Engines.js';
 import { PROVIDER, rowErrorOf, wrongArgument } from './errors.js';
+import { ProvidedModel } from './ProvidedModel.js';
 import { ownOptions } from './providerOptions.js';
 
 /** Texts of one call, as many as a request of the server may have. */
 const MOST_VALUES = 2048;
 
 /** A model that makes vectors of texts. */
-export class EmbeddingModel implements EmbeddingModelV4 {
-  readonly specificationVersion = 'v4';
-  readonly provider = PROVIDER;
+export class EmbeddingModel extends ProvidedModel implements EmbeddingModelV4 {
   readonly maxEmbeddingsPerCall = MOST_VALUES;
   /** Calls join one run. */
   readonly supportsParallelCalls = true;
-
-  constructor(
-    readonly modelId: string,
-    private readonly engines: () => Engines,
-  ) {}
 
   async doEmbed(options: EmbeddingModelV4CallOptions): Promise<EmbeddingModelV4Result> {
     const { values, dimensions, abortSignal: signal } = options;

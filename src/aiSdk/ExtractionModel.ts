@@ -7,23 +7,16 @@ import {
 import { found } from '../arguments/found.js';
 import { isObject, membersOf } from '../arguments/isObject.js';
 import type { RowResult } from '../Row.js';
-import type { Engines } from './Engines.js';
 import { PROVIDER, rowErrorOf, wrongArgument } from './errors.js';
 import { FIELD_TYPES, type Field, fieldAnswer, fieldsSchema } from './extractionFields.js';
 import { mostTokens } from './LanguageModel.js';
+import { asksForReasoning, ProvidedModel } from './ProvidedModel.js';
 import { ownOptions } from './providerOptions.js';
 import { stateText } from './state.js';
 
 /** A model that takes values of fields out of a text: an answer that is held to their schema. */
-export class ExtractionModel implements Experimental_ExtractionModelV4 {
-  readonly specificationVersion = 'v4';
-  readonly provider = PROVIDER;
+export class ExtractionModel extends ProvidedModel implements Experimental_ExtractionModelV4 {
   readonly supportedFieldTypes = FIELD_TYPES;
-
-  constructor(
-    readonly modelId: string,
-    private readonly engines: () => Engines,
-  ) {}
 
   async doExtract(options: Experimental_ExtractionModelV4CallOptions): Promise<Experimental_ExtractionModelV4Result> {
     const { state, fields, referenceDate, maxOutputTokens, reasoning, abortSignal: signal } = options;
@@ -48,8 +41,9 @@ export class ExtractionModel implements Experimental_ExtractionModelV4 {
         ...(signal && { signal }),
       }))
         result = each;
-      if (result?.error) throw rowErrorOf(result.error, state);
-      const { value, usage, fieldConfidence = {} } = result ?? {};
+      if (!result) throw new RangeError('found no answer');
+      if (result.error) throw rowErrorOf(result.error, state);
+      const { value, usage, fieldConfidence = {} } = result;
       const values = membersOf(value);
       return {
         answers: Object.fromEntries(
@@ -58,17 +52,16 @@ export class ExtractionModel implements Experimental_ExtractionModelV4 {
             fieldAnswer(field, Object.hasOwn(values, id) ? values[id] : null, fieldConfidence[id]?.mean, state),
           ]),
         ),
-        ...(usage && { usage: { inputTokens: usage.promptTokens, outputTokens: usage.completionTokens } }),
-        warnings:
-          reasoning === undefined || reasoning === 'none' || reasoning === 'provider-default'
-            ? []
-            : [
-                {
-                  type: 'unsupported',
-                  feature: 'reasoning',
-                  details: 'What is held to a schema has no reasoning in it.',
-                },
-              ],
+        usage: { inputTokens: usage.promptTokens, outputTokens: usage.completionTokens },
+        warnings: asksForReasoning(reasoning)
+          ? [
+              {
+                type: 'unsupported',
+                feature: 'reasoning',
+                details: 'What is held to a schema has no reasoning in it.',
+              },
+            ]
+          : [],
         response: { timestamp: new Date(), modelId: this.modelId },
       };
     });

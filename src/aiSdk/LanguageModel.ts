@@ -13,22 +13,15 @@ import type { ServedEngine, ServedResults } from '../serve/ServeOptions.js';
 import { AnswerParts } from './AnswerParts.js';
 import { generateResultOf, isAnswer } from './answers.js';
 import { type ChatRequest, chatRequest } from './chatRequest.js';
-import type { Engines } from './Engines.js';
-import { callErrorOf, PROVIDER, rowErrorOf } from './errors.js';
+import { callErrorOf, rowErrorOf } from './errors.js';
+import { ProvidedModel } from './ProvidedModel.js';
 
 /** Tokens that an answer may have where nothing is said of it, and half of the context holds them. */
 const MOST_TOKENS = 1024;
 
 /** A model that answers prompts. */
-export class LanguageModel implements LanguageModelV4 {
-  readonly specificationVersion = 'v4';
-  readonly provider = PROVIDER;
+export class LanguageModel extends ProvidedModel implements LanguageModelV4 {
   readonly supportedUrls = {};
-
-  constructor(
-    readonly modelId: string,
-    private readonly engines: () => Engines,
-  ) {}
 
   async doGenerate(options: LanguageModelV4CallOptions): Promise<LanguageModelV4GenerateResult> {
     const { prompt, abortSignal: signal } = options;

@@ -8,20 +8,12 @@ import { found } from '../arguments/found.js';
 import { membersOf } from '../arguments/isObject.js';
 import { documentRows, rankedDocuments } from '../rows/rankedDocuments.js';
 import type { RerankResult } from '../Results.js';
-import type { Engines } from './Engines.js';
-import { PROVIDER, rowErrorOf, wrongArgument } from './errors.js';
+import { rowErrorOf, wrongArgument } from './errors.js';
+import { ProvidedModel } from './ProvidedModel.js';
 import { ownOptions } from './providerOptions.js';
 
 /** A model that tells how well texts answer a query. */
-export class RerankingModel implements RerankingModelV4 {
-  readonly specificationVersion = 'v4';
-  readonly provider = PROVIDER;
-
-  constructor(
-    readonly modelId: string,
-    private readonly engines: () => Engines,
-  ) {}
-
+export class RerankingModel extends ProvidedModel implements RerankingModelV4 {
   async doRerank(options: RerankingModelV4CallOptions): Promise<RerankingModelV4Result> {
     const { query, topN, abortSignal: signal } = options;
     const told = { ...ownOptions('answer', options), ...(signal && { signal }) };

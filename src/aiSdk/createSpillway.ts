@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import {
   type EmbeddingModelV4,
   type Experimental_BatchV4,
@@ -14,8 +15,9 @@ import { found } from '../arguments/found.js';
 import { object, text, whole } from '../arguments/memberChecks.js';
 import { Engine } from '../Engine.js';
 import type { EngineOptions } from '../EngineOptions.js';
+import { userDataFolder } from '../files/userFolders.js';
 import type { ServedEngine } from '../serve/ServeOptions.js';
-import { Batches, defaultBatchFolder } from './Batches.js';
+import { Batches } from './Batches.js';
 import { DecisionModel } from './DecisionModel.js';
 import { EmbeddingModel } from './EmbeddingModel.js';
 import { Engines } from './Engines.js';
@@ -71,7 +73,7 @@ const CHECKS: Readonly<Record<keyof SpillwayProviderOptions, Check>> = {
  */
 export function createSpillway(options: SpillwayProviderOptions = {}): SpillwayProvider {
   checkMembers('options', options, CHECKS);
-  const { engine = {}, modelsInMemory, batches: folder = defaultBatchFolder(process.env) } = options;
+  const { engine = {}, modelsInMemory, batches: folder = join(userDataFolder(), 'ai-sdk') } = options;
   const open = options.open ?? ((model: string, signal: AbortSignal) => Engine.open({ ...engine, model, signal }));
   let engines: Engines | undefined;
   let batches: Batches | undefined;

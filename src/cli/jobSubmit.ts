@@ -106,10 +106,12 @@ export function addJobSubmit(job: Command, context: CommandContext): void {
     if (output === '-')
       throw new UsageError('--output: found standard output, expected a file: it is what `job collect` writes');
     const { task } = flags;
-    for (const [name, options] of own)
+    for (const [tasks, options] of own)
       for (const option of options)
-        if (name !== task && command.getOptionValueSource(option.attributeName()) === 'cli')
-          throw new UsageError(`${option.long ?? ''}: found it beside --task ${task}, expected --task ${name}`);
+        if (!tasks.includes(task) && command.getOptionValueSource(option.attributeName()) === 'cli')
+          throw new UsageError(
+            `${option.long ?? ''}: found it beside --task ${task}, expected --task ${tasks.join(' or ')}`,
+          );
     const work = await taskOptions(flags, context.signal);
     if (flags.resultColumns)
       checkJobOptions({ resultColumns: flags.resultColumns, ...(work.generate && { generate: work.generate }) });
@@ -144,25 +146,28 @@ export function addJobSubmit(job: Command, context: CommandContext): void {
   });
 }
 
-/** Flags that stand among those that say how prompts are made, and are for answers. */
-const GENERATES: ReadonlySet<string> = new Set(['reasoning', 'toolChoice', 'parallelToolCalls']);
+/** Flags that stand among those of other tasks, and are for generated answers. */
+const GENERATES: ReadonlySet<string> = new Set(['reasoning', 'toolChoice', 'parallelToolCalls', 'merge']);
 
-/** The flags of each task, which say something where it is the job's. */
-function addTaskFlags(command: Command): ReadonlyMap<JobTaskName, readonly Option[]> {
+type TaskFlags = readonly [tasks: readonly JobTaskName[], options: readonly Option[]];
+
+/** The flags that say something where the job's task is one of these. */
+function addTaskFlags(command: Command): readonly TaskFlags[] {
   const added = (add: () => void): readonly Option[] => {
     const before = command.options.length;
     add();
     return command.options.slice(before);
   };
+  const isGenerates = (option: Option): boolean => GENERATES.has(option.attributeName());
   const chunks = added(() => {
     addChunkFlags(command, true);
   });
-  return new Map<JobTaskName, readonly Option[]>([
+  return [
+    [['generate', 'embed'], chunks.filter((option) => !isGenerates(option))],
     [
-      'generate',
+      ['generate'],
       [
-        ...command.options.filter((option) => GENERATES.has(option.attributeName())),
-        ...chunks.filter((option) => option.attributeName() === 'merge'),
+        ...command.options.filter(isGenerates),
         ...added(() => {
           addFormatFlags(command);
           addSamplingFlags(command);
@@ -170,36 +175,32 @@ function addTaskFlags(command: Command): ReadonlyMap<JobTaskName, readonly Optio
       ],
     ],
     [
-      'classify',
+      ['classify'],
       added(() => {
         command.optionsGroup('Labels (--task classify):');
         addLabelFlags(command);
       }),
     ],
     [
-      'score',
+      ['score'],
       added(() => {
         command.optionsGroup('Completions (--task score):');
         addCompletionFlags(command);
       }),
     ],
-    ['rerank', []],
     [
-      'embed',
+      ['embed'],
       added(() => {
         command.optionsGroup('Embeddings (--task embed):');
         addEmbeddingFlags(command);
       }),
     ],
-  ]);
+  ];
 }
 
 /** Gives the options of the job's task, with the files that the flags name read. @throws UsageError, JobFileError */
 async function taskOptions(flags: SubmitFlags, signal: AbortSignal): Promise<Pick<JobOptions, JobTaskName>> {
   const { reasoning, toolChoice, parallelToolCalls, ...prompts } = await promptOptions(flags, signal);
-  const isParted = (flags.chunkTokens ?? flags.chunkOverlap) !== undefined;
-  if (isParted && flags.task !== 'generate' && flags.task !== 'embed')
-    throw new UsageError(`--chunk-tokens: found it beside --task ${flags.task}, expected --task generate or embed`);
   switch (flags.task) {
     case 'generate':
       return {

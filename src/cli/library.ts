@@ -25,5 +25,6 @@ export { describeFileError, fileErrorCode, fileFailure } from '../files/fileErro
 export { checkDistinctFiles } from '../files/realPath.js';
 export { specialKind } from '../files/specialFiles.js';
 export { StreamWriter } from '../files/StreamWriter.js';
+export { userDataFolder } from '../files/userFolders.js';
 export { packageRoot } from '../packageRoot.js';
 export { sizeOr } from '../units.js';

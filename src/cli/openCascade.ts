@@ -137,31 +137,25 @@ async function openedTogether(
   const cap = typeof flags.cpuMemory === 'number' ? flags.cpuMemory : Math.floor(0.9 * process.availableMemory());
   if (TOGETHER_FACTOR * files + TOGETHER_BYTES > cap || (flags.device ?? 'auto') === 'cuda') return undefined;
   const memoryBudget = new MemoryBudget(cap);
-  const engines: Engine[] = [];
+  const stages: CascadeStage[] = [];
+  let first: Engine | undefined;
   try {
-    for (const [at, { path }] of models.entries()) {
+    for (const [at, model] of models.entries()) {
       const isLast = at === models.length - 1;
-      const engine = await open(path, {
+      const engine = await open(model.path, {
         memoryBudget,
         cpuMemory: isLast ? undefined : Math.floor(cap / models.length),
       } as Partial<EngineOptions>);
       opened.add(engine);
-      engines.push(engine);
+      first ??= engine;
+      stages.push({ ...lineOf(model), engine: { resultIdentity: engine.resultIdentity, ...answer(engine) } });
     }
   } catch (error) {
     if (!(error instanceof MemoryBudgetError)) throw error;
-    for (const engine of engines) await engine.close();
+    for (const engine of opened) await engine.close();
     opened.clear();
     return undefined;
   }
-  const stages = models.map((model, at): CascadeStage => {
-    const engine = engines[at];
-    return {
-      ...lineOf(model),
-      engine: { ...(engine && { resultIdentity: engine.resultIdentity, ...answer(engine) }) },
-    };
-  });
-  const [first] = engines;
   return first && { stages, first };
 }
 

@@ -51,7 +51,7 @@ import {
 } from './library.js';
 import { peerRing } from './peerRing.js';
 import type { CommonOptions, RowTask } from './RowTask.js';
-import { cascadeModels, describeCascade, openCascade, type CascadeModel, type OpenedCascade } from './openCascade.js';
+import { cascadeModels, describeCascade, openCascade, type OpenedCascade } from './openCascade.js';
 import { pulledModel, showIdentifying, showOpening, showPlanning } from './openModel.js';
 import { ProgressMeter } from './ProgressMeter.js';
 import { RunWatch } from './RunWatch.js';
@@ -107,7 +107,6 @@ export async function runRowJob(
     ...(errors !== undefined && { errors }),
   });
 
-  const isCascade = flags.cascade !== undefined;
   const say: OnColumns = (columns) => context.say(describeColumns(columns));
   const task = asked.task({ order: flags.order, ...prompts });
   checkJobOptions(task);
@@ -140,12 +139,12 @@ export async function runRowJob(
       ...(await Engine.check({ ...planned, ...engineOptions(flags, flags.model), ...ring?.options })),
       ...ring?.identity,
     };
-    const models = isCascade
-      ? await cascadeModels(flags, context, meter)
-      : [{ path: await pulledModel(flags.model, context.signal, meter) }];
+    const cascaded = flags.cascade && (await cascadeModels(flags, context, meter));
+    const models = cascaded ?? [{ path: await pulledModel(flags.model, context.signal, meter) }];
     const model = models[0]?.path ?? flags.model;
-    if (known || isCascade) for (const { path } of models) await checkPaths(flags, asked, inputs, path);
-    const { files: modelFiles } = await readModel(model);
+    if (known || cascaded) for (const { path } of models) await checkPaths(flags, asked, inputs, path);
+    // The files of a cascade are read above.
+    const modelFiles = cascaded ? undefined : (await readModel(model)).files;
     const { order, rowTimeout } = flags;
     const options: CommonOptions = {
       order,
@@ -172,26 +171,19 @@ export async function runRowJob(
         });
         return expected && flags.sharePrefixes === 'off' ? { ...expected, sharedPrefixTokens: 0 } : expected;
       };
-    const openEngine = (rows: number | undefined, others: Partial<EngineOptions> = {}): Promise<Engine> =>
-      Engine.open({
-        ...settings,
-        ...others,
-        expectedRows: expectRows(rows),
-        signal: context.signal,
-        ...showPlanning(meter, context),
-        ...showOpening(meter, context),
-      });
+    const engineFor = (rows?: number, others: Partial<EngineOptions> = {}): EngineOptions => ({
+      ...settings,
+      ...others,
+      expectedRows: expectRows(rows),
+      signal: context.signal,
+      ...showPlanning(meter, context),
+      ...showOpening(meter, context),
+    });
     if (flags.dryRun) {
       const report = await dryRun({
         ...common,
         ...asked.task(options),
-        engine: {
-          ...settings,
-          expectedRows: expectRows(),
-          signal: context.signal,
-          ...showPlanning(meter, context),
-          ...showOpening(meter, context),
-        },
+        engine: engineFor(),
         onRows: (done) => meter.show('rows', { done, total: undefined, words: 'read' }),
       });
       meter.stop();
@@ -200,16 +192,17 @@ export async function runRowJob(
       context.exitCode = report.stopped === true ? EXIT.stopped : report.bad.length > 0 ? EXIT.rowErrors : EXIT.fine;
       return;
     }
-    const identity = isCascade
-      ? { cascade: true }
-      : {
-          modelFiles,
-          resultIdentity: {
-            ...foreseen,
-            model: (await identifyModel(modelFiles, { signal: context.signal, onProgress: showIdentifying(meter) }))
-              .hash,
-          },
-        };
+    const identity =
+      modelFiles === undefined
+        ? { cascade: true }
+        : {
+            modelFiles,
+            resultIdentity: {
+              ...foreseen,
+              model: (await identifyModel(modelFiles, { signal: context.signal, onProgress: showIdentifying(meter) }))
+                .hash,
+            },
+          };
     job = await Job.open({ ...common, ...(shard && { shard }), ...identity, ...asked.task(options) });
     const results = resultsOf(job, asked);
     watch?.expects(results, job.keptRows);
@@ -225,17 +218,17 @@ export async function runRowJob(
         lookAhead: lookAheadOf(flags),
         ...(flags.overlap === 'off' && { pipeline: serialPipeline }),
       });
-    if (isCascade)
+    if (cascaded)
       cascade = await openCascade({
         flags,
-        models: models as readonly CascadeModel[],
+        models: cascaded,
         job,
         context,
-        open: (path, others) => openEngine(left, { model: path, ...others }),
+        open: (path, others) => Engine.open(engineFor(left, { model: path, ...others })),
         answer,
         task: asked.task(options),
       });
-    else engine = await openEngine(left);
+    else engine = await Engine.open(engineFor(left));
     kept.seal();
     if (flags.trace !== undefined) trace = new TraceFile(flags.trace, flags.resume);
     const start = performance.now();

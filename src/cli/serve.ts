@@ -1,4 +1,4 @@
-import { basename } from 'node:path';
+import { basename, join } from 'node:path';
 import type { Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
 import { requireFlags } from './flags/commandFlags.js';
@@ -14,15 +14,16 @@ import {
 import { addLogFlag } from './flags/logFlags.js';
 import { addServedPromptFlags, promptOptions, type PromptFlags } from './flags/promptFlags.js';
 import { addSamplingFlags, samplingOptions, type SamplingFlags } from './flags/samplingFlags.js';
+import { addLimitFlags, addServeFlags, apiKeyOf, serveLimits, type ServeFlags } from './flags/serveFlags.js';
 import {
-  addLimitFlags,
-  addServeFlags,
-  apiKeyOf,
-  dataFolder,
-  serveLimits,
-  type ServeFlags,
-} from './flags/serveFlags.js';
-import { Engine, isModelName, readModel, serve, type EngineOptions, type ServedModel } from './library.js';
+  Engine,
+  isModelName,
+  readModel,
+  serve,
+  userDataFolder,
+  type EngineOptions,
+  type ServedModel,
+} from './library.js';
 import { planFacts } from './jobWatch.js';
 import { pulledModel, showOpening, showPlanning } from './openModel.js';
 import { ProgressMeter } from './ProgressMeter.js';
@@ -60,7 +61,7 @@ async function runServer(flags: Flags, context: CommandContext): Promise<void> {
   requireFlags(flags, 'model');
   checkStandardOutput();
   const { signal } = context;
-  const { host, port, data = dataFolder(process.env), allowHost, allowOrigin, modelsInMemory } = flags;
+  const { host, port, data = join(userDataFolder(), 'serve'), allowHost, allowOrigin, modelsInMemory } = flags;
   const apiKey = await apiKeyOf(flags, process.env, signal);
   const planned = await planOptions(flags);
   const told = { ...samplingOptions(flags), ...(await promptOptions(flags, signal)) };

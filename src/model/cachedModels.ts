@@ -4,7 +4,7 @@ import { UsageError } from '../errors/UsageError.js';
 import { didYouMean } from '../arguments/nearest.js';
 import { found } from '../arguments/found.js';
 import { hubCacheFolder } from './hub/hubSettings.js';
-import { userCacheFolder } from '../files/cacheFolder.js';
+import { userCacheFolder } from '../files/userFolders.js';
 import { knownModels } from './pull/knownModels.js';
 
 /** A model that was fetched and lies in a cache. */

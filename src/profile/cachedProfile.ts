@@ -7,7 +7,7 @@ import { loadAddon } from '../bindings/loadAddon.js';
 import { SpillwayError } from '../errors/SpillwayError.js';
 import { readJsonObject } from '../model/files/readJson.js';
 import { replaceFile } from '../files/atomicFile.js';
-import { userCacheFolder } from '../files/cacheFolder.js';
+import { userCacheFolder } from '../files/userFolders.js';
 import { defaultDiskFolder } from '../engine/open/diskFolder.js';
 import {
   type HardwareProfile,

@@ -1,14 +1,9 @@
-import { join } from 'node:path';
 import { UsageError } from '../errors/UsageError.js';
-import { fileFailure } from '../files/fileErrors.js';
-import { acquireFileLock } from '../files/fileLock.js';
-import { makeFolder } from '../files/makeFolder.js';
 import { BatchRunner } from './batches/BatchRunner.js';
-import { BatchStore } from './batches/BatchStore.js';
-import { FileStore } from './files/FileStore.js';
 import { Gate, isLoopback } from './http/Gate.js';
 import { HttpServer } from './http/HttpServer.js';
 import { Models } from './models/Models.js';
+import { openStores } from './openStores.js';
 import { batchRoutes } from './routes/batches.js';
 import { embeddingsRoute } from './routes/embeddings.js';
 import { fileRoutes } from './routes/files.js';
@@ -34,7 +29,6 @@ export interface SpillwayServer extends AsyncDisposable {
   readonly closed: Promise<void>;
 }
 
-const LOCK = 'spillway-serve.lock';
 const [HOST, PORT] = ['127.0.0.1', 8080];
 
 /**
@@ -61,16 +55,9 @@ export async function serve(options: ServeOptions): Promise<SpillwayServer> {
       `host: found ${host}, which others than this machine may reach, expected an apiKey beside it (--api-key-file, or SPILLWAY_API_KEY)`,
     );
   const limits = limitsOf(options);
-  try {
-    makeFolder(data);
-  } catch (error) {
-    throw fileFailure(data, 'made', error);
-  }
-  const lock = await acquireFileLock(join(data, LOCK), data, { signal });
+  const { files, batches, release } = await openStores(data, { limits, signal, say });
   const models = new Models(options.models, options.modelsInMemory);
   try {
-    const files = await FileStore.open(join(data, 'files'), limits);
-    const batches = await BatchStore.open(join(data, 'batches'), say);
     const served: Served = new Served(models, limits, told, () => metrics);
     const metrics = new ServerMetrics({
       openRequests: () => served.openRequests,
@@ -120,7 +107,7 @@ export async function serve(options: ServeOptions): Promise<SpillwayServer> {
     // So that a model that cannot be opened is told of now.
     const first = models.find(models.names[0]);
     if (first) (await models.lease(first, signal ?? new AbortController().signal)).release();
-    const { address, family, port: at } = await server.listen(host, port);
+    const url = await server.listen(host, port);
     watch.begin();
     runner.wake();
     let closing: Promise<void> | undefined;
@@ -131,7 +118,7 @@ export async function serve(options: ServeOptions): Promise<SpillwayServer> {
         await runner.stop();
         await answers;
         await models.close();
-        lock.release();
+        release();
       })());
     const closed = new Promise<void>((resolve, reject) => {
       const end = (): void => void close().then(resolve, reject);
@@ -140,14 +127,14 @@ export async function serve(options: ServeOptions): Promise<SpillwayServer> {
     });
     closed.catch(() => undefined);
     return {
-      url: `http://${family === 'IPv6' ? `[${address}]` : address}:${at}`,
+      url,
       close,
       closed,
       [Symbol.asyncDispose]: close,
     };
   } catch (error) {
     await models.close();
-    lock.release();
+    release();
     throw error;
   }
 }

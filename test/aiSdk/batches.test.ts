@@ -16,7 +16,7 @@ import { createSpillway, type SpillwayProvider } from '../../src/aiSdk/createSpi
 import { Engine } from '../../src/Engine.js';
 import { tinyChatModel } from '../support/tinyChatModel.js';
 import { StubEngine } from '../serve/support/StubEngine.js';
-import { until } from '../serve/support/served.js';
+import { stubServer, until } from '../serve/support/served.js';
 
 let model: Awaited<ReturnType<typeof tinyChatModel>>;
 let folder: string;
@@ -177,4 +177,5 @@ test('what is no batch is refused with an error of the AI SDK', async () => {
   // One process has the folder.
   await using other = createSpillway({ batches: join(folder, 'refused'), open: async () => new StubEngine() });
   await expect(listBatches({ provider: other, maxRetries: 0 })).rejects.toThrow(/refused/);
+  await expect(stubServer({ data: join(folder, 'refused') })).rejects.toThrow(/in use by process/);
 });

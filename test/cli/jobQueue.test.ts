@@ -266,6 +266,16 @@ describe('wrong usage', () => {
       submit(...files, '--task', task, '--reasoning', 'drop'),
       `error: --reasoning: found it beside --task ${task}, expected --task generate`,
     ]),
+    ...['--chunk-tokens', '--chunk-overlap'].flatMap((flag) =>
+      ['classify', 'score', 'rerank'].map((task): [string[], string] => [
+        submit(...files, '--task', task, flag, '64'),
+        `error: ${flag}: found it beside --task ${task}, expected --task generate or embed`,
+      ]),
+    ),
+    [
+      submit(...files, '--task', 'embed', '--merge', 'one'),
+      'error: --merge: found it beside --task embed, expected --task generate',
+    ],
     [submit(...files, '--task', 'classify', '--labels', 'a,a'), 'error: labels[1]: found "a" a second time'],
     [submit(...files, '--task', 'rank'), 'Allowed choices are generate, classify, score, rerank, embed.'],
   ])('%j', async (args, message) => {

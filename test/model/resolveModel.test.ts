@@ -3,7 +3,7 @@ import { mkdir, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ModelFileError } from '../../src/errors/ModelFileError.js';
 import { UsageError } from '../../src/errors/UsageError.js';
-import { userCacheFolder } from '../../src/files/cacheFolder.js';
+import { userCacheFolder, userDataFolder } from '../../src/files/userFolders.js';
 import { isModelName, knownModels, resolveModel } from '../../src/model/resolveModel.js';
 import { temporaryFolder } from './pull/pullFixtures.js';
 
@@ -97,5 +97,15 @@ describe('userCacheFolder', () => {
     [{}, /\/\.cache\/spillway$/],
   ])('%j gives %s', (environment, expected) => {
     expect(userCacheFolder(environment)).toMatch(expected);
+  });
+});
+
+describe('userDataFolder', () => {
+  test.each([
+    [{ XDG_DATA_HOME: '/somewhere' }, /^\/somewhere\/spillway$/],
+    [{ XDG_DATA_HOME: 'relative' }, /\/\.local\/share\/spillway$/],
+    [{ XDG_CACHE_HOME: '/somewhere' }, /\/\.local\/share\/spillway$/],
+  ])('%j gives %s', (environment, expected) => {
+    expect(userDataFolder(environment)).toMatch(expected);
   });
 });

@@ -84,15 +84,10 @@ type Given = CascadeFlags & {
  * @throws UsageError
  */
 export function checkedCascade<Flags extends Given>(flags: Flags): Flags {
-  const { cascade, model, cascadeTarget: target, cascadeSample, cascadeSeed } = flags;
+  const { cascade, model, cascadeTarget: target } = flags;
+  const drawn = givenName({ '--cascade-sample': flags.cascadeSample, '--cascade-seed': flags.cascadeSeed });
   if (cascade === undefined) {
-    const [lone] = Object.entries({
-      '--cascade-target': target,
-      '--cascade-sample': cascadeSample,
-      '--cascade-seed': cascadeSeed,
-    })
-      .filter(([, value]) => value !== undefined)
-      .map(([name]) => name);
+    const lone = target === undefined ? drawn : '--cascade-target';
     if (lone !== undefined) throw new UsageError(`${lone}: found it without --cascade, expected the models beside it`);
     return flags;
   }
@@ -100,10 +95,10 @@ export function checkedCascade<Flags extends Given>(flags: Flags): Flags {
     throw new UsageError('--cascade: found it beside --dry-run, which tells of one model: give each as --model alone');
   if (flags.peers !== undefined)
     throw new UsageError('--cascade: found it beside --peers, whose engines do not say how sure they are');
-  if (target === undefined && (cascadeSample ?? cascadeSeed) !== undefined)
-    throw new UsageError('--cascade-sample: found it without --cascade-target, for which the rows are drawn');
-  const models = wholeList(flags) ? cascade.length : cascade.length + 1;
+  if (target === undefined && drawn !== undefined)
+    throw new UsageError(`${drawn}: found it without --cascade-target, for which the rows are drawn`);
   const names = [...cascade.map((entry) => entry.model), ...(wholeList(flags) || model === undefined ? [] : [model])];
+  const models = names.length;
   const twice = names.find((name, at) => names.indexOf(name) !== at);
   if (twice !== undefined) throw new UsageError(`--cascade: found ${twice} twice, expected each model once`);
   if (models < 2)
@@ -111,6 +106,11 @@ export function checkedCascade<Flags extends Given>(flags: Flags): Flags {
   checkLines(flags, models);
   if (target !== undefined) checkTarget(flags, target, models);
   return { ...flags, model: model ?? cascade[0]?.model };
+}
+
+/** The first of these flags that was given. */
+function givenName(flags: Readonly<Record<string, unknown>>): string | undefined {
+  return Object.keys(flags).find((name) => flags[name] !== undefined);
 }
 
 /** Tells whether all models stand in the list. */

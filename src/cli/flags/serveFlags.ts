@@ -1,6 +1,4 @@
 import { Option, type Command } from 'commander';
-import { homedir } from 'node:os';
-import { isAbsolute, join } from 'node:path';
 import { SERVE_LIMITS, type ServeLimit, type ServeLimits, UsageError } from '../library.js';
 import { gathering, longFlag } from './commandFlags.js';
 import { decimal, path, size, wholeNumber } from './parsers.js';
@@ -98,12 +96,6 @@ export async function apiKeyOf(
   const takes = ['--api-key-file', 'a key'] as const;
   // An editor ends a file with a line feed, or does not.
   return (await shortFile(takes, apiKeyFile, MOST_KEY_BYTES, 'at most so many', signal)).toString('latin1').trim();
-}
-
-/** Where files and batches are, if nothing is said. */
-export function dataFolder(environment: NodeJS.ProcessEnv): string {
-  const base = environment['XDG_DATA_HOME'];
-  return join(base !== undefined && isAbsolute(base) ? base : join(homedir(), '.local', 'share'), 'spillway', 'serve');
 }
 
 function gathered(text: string, before: readonly string[] | undefined): readonly string[] {

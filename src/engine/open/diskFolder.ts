@@ -1,6 +1,6 @@
 import { statfs } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { userCacheFolder } from '../../files/cacheFolder.js';
+import { userCacheFolder } from '../../files/userFolders.js';
 
 /** The rest is left to everybody else. */
 const USABLE_SHARE = 0.9;

@@ -3,7 +3,7 @@ import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { isObject } from '../../arguments/isObject.js';
 import { replaceFile } from '../../files/atomicFile.js';
-import { userCacheFolder } from '../../files/cacheFolder.js';
+import { userCacheFolder } from '../../files/userFolders.js';
 import { makeFolder } from '../../files/makeFolder.js';
 import { defaultDiskFolder } from '../open/diskFolder.js';
 

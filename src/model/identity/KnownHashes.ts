@@ -3,7 +3,7 @@ import { isObject } from '../../arguments/isObject.js';
 import { SpillwayError } from '../../errors/SpillwayError.js';
 import { readJsonObject } from '../files/readJson.js';
 import { replaceFile } from '../../files/atomicFile.js';
-import { userCacheFolder } from '../../files/cacheFolder.js';
+import { userCacheFolder } from '../../files/userFolders.js';
 import type { HashedFile } from './hashFile.js';
 import { makeFolder } from '../../files/makeFolder.js';
 

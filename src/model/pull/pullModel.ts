@@ -4,7 +4,7 @@ import { rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DownloadError, ModelFileError } from '../../errors/ModelFileError.js';
 import { InterruptedError } from '../../errors/InterruptedError.js';
-import { userCacheFolder } from '../../files/cacheFolder.js';
+import { userCacheFolder } from '../../files/userFolders.js';
 import { describeFailure, folderRemedy } from './describeFailure.js';
 import type { KnownModel } from './knownModels.js';
 import { type DownloadSource, type PullProgress, throttled } from './ModelDownload.js';

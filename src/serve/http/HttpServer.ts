@@ -75,8 +75,8 @@ export class HttpServer {
     return this.#exchanges.size;
   }
 
-  /** @returns where it listens @throws UsageError */
-  async listen(host: string, port: number): Promise<AddressInfo> {
+  /** @returns where it listens, such as `http://127.0.0.1:8080` @throws UsageError */
+  async listen(host: string, port: number): Promise<string> {
     await new Promise<void>((resolve, reject) => {
       const failed = (error: Error): void => {
         reject(
@@ -91,7 +91,8 @@ export class HttpServer {
         resolve();
       });
     });
-    return this.#server.address() as AddressInfo;
+    const { address, family, port: at } = this.#server.address() as AddressInfo;
+    return `http://${family === 'IPv6' ? `[${address}]` : address}:${at}`;
   }
 
   /**

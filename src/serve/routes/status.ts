@@ -2,19 +2,13 @@ import type { Registry } from '../../metrics/Registry.js';
 import { sendJson } from '../http/ApiError.js';
 import type { Route } from '../http/HttpServer.js';
 import type { Served } from '../Served.js';
-import { metricsRoute } from '../watch/watchRoutes.js';
+import { healthRoute, metricsRoute } from '../watch/watchRoutes.js';
 
 /** `/health`, `/metrics` and `/v1/models`: what there is, for whoever looks. */
 export function statusRoutes(served: Served, registry: Registry, created: number): readonly Route[] {
   const describe = (id: string): object => ({ id, object: 'model', created, owned_by: 'spillway' });
   return [
-    {
-      method: 'GET',
-      path: /^\/health$/,
-      name: '/health',
-      open: true,
-      answer: ({ response }) => sendJson(response, 200, { status: 'ok' }),
-    },
+    healthRoute,
     metricsRoute(registry),
     {
       method: 'GET',

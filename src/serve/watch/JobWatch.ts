@@ -6,7 +6,7 @@ import { HttpServer } from '../http/HttpServer.js';
 import { limitsOf } from '../ServeOptions.js';
 import { engineMetrics, processMetrics } from './engineMetrics.js';
 import { Watch } from './Watch.js';
-import { metricsRoute, watchRoutes } from './watchRoutes.js';
+import { healthRoute, metricsRoute, watchRoutes } from './watchRoutes.js';
 import type { Fact, FailedRow, WatchState } from './WatchSource.js';
 
 const [HOST, CONNECTIONS, LINGER_SECONDS] = ['127.0.0.1', 64, 0.5];
@@ -68,17 +68,7 @@ export class JobWatch {
     });
     this.#addMetrics();
     this.#server = new HttpServer(
-      [
-        ...watchRoutes(this.#watch),
-        metricsRoute(this.#registry),
-        {
-          method: 'GET',
-          path: /^\/health$/,
-          name: '/health',
-          open: true,
-          answer: ({ response }) => void response.end('{"status":"ok"}\n'),
-        },
-      ],
+      [...watchRoutes(this.#watch), metricsRoute(this.#registry), healthRoute],
       new Gate({ host, apiKey }),
       limitsOf({ connections: CONNECTIONS }),
       { answered: () => undefined, failed: () => undefined },
@@ -93,9 +83,8 @@ export class JobWatch {
         `watch: found ${host}, which others than this machine may reach, expected an API key beside it (the variable SPILLWAY_API_KEY)`,
       );
     const watch = new JobWatch(options);
-    const { address, family, port: at } = await watch.#server.listen(host, port);
+    watch.#url = `${await watch.#server.listen(host, port)}/`;
     watch.#watch.begin();
-    watch.#url = `http://${family === 'IPv6' ? `[${address}]` : address}:${at}/`;
     return watch;
   }
 

@@ -1,4 +1,5 @@
 import type { Registry } from '../../metrics/Registry.js';
+import { sendJson } from '../http/ApiError.js';
 import { overloaded } from '../http/bodies.js';
 import { EventStream } from '../http/EventStream.js';
 import type { Route } from '../http/HttpServer.js';
@@ -47,6 +48,15 @@ export function watchRoutes(watch: Watch): readonly Route[] {
     },
   ];
 }
+
+/** `/health`: that there is somebody who answers. */
+export const healthRoute: Route = {
+  method: 'GET',
+  path: /^\/health$/,
+  name: '/health',
+  open: true,
+  answer: ({ response }) => sendJson(response, 200, { status: 'ok' }),
+};
 
 /** `/metrics`: Prometheus' text format. */
 export function metricsRoute(registry: Registry): Route {
