@@ -259,7 +259,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
     if (options.chunkTokens === undefined) return this.answering('embed', rows, options);
     checkRows(rows);
     checkAnswerOptions('embed', options);
-    const { chunkTokens: _tokens, chunkOverlap: _overlap, onProgress: _progress, onStats: _stats, ...others } = options;
+    const { chunkTokens: _tokens, chunkOverlap: _overlap, ...others } = options;
     return splitResults(
       (parts, told) => this.answering('embed', parts, { ...others, ...told }),
       pulledRows(rows),

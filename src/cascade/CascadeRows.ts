@@ -3,11 +3,13 @@ import { asyncOf } from '../collections/asyncOf.js';
 import { cancellable } from '../collections/cancellable.js';
 import type { Channel } from '../collections/Channel.js';
 import { IdSet } from '../collections/IdSet.js';
+import { InOrder } from '../collections/InOrder.js';
 import { TaskError } from '../errors/engineErrors.js';
 import type { AnyResult } from '../Results.js';
 import type { BadRow, Row, RowFailure, RowInput } from '../Row.js';
 import { duplicateId } from '../rows/failedResult.js';
 import { heldBytes } from '../rows/heldBytes.js';
+import { identified, type RowIdentity } from '../rows/identified.js';
 import { readableRow } from '../rows/readableRow.js';
 
 /** How much waits for a later model, or for an earlier row, before the models take turns. */
@@ -24,7 +26,7 @@ export interface OpenRow {
   /** In the order of the input, from 0: what the models know it by. */
   readonly place: number;
   readonly row: Row | BadRow;
-  readonly identity: Pick<AnyResult, 'id' | 'index'>;
+  readonly identity: RowIdentity;
   readonly carry: AnyResult['carry'];
   readonly bytes: number;
   /** It is an error whatever a model says. */
@@ -46,11 +48,9 @@ export class CascadeRows<Result extends AnyResult> {
   private readonly inModel = new Map<number, OpenRow>();
   /** The rows that wait for the next model. */
   private onward: OpenRow[] = [];
-  private readonly finished = new Map<number, { readonly result: Result; readonly bytes: number }>();
+  private readonly finished = new InOrder<{ readonly result: Result; readonly bytes: number }>();
   private held = 0;
   private rows = 0;
-  /** The place whose result comes next. */
-  private next = 0;
   private reading: Promise<IteratorResult<RowInput, void>> | undefined;
   private changed: () => void = () => undefined;
 
@@ -124,9 +124,7 @@ export class CascadeRows<Result extends AnyResult> {
 
   /** Results that wait for earlier rows, where no more will come. */
   rest(): readonly Result[] {
-    const rest = [...this.finished].sort(([a], [b]) => a - b).map(([, { result }]) => result);
-    this.finished.clear();
-    return rest;
+    return this.finished.rest().map(({ result }) => result);
   }
 
   /** @throws TaskError for rows that a model has ended without */
@@ -151,16 +149,14 @@ export class CascadeRows<Result extends AnyResult> {
 
   private get hasRoom(): boolean {
     const { rows, bytes } = this.limits;
-    const waiting = this.onward.length + this.finished.size;
+    const waiting = this.onward.length + this.finished.waiting;
     return waiting === 0 || (this.onward.length < rows && this.held < bytes);
   }
 
   private opened(given: RowInput): OpenRow {
     const input = readableRow(given);
     const place = this.rows++;
-    const index = input.index ?? place;
-    const identity = { id: input.id ?? index + 1, index };
-    const duplicate = input.duplicate ?? (input.id !== undefined && !this.ids.add(input.id));
+    const { identity, duplicate } = identified(input, place, this.ids);
     const error = this.errorOf(input) ?? (duplicate ? duplicateId(identity.id) : undefined);
     const bytes = heldBytes(input, this.limits.bytes);
     this.held += bytes;
@@ -183,16 +179,11 @@ export class CascadeRows<Result extends AnyResult> {
   }
 
   private inTurn(place: number, result: Result): readonly Result[] {
-    const bytes = place === this.next ? 0 : heldBytes(result, this.limits.bytes);
+    const bytes = this.finished.isNext(place) ? 0 : heldBytes(result, this.limits.bytes);
     this.held += bytes;
-    this.finished.set(place, { result, bytes });
-    const ready: Result[] = [];
-    for (;;) {
-      const first = this.finished.get(this.next);
-      if (!first) return ready;
-      this.finished.delete(this.next++);
-      this.held -= first.bytes;
-      ready.push(first.result);
-    }
+    return Array.from(this.finished.add(place, { result, bytes }), (due) => {
+      this.held -= due.bytes;
+      return due.result;
+    });
   }
 }

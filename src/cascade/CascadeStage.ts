@@ -49,7 +49,7 @@ const CHECKS: Readonly<Record<keyof CascadeStage, Check>> = {
   resultIdentity: object,
 };
 
-export function isThreshold(value: unknown): value is number {
+function isThreshold(value: unknown): value is number {
   return isWithin(value, { least: 0, most: 1 });
 }
 

@@ -1,3 +1,4 @@
+import { endedBy } from '../collections/endedBy.js';
 import { InterruptedError } from '../errors/InterruptedError.js';
 import { onAbort } from '../engine/execution/onAbort.js';
 import { settledLookAhead, type RowLookAhead } from '../engine/rows/rowLookAhead.js';
@@ -96,30 +97,11 @@ export function cascadeResults<Result extends AnyResult>(
       await told;
     }
   };
-  return endedAtOnce(run(), () => {
+  const made = run();
+  return endedBy(made, async () => {
     ending.abort();
     rows.close();
+    // An engine that is told to end may say so by an error.
+    await made.return().catch(() => undefined);
   });
-}
-
-/** The same, whose `return` does not wait for the value that is awaited: `end` makes that come. */
-function endedAtOnce<T>(made: AsyncGenerator<T, void, undefined>, end: () => void): AsyncGenerator<T, void, undefined> {
-  const iterator: AsyncGenerator<T, void, undefined> = {
-    next: () => made.next(),
-    return: async () => {
-      end();
-      // An engine that is told to end may say so by an error.
-      await made.return().catch(() => undefined);
-      return { done: true, value: undefined };
-    },
-    throw: async (error) => {
-      await iterator.return();
-      throw error;
-    },
-    [Symbol.asyncIterator]: () => iterator,
-    [Symbol.asyncDispose]: async () => {
-      await iterator.return();
-    },
-  };
-  return iterator;
 }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { sortedJson } from '../arguments/sortedJson.js';
 
 /** Longer texts are compared by their digests. */
 const WHOLE_UNITS = 2 ** 16;
@@ -7,7 +8,7 @@ const WHOLE_UNITS = 2 ** 16;
 export function comparedText(value: unknown): string | undefined {
   if (value === undefined || value === null) return undefined;
   const plain = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
-  const text = (plain || typeof value === 'bigint' ? String(value) : sorted(value)).trim();
+  const text = (plain || typeof value === 'bigint' ? String(value) : sortedJson(value)).trim();
   if (text === '') return undefined;
   return text.length > WHOLE_UNITS ? `${text.slice(0, 64)}… ${createHash('sha256').update(text).digest('hex')}` : text;
 }
@@ -30,15 +31,4 @@ export function asAnswer(expected: string, given: unknown): string {
   } catch {
     return expected;
   }
-}
-
-/** JSON with members by their names. */
-function sorted(value: unknown): string {
-  const byName = (_: string, member: unknown): unknown =>
-    typeof member === 'object' && member !== null && !Array.isArray(member) && !(member instanceof Number)
-      ? Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : typeof member === 'bigint'
-        ? String(member)
-        : member;
-  return JSON.stringify(value, byName) ?? '';
 }

@@ -20,7 +20,7 @@ type Rows = AsyncIterable<RowInput> | Iterable<RowInput>;
 export function askedResults(
   generate: Generate,
   rows: Rows,
-  { questions: given, order, onProgress, onStats, ...options }: RunOptions,
+  { questions: given, ...options }: RunOptions,
   places: number,
 ): GeneratedResults<RowResult> {
   const questions = settledQuestions('questions', given);
@@ -31,7 +31,7 @@ export function askedResults(
     rows,
     (row) => new AskedRow(row, questions),
     openLimits(options, places + inTurn),
-    { ...(order && { order }), ...(onProgress && { onProgress }), ...(onStats && { onStats }) },
+    options,
   );
   return asGenerated(results);
 }
@@ -40,7 +40,7 @@ export function askedResults(
 export function chunkedResults(
   generate: Generate,
   rows: Rows,
-  { order, onProgress, onStats, now = new Date(), ...given }: RunOptions,
+  { now = new Date(), ...given }: RunOptions,
   tokenizer: Tokenizer,
   limits: RowLimits,
 ): GeneratedResults<RowResult> {
@@ -50,7 +50,7 @@ export function chunkedResults(
     rows,
     chunkedRows({ ...given, now }, tokenizer, limits),
     openLimits(options),
-    { ...(order && { order }), ...(onProgress && { onProgress }), ...(onStats && { onStats }) },
+    options,
   );
   return asGenerated(results);
 }

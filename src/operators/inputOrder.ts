@@ -1,4 +1,5 @@
 import { Observable, type OperatorFunction } from 'rxjs';
+import { InOrder } from '../collections/InOrder.js';
 
 /**
  * Restores the order of input: values wait for those with a lower sequence number. Sequences start at 0 and leave
@@ -12,11 +13,10 @@ import { Observable, type OperatorFunction } from 'rxjs';
 export function inputOrder<T>(sequenceOf: (value: T) => number): OperatorFunction<T, T> {
   return (source$) =>
     new Observable((subscriber) => {
-      const early = new Map<number, T>();
-      let next = 0;
+      const order = new InOrder<T>();
       /** Nobody they wait for will come any more. */
       const flush = (): void => {
-        for (const [, value] of [...early].sort(([a], [b]) => a - b)) subscriber.next(value);
+        for (const value of order.rest()) subscriber.next(value);
       };
       return source$.subscribe({
         next: (value) => {
@@ -28,12 +28,7 @@ export function inputOrder<T>(sequenceOf: (value: T) => number): OperatorFunctio
             subscriber.error(error);
             return;
           }
-          early.set(sequence, value);
-          for (; early.has(next); next++) {
-            const due = early.get(next) as T;
-            early.delete(next);
-            subscriber.next(due);
-          }
+          for (const due of order.add(sequence, value)) subscriber.next(due);
         },
         error: (error: unknown) => {
           flush();

@@ -1,5 +1,6 @@
 import { map } from 'rxjs';
 import { madeOf } from '../collections/cancellable.js';
+import { endedBy } from '../collections/endedBy.js';
 import { type OpenLimits, SplitRows, type RowSplitter } from '../engine/rows/SplitRows.js';
 import { settledLookAhead } from '../engine/rows/rowLookAhead.js';
 import type { RunOptions, RunResults } from '../engine/rows/Generation.js';
@@ -58,21 +59,9 @@ export function splitResults<Result extends ResultBase & Partial<Pick<RowResult,
   });
   const stats = run.stats.then(inRows);
   stats.catch(() => undefined);
-  const iterator: AsyncGenerator<Result, void, undefined> = {
-    next: () => results.next(),
-    return: async () => {
-      split.close();
-      await results.return?.();
-      return { done: true, value: undefined };
-    },
-    throw: async (error) => {
-      await iterator.return();
-      throw error;
-    },
-    [Symbol.asyncIterator]: () => iterator,
-    [Symbol.asyncDispose]: async () => {
-      await iterator.return();
-    },
-  };
+  const iterator = endedBy(results, async () => {
+    split.close();
+    await results.return?.();
+  });
   return Object.assign(iterator, { stats, progress$: run.progress$.pipe(map(progressInRows)) });
 }

@@ -79,7 +79,7 @@ export function mergeFields(
 }
 
 /** The text between two answers. */
-export const ANSWERS_BETWEEN = '\n\n';
+const ANSWERS_BETWEEN = '\n\n';
 
 /** Tells whether results have a row for each part. */
 export function hasChunkRows({

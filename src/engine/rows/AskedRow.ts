@@ -3,7 +3,8 @@ import type { QuestionAnswer, Row, RowFailure, RowInput, RowResult } from '../..
 import { askedRow } from '../../rows/askedRow.js';
 import { failedResult } from '../../rows/failedResult.js';
 import type { SettledQuestion } from '../../rows/questions.js';
-import type { RowIdentity, SplitPart, SplitRow } from './SplitRows.js';
+import type { RowIdentity } from '../../rows/identified.js';
+import type { SplitPart, SplitRow } from './SplitRows.js';
 
 /**
  * A row that is asked several questions, as rows of one question each, whose prompts begin with the row's own text. A

@@ -1,7 +1,8 @@
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { EmbeddedChunk, EmbedOptions, EmbedResult } from '../../Results.js';
+import type { RowIdentity } from '../../rows/identified.js';
 import { partedRow, partInWords, type PartedRow } from './partedRow.js';
-import type { RowIdentity, RowSplitter, SplitPart, SplitRow } from './SplitRows.js';
+import type { RowSplitter, SplitPart, SplitRow } from './SplitRows.js';
 
 /** Rows whose own text is embedded in parts. */
 export function chunkedEmbeddings(options: EmbedOptions, tokenizer: Tokenizer): RowSplitter<EmbedResult> {

@@ -3,10 +3,11 @@ import { RowError } from '../../errors/RowError.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { GenerateOptions, Row, RowChunk, RowResult } from '../../Row.js';
 import { filledTemplate } from '../../rows/promptTemplate.js';
+import type { RowIdentity } from '../../rows/identified.js';
 import { mergePrompts, type MergePrompts } from './mergePrompts.js';
-import { partedRow, partInWords, type PartedRow } from './partedRow.js';
+import { partedRow, partInWords, type PartedRow, withoutText } from './partedRow.js';
 import { fieldsOf, type RowLimits } from './promptTokens.js';
-import type { RowIdentity, RowSplitter, SplitPart, SplitRow } from './SplitRows.js';
+import type { RowSplitter, SplitPart, SplitRow } from './SplitRows.js';
 
 /** The fields of a row that make its answer several, or call something. */
 const NOT_OWN = ['samples', 'tools', 'toolChoice', 'parallelToolCalls'] as const;
@@ -27,8 +28,7 @@ export function chunkedRows(
     const { chunks, part } = await partedRow(row, { ...options, ...(promptTemplate && { promptTemplate }) }, tokenizer);
     const filled = (of: Row): Row => {
       if (promptTemplate === undefined) return of;
-      const { fields: _fields, prompt: _prompt, messages: _messages, tokens: _tokens, ...settings } = of;
-      return { ...settings, prompt: filledTemplate(promptTemplate, fieldsOf(of)) } as Row;
+      return { ...withoutText(of), prompt: filledTemplate(promptTemplate, fieldsOf(of)) };
     };
     const merge =
       options.merge === undefined

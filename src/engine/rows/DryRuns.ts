@@ -11,6 +11,7 @@ import { Grammars } from '../grammar/Grammars.js';
 import { IdSet } from '../../collections/IdSet.js';
 import { RowError } from '../../errors/RowError.js';
 import { settledQuestions } from '../../rows/questions.js';
+import { identified } from '../../rows/identified.js';
 import { readableRow } from '../../rows/readableRow.js';
 import { withSchema } from '../grammar/zodSchema.js';
 import type { RowLimit } from '../memory/PagePool.js';
@@ -156,10 +157,7 @@ async function* splitOf<Result>(
   let number = 0;
   for await (const given of rows) {
     const row = readableRow(given);
-    const index = row.index ?? number;
-    number += 1;
-    const identity = { id: row.id ?? index + 1, index };
-    const duplicate = row.duplicate ?? (row.id !== undefined && !ids.add(row.id));
+    const { identity, duplicate } = identified(row, number++, ids);
     if ('error' in row || duplicate) {
       yield { ...row, ...identity, duplicate };
       continue;

@@ -1,10 +1,12 @@
 import { cancellable } from '../../collections/cancellable.js';
 import { IdSet } from '../../collections/IdSet.js';
+import { InOrder } from '../../collections/InOrder.js';
 import { RowError } from '../../errors/RowError.js';
 import type { ResultBase } from '../../Results.js';
 import type { BadRow, Row, RowFailure, RowInput, RowResult } from '../../Row.js';
 import { duplicateId } from '../../rows/failedResult.js';
 import { heldBytes } from '../../rows/heldBytes.js';
+import { identified, type RowIdentity } from '../../rows/identified.js';
 import { readableRow } from '../../rows/readableRow.js';
 
 /** How many rows may be open at once, and how much they may take. */
@@ -14,9 +16,6 @@ export interface OpenLimits {
   /** Rows that are answered and wait for an earlier one. */
   readonly waiting: number;
 }
-
-/** The fields of a result that say which row it is of. */
-export type RowIdentity = Pick<ResultBase, 'id' | 'index'>;
 
 /** One of a row's rows, and who takes its result. */
 export interface SplitPart<Result> {
@@ -63,14 +62,12 @@ export class SplitRows<Result extends CountedResult> {
     { readonly open: OpenRow<Result>; readonly taken: (result: Result) => void | Promise<void> }
   >();
   private readonly toCome: OpenRow<Result>[] = [];
-  private readonly finished = new Map<number, Result>();
+  private readonly finished = new InOrder<Result>();
   private readonly ids = new IdSet();
   private openRows = 0;
   private openBytes = 0;
   private rows = 0;
   private sent = 0;
-  /** The place whose result comes next. */
-  private next = 0;
   private closed = false;
   private changed: () => void = () => undefined;
   readonly counts = { done: 0, failed: 0, cut: 0 };
@@ -129,9 +126,7 @@ export class SplitRows<Result extends CountedResult> {
 
   /** Results that wait for earlier rows, where no more will come. */
   rest(): readonly Result[] {
-    const rest = [...this.finished].sort(([a], [b]) => a - b).map(([, result]) => result);
-    this.finished.clear();
-    return rest;
+    return this.finished.rest();
   }
 
   /** Nobody wants more. */
@@ -142,7 +137,7 @@ export class SplitRows<Result extends CountedResult> {
 
   private get hasRoom(): boolean {
     const { rows, bytes, waiting } = this.limits;
-    return this.openRows === 0 || (this.openRows < rows && this.openBytes < bytes && this.finished.size < waiting);
+    return this.openRows === 0 || (this.openRows < rows && this.openBytes < bytes && this.finished.waiting < waiting);
   }
 
   private await(open: OpenRow<Result>): void {
@@ -170,10 +165,8 @@ export class SplitRows<Result extends CountedResult> {
 
   private async take(input: RowInput): Promise<void> {
     const number = this.rows++;
-    const index = input.index ?? number;
-    const identity = { id: input.id ?? index + 1, index };
+    const { identity, duplicate } = identified(input, number, this.ids);
     const bytes = heldBytes(input, this.limits.bytes);
-    const duplicate = input.duplicate ?? (input.id !== undefined && !this.ids.add(input.id));
     this.openRows++;
     this.openBytes += bytes;
     const split =
@@ -208,15 +201,7 @@ export class SplitRows<Result extends CountedResult> {
     else this.counts.done++;
     if (result.finishReason === 'length') this.counts.cut++;
     this.changed();
-    if (!this.inOrder) return [result];
-    this.finished.set(place, result);
-    const ready: Result[] = [];
-    for (;;) {
-      const first = this.finished.get(this.next);
-      if (!first) return ready;
-      this.finished.delete(this.next++);
-      ready.push(first);
-    }
+    return this.inOrder ? [...this.finished.add(place, result)] : [result];
   }
 }
 

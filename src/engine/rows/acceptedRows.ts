@@ -5,6 +5,7 @@ import { Turns } from '../../collections/Turns.js';
 import type { RunRecorder } from '../execution/RunRecorder.js';
 import type { RowIdentity } from './ActiveRow.js';
 import { heldBytes } from '../../rows/heldBytes.js';
+import { identified } from '../../rows/identified.js';
 import type { InFlight, RowHold } from './InFlight.js';
 
 /** A row of input that has been taken in: it counts as in flight. */
@@ -19,7 +20,7 @@ export interface AcceptedRow {
 
 /**
  * The rows of an input one at a time as they are pulled, safe to read, numbered, with who they are. Waits while too
- * many are in flight. Ids that nobody gave are compared with none: a bad line must not cost a good row its result.
+ * many are in flight.
  */
 export async function* acceptedRows(
   rows: AsyncIterable<RowInput> | Iterable<RowInput>,
@@ -35,9 +36,7 @@ export async function* acceptedRows(
     const carried = input.carry === undefined ? 0 : heldBytes(input.carry, inFlight.mostBytes);
     const hold = await inFlight.enter(heldBytes(input, inFlight.mostBytes, input.carry), carried);
     if (turns.due) await turns.give();
-    const index = input.index ?? number;
-    number++;
-    const identity = { id: input.id ?? index + 1, index, ...(input.carry && { carry: input.carry }) };
-    yield { input, identity, hold, duplicate: input.duplicate ?? (input.id !== undefined && !ids.add(input.id)) };
+    const { identity, duplicate } = identified(input, number++, ids);
+    yield { input, identity: { ...identity, ...(input.carry && { carry: input.carry }) }, hold, duplicate };
   }
 }

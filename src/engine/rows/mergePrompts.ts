@@ -7,7 +7,8 @@ import { readMessages } from '../../rows/messages.js';
 import { filledTemplate } from '../../rows/promptTemplate.js';
 import { readable } from '../../rows/readableRow.js';
 import { promptField } from '../../rows/rowFields.js';
-import { SAMPLING_RANGES } from './prepareRow.js';
+import { withoutText } from './partedRow.js';
+import { keptForAnswer, setting } from './prepareRow.js';
 import { fieldsOf, isInstruction, promptTokens, type RowLimits } from './promptTokens.js';
 import { tokensWithin } from './textPlaces.js';
 
@@ -36,17 +37,16 @@ export function mergePrompts(
   { tokenizer, limits }: { readonly tokenizer: Tokenizer; readonly limits: RowLimits },
 ): MergePrompts {
   const template = mergeTemplate(merge);
-  const { fields: _fields, prompt: _prompt, messages: _messages, tokens: _tokens, ...settings } = row;
+  const settings = withoutText(row);
   const instructions =
     !isTemplated && promptField(row) === 'messages'
       ? readable(() => readMessages(row.messages)).filter(isInstruction)
       : undefined;
   const rowOf = (answers: readonly string[]): Row => {
     const text = filledTemplate(template, mergeFields(fieldsOf(row), answers));
-    const made = instructions
+    return instructions
       ? { ...settings, messages: [...instructions, { role: 'user', content: text }] }
       : { ...settings, prompt: text };
-    return made as Row;
   };
   rowOf([]);
   const lengthOf = function* (answers: readonly string[]): Work<number> {
@@ -55,7 +55,8 @@ export function mergePrompts(
   return {
     row: rowOf,
     *groups(answers) {
-      const room = limits.contextTokens - newTokensOf(row, options, limits) + 1;
+      const { contextTokens } = limits;
+      const room = contextTokens - keptForAnswer(setting('maxNewTokens', row, options), contextTokens) + 1;
       const lengths: number[] = [];
       for (const answer of answers)
         lengths.push((yield* tokensWithin(answer, tokenizer, true)).length + BETWEEN_TOKENS);
@@ -79,10 +80,4 @@ export function mergePrompts(
       );
     },
   };
-}
-
-/** Tokens that an answer has room for: at most half of the context. */
-function newTokensOf({ maxNewTokens }: Row, options: GenerateOptions, { contextTokens }: RowLimits): number {
-  const asked = maxNewTokens ?? options.maxNewTokens ?? SAMPLING_RANGES.maxNewTokens.fallback;
-  return Math.min(asked, Math.max(1, Math.floor(contextTokens / 2)));
 }

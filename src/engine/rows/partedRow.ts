@@ -37,6 +37,17 @@ export async function partedRow(
   };
 }
 
+/** Gives all of a row but what its text is made of. */
+export function withoutText({
+  fields: _fields,
+  prompt: _prompt,
+  messages: _messages,
+  tokens: _tokens,
+  ...settings
+}: Row): Omit<Row, 'fields' | 'prompt' | 'messages' | 'tokens'> {
+  return settings;
+}
+
 /** Names a part for an error; nothing where it is all of the text. */
 export function partInWords(chunks: readonly Chunk[], at: number): string {
   const { start, end } = chunks[at] ?? { start: 0, end: 0 };

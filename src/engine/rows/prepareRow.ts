@@ -74,7 +74,7 @@ export const SAMPLING_RANGES: Readonly<Record<NumericOption, NumberRange & { rea
 };
 
 /** The value of a sampling option, checked; the row's own, else the run's, else the default. @throws RowError */
-function setting(name: NumericOption, row: SamplingOptions, defaults: SamplingOptions): number {
+export function setting(name: NumericOption, row: SamplingOptions, defaults: SamplingOptions): number {
   const range = SAMPLING_RANGES[name];
   const value: unknown = row[name] ?? defaults[name] ?? range.fallback;
   if (!isWithin(value, range))
@@ -152,7 +152,7 @@ export function* prepareRow(
   };
   const { contextTokens } = limits;
   // The last sampled token is never computed, so it needs no position.
-  const behind = Math.min(asked, Math.max(1, Math.floor(contextTokens / 2))) - 1;
+  const behind = keptForAnswer(asked, contextTokens) - 1;
   const { tokens, truncated } = yield* fittedPrompt(row, options, tokenizer, limits, {
     most: contextTokens,
     room: contextTokens - behind,
@@ -174,6 +174,11 @@ export function* prepareRow(
       : undefined;
   const channels = responseFormat ? undefined : channelForm(tokens, tokenizer);
   return { ...settled, tokens, truncated, responseFormat, maxNewTokens, retry, ...(channels && { channels }) };
+}
+
+/** Tokens that a prompt which is made to fit leaves for the answer: at most half of the context. */
+export function keptForAnswer(asked: number, contextTokens: number): number {
+  return Math.min(asked, Math.max(1, Math.floor(contextTokens / 2)));
 }
 
 /** The parameters of a row beside its prompt and the format that its answer is held to. */

@@ -7,6 +7,7 @@ import { isObject } from '../../arguments/isObject.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { RowFormat } from '../formats/RowFormat.js';
 import { AWAY_SECONDS } from '../work/persistently.js';
+import { isPostgres, postgresUrl } from './postgresUrl.js';
 import { checkColumnName, parseTableName, type TableName } from './TableName.js';
 
 /** A table of a database, where results of a job go. */
@@ -74,9 +75,10 @@ const POSTGRES_NAME_BYTES = 63;
 export function databasePlace({ table: text, database, journal }: DatabaseOutput): DatabasePlace {
   const table = parseTableName(text);
   const file = encodeURIComponent(table.schema === undefined ? table.table : `${table.schema}.${table.table}`);
-  if (/^postgres(ql)?:/i.test(database)) {
+  if (isPostgres(database)) {
     for (const part of [table.schema, table.table]) if (part !== undefined) checkPostgresName('output', part);
-    return { kind: 'postgres', table, address: database, name: nameOfUrl(database), path: journal ?? `${file}.table` };
+    const { name } = postgresUrl('output', database);
+    return { kind: 'postgres', table, address: database, name, path: journal ?? `${file}.table` };
   }
   if (/^[a-z][a-z0-9+.-]+:\/\//i.test(database))
     throw new UsageError(
@@ -103,19 +105,6 @@ export function checkPostgresName(what: string, name: string): void {
     throw new UsageError(
       `${what}: found the name ${found(name)} of ${bytes} bytes, expected at most ${POSTGRES_NAME_BYTES}, which is where Postgres cuts`,
     );
-}
-
-function nameOfUrl(text: string): string {
-  let url: URL;
-  try {
-    url = new URL(text);
-    decodeURIComponent(url.username + url.password);
-  } catch {
-    throw new UsageError(
-      'output: found a text for a database that is no URL, expected postgres://HOST:PORT/DATABASE; what stands for itself in a user or a password is written with %, or the password is in PGPASSWORD',
-    );
-  }
-  return `postgres://${url.host}${url.pathname}`;
 }
 
 const DUCKDB = ['duckdb', 'ddb'];

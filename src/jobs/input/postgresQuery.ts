@@ -1,5 +1,5 @@
 import type * as Postgres from 'pg';
-import { UsageError } from '../../errors/UsageError.js';
+import { postgresUrl } from '../database/postgresUrl.js';
 import { loadPeers } from '../loadPeers.js';
 import { type OpenQuery, orFailure, type ValueRows } from './OpenQuery.js';
 import { type PostgresType, readerOf } from './postgresValues.js';
@@ -23,19 +23,13 @@ const ARRAYS = `
 /** An option unknown to the package's types. */
 const PREPARED: object = { queryMode: 'extended' };
 
-/** Tells whether a database is one of Postgres, by its address. */
-export function isPostgres(database: string): boolean {
-  return /^postgres(ql)?:/i.test(database);
-}
-
 /**
  * A query of Postgres, by a cursor in a transaction that reads: its rows are those of the moment at which it began,
  * whoever writes meanwhile. Credentials and certificates are those of the URL, or of the environment, by libpq's names.
  * @throws UsageError, JobFileError
  */
 export async function postgresQuery(sql: string, database: string): Promise<OpenQuery> {
-  const url = urlOf(database);
-  const name = `postgres://${url.host}${url.pathname}`;
+  const { url, name } = postgresUrl('database', database);
   const [{ Client }] = (await loadPeers('SQL of Postgres', PACKAGE)) as readonly [typeof Postgres];
   const secrets = [url.password, process.env['PGPASSWORD']].flatMap((secret) =>
     secret === undefined || secret === '' ? [] : [`password=${quoted(secret)}`],
@@ -119,17 +113,6 @@ class Cursor {
       rowMode: 'array',
       types: { getTypeParser: () => (text: string) => text },
     });
-  }
-}
-
-/** @throws UsageError, which does not repeat what it may hold of secrets */
-function urlOf(database: string): URL {
-  try {
-    return new URL(database);
-  } catch {
-    throw new UsageError(
-      'database: found a text for a database that is no URL, expected postgres://HOST:PORT/DATABASE; what stands for itself in a user or a password is written with %, or the password is in PGPASSWORD',
-    );
   }
 }
 

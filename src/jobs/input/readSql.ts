@@ -6,8 +6,9 @@ import type { RowInput } from '../../Row.js';
 import { checkColumns } from '../formats/checkColumns.js';
 import type { TakenColumns } from '../formats/RowFormat.js';
 import { checkPromptColumn, fieldsOfTable, takenColumns, tableRowInTurns } from '../formats/tableRow.js';
+import { isPostgres } from '../database/postgresUrl.js';
 import { duckDbQuery, MEMORY } from './duckDbQuery.js';
-import { isPostgres, postgresQuery } from './postgresQuery.js';
+import { postgresQuery } from './postgresQuery.js';
 import { noteDatabase, noteRead, noteTable } from './tableOfRows.js';
 
 export interface ReadSqlOptions {

@@ -34,14 +34,15 @@ export function isWaiting({ state }: ShardState): boolean {
  */
 export function leased(before: ShardState, attempt: string, worker: string, maxDeliver: number): ShardState {
   if (before.state === 'leased' && before.attempt === attempt) return before;
-  const away =
+  const away = withoutProgress(
     before.state === 'leased'
       ? withReason(before, `${before.worker ?? 'its worker'} went away, or did not renew its lease in time`)
-      : before;
+      : before,
+  );
   return before.deliveries >= maxDeliver
     ? { ...away, state: 'failed' }
     : {
-        ...withoutProgress(away),
+        ...away,
         state: 'leased',
         deliveries: before.deliveries + 1,
         attempt,
@@ -49,6 +50,7 @@ export function leased(before: ShardState, attempt: string, worker: string, maxD
       };
 }
 
+/** A progress is that of a lease, and ends with it. */
 function withoutProgress({ progress: _progress, ...rest }: ShardState): ShardState {
   return rest;
 }
@@ -66,7 +68,7 @@ export function committed(before: ShardState, attempt: string, worker: string): 
 /** The state once an attempt has given its shard back, which then does not count. Undefined where it has none. */
 export function givenBack(before: ShardState, attempt: string): ShardState | undefined {
   if (!holds(before, attempt)) return undefined;
-  const { attempt: _attempt, worker: _worker, progress: _progress, ...rest } = before;
+  const { attempt: _attempt, worker: _worker, ...rest } = withoutProgress(before);
   return { ...rest, state: 'open', deliveries: Math.max(0, before.deliveries - 1) };
 }
 
@@ -78,18 +80,16 @@ export function failed(
   maxDeliver: number,
 ): ShardState | undefined {
   if (!holds(before, attempt)) return undefined;
-  const {
-    attempt: _attempt,
-    progress: _progress,
-    ...rest
-  } = withReason(before, `${before.worker ?? 'its worker'}: ${reason}`);
+  const { attempt: _attempt, ...rest } = withoutProgress(
+    withReason(before, `${before.worker ?? 'its worker'}: ${reason}`),
+  );
   return { ...rest, state: before.deliveries >= maxDeliver ? 'failed' : 'open' };
 }
 
 /** The state once the job was cancelled. Undefined where there is nothing left to do. */
 export function cancelled(before: ShardState, reason: string): ShardState | undefined {
   if (!isWaiting(before)) return undefined;
-  const { attempt: _attempt, ...rest } = withReason(before, reason);
+  const { attempt: _attempt, ...rest } = withoutProgress(withReason(before, reason));
   return { ...rest, state: 'failed' };
 }
 

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals
 import { readFileSync } from 'node:fs';
 import pg from 'pg';
 import { JobFileError } from '../../../src/errors/JobFileError.js';
+import { UsageError } from '../../../src/errors/UsageError.js';
 import { readerOf } from '../../../src/jobs/input/postgresValues.js';
 import { readSql } from '../../../src/jobs/input/readSql.js';
 import type { JobOptions } from '../../../src/jobs/JobOptions.js';
@@ -40,6 +41,16 @@ describe('values as Postgres writes them', () => {
     expect(texts('{"a","b')).toEqual(['a', 'b']);
   });
 });
+
+test.each(['postgres://a b:c@@', 'postgres://u:hidden%ff@127.0.0.1:1/d', 'postgres://u:hidden%zz@127.0.0.1:1/d'])(
+  'an address with what stands for no character is refused, and not repeated: %s',
+  async (database) => {
+    const error = await failureOf(collect(readSql('select 1', { database })));
+    expect(error).toBeInstanceOf(UsageError);
+    expect(error.message).toContain('PGPASSWORD');
+    expect(`${error.message}${String(error.cause)}`).not.toContain('hidden');
+  },
+);
 
 (bin === undefined ? describe.skip : describe)('rows of a query of Postgres, by a cursor', () => {
   let server: DatabaseServer;

@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import {
+  cancelled,
   checkedState,
   committed,
   failed,
@@ -9,6 +10,7 @@ import {
   isWaiting,
   leased,
   openShard,
+  progressed,
 } from '../../../src/jobs/work/shardStates.js';
 import type { ShardState } from '../../../src/jobs/work/WorkSource.js';
 
@@ -25,6 +27,21 @@ test('leased, given back, leased and failed, leased and committed', () => {
   expect(failure).toEqual({ shard: 4, state: 'open', deliveries: 1, worker: 'w2', reasons: ['w2: no luck'] });
   const last = leased(failure ?? again, attempt(3), 'w3', 2);
   expect(committed(last, attempt(3), 'w3')).toMatchObject({ state: 'committed', deliveries: 2, attempt: attempt(3) });
+});
+
+test('how far a shard is ends with its lease, however that ends', () => {
+  const lease = progressed(leased(openShard(4), attempt(1), 'w1', 1), { rows: 7, rowsPerSecond: 2 });
+  expect(lease.progress).toEqual({ rows: 7, rowsPerSecond: 2 });
+  const ends = [
+    leased(lease, attempt(2), 'w2', 1),
+    leased(lease, attempt(2), 'w2', 2),
+    committed(lease, attempt(1), 'w1'),
+    givenBack(lease, attempt(1)),
+    failed(lease, attempt(1), 'no luck', 1),
+    cancelled(lease, 'enough'),
+  ];
+  expect(ends.map((end) => end?.state)).toEqual(['failed', 'leased', 'committed', 'open', 'failed', 'failed']);
+  for (const end of ends) expect(end).not.toHaveProperty('progress');
 });
 
 /** What workers may ask for, in any order, each for the attempt of that number. */

@@ -259,17 +259,9 @@ class NatsWork implements WorkSource {
       delivery: deliveries,
       renew: async (progress) => {
         message.working();
-        const { state } = await this.#do('renew a lease', () => this.#state(met, shard), { seconds: 0 });
-        if (!holds(state, attempt)) return false;
-        const now =
-          progress &&
-          (await this.#do(
-            'renew a lease',
-            () =>
-              this.#change(met, shard, (before) => (holds(before, attempt) ? progressed(before, progress) : undefined)),
-            { seconds: 0 },
-          ));
-        return progress === undefined || now !== undefined;
+        const change = (): Promise<ShardState | undefined> =>
+          this.#change(met, shard, (before) => (holds(before, attempt) ? progressed(before, progress) : undefined));
+        return (await this.#do('renew a lease', change, { seconds: 0 })) !== undefined;
       },
       commit: async (signal) => {
         const now = await this.#do(

@@ -294,19 +294,25 @@ class PostgresWork implements WorkSource {
   }
 
   async #write(client: Postgres.PoolClient, now: ShardState, leaseSeconds: number): Promise<void> {
-    const { shard, state, deliveries, attempt = null, worker = null, reasons } = now;
+    const { shard, state, deliveries, attempt = null, worker = null, reasons, progress } = now;
+    const hasProgress = await this.#tellsProgress(client);
     await client.query(
       `update spillway_shards set state = $3, deliveries = $4, attempt = $5, worker = $6, reasons = $7,
          expires = case when $3 = 'leased' then clock_timestamp() + make_interval(secs => $8) end
+         ${hasProgress ? ', progress = $9' : ''}
        where job = $1 and shard = $2`,
-      [this.job, shard, state, deliveries, attempt, worker, JSON.stringify(reasons), leaseSeconds],
-    );
-    if (await this.#tellsProgress(client))
-      await client.query('update spillway_shards set progress = $3 where job = $1 and shard = $2', [
+      [
         this.job,
         shard,
-        now.progress ? JSON.stringify(now.progress) : null,
-      ]);
+        state,
+        deliveries,
+        attempt,
+        worker,
+        JSON.stringify(reasons),
+        leaseSeconds,
+        ...(hasProgress ? [progress ? JSON.stringify(progress) : null] : []),
+      ],
+    );
   }
 
   /** Tells whether the tables have a place for progress. */
