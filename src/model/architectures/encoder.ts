@@ -109,6 +109,11 @@ export function layerNorm(
   ];
 }
 
+/** The matrix that makes hidden states of embeddings that are not as wide. */
+export function embeddingProjection(tensor: string): WeightSource[] {
+  return weights(`${tensor}.`, { embedding_projection: 'weight', 'embedding_projection.bias': 'bias' });
+}
+
 /** Reads how layers before a classifier's last activate, by transformers' name for it. */
 export function pooledActivation(
   config: Fields,
