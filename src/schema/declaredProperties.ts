@@ -46,14 +46,22 @@ export function declaredType(schema: unknown): PropertyType {
 function withProperties(
   document: SchemaDocument,
 ): { readonly place: Subschema; readonly properties: JsonObject } | undefined {
-  const seen = new Set<number>();
-  for (let place = document.root; !seen.has(place.id);) {
-    seen.add(place.id);
-    const { properties, $ref: reference } = isObject(place.schema) ? place.schema : {};
-    if (isObject(properties) && Object.keys(properties).length > 0) return { place, properties: properties };
-    if (typeof reference === 'string') place = document.resolve(place, reference);
+  for (const place of referred(document, document.root)) {
+    const { properties } = isObject(place.schema) ? place.schema : {};
+    if (isObject(properties) && Object.keys(properties).length > 0) return { place, properties };
   }
   return undefined;
+}
+
+/** A place, what it refers to, and so on; each once, for references may be a ring. */
+function* referred(document: SchemaDocument, from: Subschema): Generator<Subschema> {
+  const seen = new Set<number>();
+  for (let place = from; !seen.has(place.id);) {
+    seen.add(place.id);
+    yield place;
+    const { $ref: reference } = isObject(place.schema) ? place.schema : {};
+    if (typeof reference === 'string') place = document.resolve(place, reference);
+  }
 }
 
 /** A type; `number` is two of them, as `integer` is a part of it. */
@@ -80,13 +88,9 @@ class Kinds {
 
   /** Finds the schema of all items of a list, where it says one itself, or what it refers to does. */
   #itemsOf(place: Subschema): Subschema | undefined {
-    const seen = new Set<number>();
-    for (let at = place; !seen.has(at.id);) {
-      seen.add(at.id);
-      const { items, prefixItems, $ref: reference } = isObject(at.schema) ? at.schema : {};
+    for (const at of referred(this.document, place)) {
+      const { items, prefixItems } = isObject(at.schema) ? at.schema : {};
       if (isObject(items) && prefixItems === undefined) return this.document.below(at, '/items');
-      if (typeof reference !== 'string') return undefined;
-      at = this.document.resolve(at, reference);
     }
     return undefined;
   }

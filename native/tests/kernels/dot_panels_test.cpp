@@ -4,22 +4,14 @@
 
 #include <cmath>
 #include <cstring>
-#include <random>
 #include <vector>
 
 #include "../../kernels/cpu/Kernels.h"
+#include "attention_fixture.h"
 #include "instructionSets.h"
 
 namespace spillway {
 namespace {
-
-std::vector<float> drawn(size_t n, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(n);
-  for (float& value : values) value = normal(random);
-  return values;
-}
 
 struct Shape {
   size_t rows, stride, panels, depth;
@@ -27,8 +19,8 @@ struct Shape {
 
 TEST(DotPanels, IsWhatSumsSay) {
   for (const Shape shape : {Shape{1, 8, 1, 8}, Shape{3, 70, 2, 64}, Shape{4, 64, 5, 64}, Shape{17, 200, 9, 33}}) {
-    const std::vector<float> rows = drawn(shape.rows * shape.stride, 1);
-    const std::vector<float> panels = drawn(shape.panels * shape.depth * 16, 2);
+    const std::vector<float> rows = randomNumbers(shape.rows * shape.stride, 1);
+    const std::vector<float> panels = randomNumbers(shape.panels * shape.depth * 16, 2);
     const size_t width = shape.panels * 16;
     std::vector<float> first;
     for (const InstructionSet set : kSets) {

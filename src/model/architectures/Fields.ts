@@ -66,6 +66,13 @@ export class Fields {
     );
   }
 
+  /** These fields with others where they say nothing, or null. */
+  withDefaults(defaults: Readonly<Record<string, unknown>>): Fields {
+    return this.with(
+      Object.fromEntries(Object.entries(defaults).map(([key, value]) => [key, this.lookUp(key) ?? value])),
+    );
+  }
+
   has(key: string): boolean {
     return this.lookUp(key) !== undefined;
   }

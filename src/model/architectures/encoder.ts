@@ -109,6 +109,11 @@ export function layerNorm(
   ];
 }
 
+/** The matrix that makes hidden states of embeddings that are not as wide. */
+export function embeddingProjection(tensor: string): WeightSource[] {
+  return weights(`${tensor}.`, { embedding_projection: 'weight', 'embedding_projection.bias': 'bias' });
+}
+
 /** Reads how layers before a classifier's last activate, by transformers' name for it. */
 export function pooledActivation(
   config: Fields,
@@ -147,7 +152,8 @@ export function withHead(description: Description, head: ClassifierHead | undefi
   };
 }
 
-const LABELS = { min: 1, max: 1 << 16 };
+/** How many a classifier may have. */
+export const LABELS = { min: 1, max: 1 << 16 };
 
 /**
  * The classifier of a config.json that names one; undefined of any other model.
@@ -181,11 +187,16 @@ export function sequenceClassifier(
   };
 }
 
+/** Labels as transformers calls those that have no names. */
+export function unnamedLabels(count: number): readonly string[] {
+  return Array.from({ length: count }, (_, id) => `LABEL_${id}`);
+}
+
 /** `id2label`, or as many labels without a name as `num_labels` says; transformers' default are two. */
 function labelsOf(config: Fields): readonly string[] {
   const named = config.child('id2label');
   const count = config.integer('num_labels', LABELS, 2);
-  if (named === undefined) return Array.from({ length: count }, (_, id) => `LABEL_${id}`);
+  if (named === undefined) return unnamedLabels(count);
   const labels: string[] = [];
   while (named.has(String(labels.length)) && labels.length < LABELS.max)
     labels.push(named.string(String(labels.length)));

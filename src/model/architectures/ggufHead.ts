@@ -1,6 +1,6 @@
 import type { PooledLayer } from '../DecoderSpec.js';
 import type { SequenceClassifier } from '../ModelSource.js';
-import type { ClassifierHead } from './encoder.js';
+import { type ClassifierHead, LABELS, unnamedLabels } from './encoder.js';
 import type { GgufModel, WeightSource } from './Family.js';
 import { LIMITS } from './Fields.js';
 
@@ -18,7 +18,6 @@ const POOLINGS = new Map<unknown, SequenceClassifier['pooling']>([
   [2, 'cls'],
   [3, 'last'],
 ]);
-const MOST_LABELS = 1 << 16;
 
 /**
  * The classifier of a model in GGUF, as llama.cpp lays it out: `cls.output`, and before it `cls` and `cls.norm`
@@ -40,7 +39,7 @@ export function ggufClassifier(
       layers.push({ tensor: 'cls.norm', layer: { kind: 'norm', outputs: hiddenSize, epsilon } });
     }
   }
-  if (outputs > MOST_LABELS) fields.refuse('classifier.output_labels', `at most ${MOST_LABELS}`, outputs);
+  if (outputs > LABELS.max) fields.refuse('classifier.output_labels', `at most ${LABELS.max}`, outputs);
   layers.push({ tensor: last, layer: { kind: 'dense', outputs, activation: 'none' } });
   const given = fields.raw('classifier.pooling_type');
   const classifier: SequenceClassifier = {
@@ -64,7 +63,7 @@ export function ggufClassifier(
 }
 
 function labelsOf(given: unknown, outputs: number, refuse: (found: unknown) => never): readonly string[] {
-  if (given === undefined) return Array.from({ length: outputs }, (_, id) => `LABEL_${id}`);
+  if (given === undefined) return unnamedLabels(outputs);
   if (!Array.isArray(given)) return refuse(given);
   const labels = given.filter((label): label is string => typeof label === 'string');
   return labels.length === outputs && new Set(labels).size === outputs ? labels : refuse(given);

@@ -1,7 +1,7 @@
 import type { DecoderSpec } from '../DecoderSpec.js';
 import { sameLayers } from './specs.js';
 
-/** The sizes that GPT-NeoX and Falcon models state of themselves; the rest is common to them. */
+/** The sizes that GPT-NeoX, Falcon and GPT-2 models state of themselves; the rest is common to them. */
 export type PlainSizes = Pick<
   DecoderSpec,
   | 'family'
@@ -17,8 +17,8 @@ export type PlainSizes = Pick<
 > & { epsilon: number; parallel: boolean; activation: DecoderSpec['feedForward']['activation'] };
 
 /**
- * The table of GPT-NeoX and Falcon: layer norms, a feed-forward block without a gate, branches side by side or one
- * after the other.
+ * The table of GPT-NeoX, Falcon and GPT-2: layer norms, a feed-forward block without a gate, branches side by side or
+ * one after the other.
  */
 export function plainDecoder({ epsilon, parallel, activation, ...sizes }: PlainSizes): DecoderSpec {
   return {

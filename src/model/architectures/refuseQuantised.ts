@@ -1,5 +1,6 @@
 import type { Fields } from './Fields.js';
 import { packedScheme, type PackedScheme } from './packedScheme.js';
+import { languageConfigs } from './textParts.js';
 
 /** Methods whose weights are 8-bit floats with scales, and the values of the field that says so, where there is one. */
 const FLOAT8: Readonly<Record<string, readonly [key: string, usual: string, ...others: string[]] | undefined>> = {
@@ -18,7 +19,7 @@ const TRANSFORMS = ['transform_config', 'sparsity_config'] as const;
 /**
  * Safetensors whose weights were quantised otherwise than to 8-bit floats, to integers that `packedScheme` knows, or to
  * MXFP4 as gpt-oss has it, are refused by the name of the method (bitsandbytes, …), before a tensor is looked at.
- * @param config config.json, also of a model whose language part stands in `text_config`
+ * @param config config.json, also of a model whose language part stands in a member of it
  * @throws ModelFileError
  */
 export function refuseQuantised(config: Fields): void {
@@ -60,8 +61,8 @@ export function float8Block(config: Fields): readonly [rows: number, columns: nu
 }
 
 function* quantisations(config: Fields): Generator<Fields> {
-  for (const each of [config, config.child('text_config')]) {
-    const quantisation = each?.child('quantization_config');
+  for (const each of languageConfigs(config)) {
+    const quantisation = each.child('quantization_config');
     if (quantisation !== undefined) yield quantisation;
   }
 }

@@ -106,6 +106,19 @@ const HEADS = [
 /** `model_type` values of models whose language model is taken alone. */
 export const seeingModelTypes: readonly string[] = Object.keys(INSIDE);
 
+/** Members of a configuration that may be of the language model inside, or of what has that inside again. */
+export const LANGUAGE_CONFIGS = ['text_config', 'llm_config', 'thinker_config'] as const;
+
+/** A configuration, and those inside that may be of its language model. */
+export function* languageConfigs(config: Fields, deeper = 2): Generator<Fields> {
+  yield config;
+  if (deeper === 0) return;
+  for (const name of LANGUAGE_CONFIGS) {
+    const inner = config.child(name);
+    if (inner) yield* languageConfigs(inner, deeper - 1);
+  }
+}
+
 /**
  * The configuration of the language model inside one that also sees; undefined for others. Positions of text are the
  * same in all of a picture's dimensions, so that their rotation is the plain one.

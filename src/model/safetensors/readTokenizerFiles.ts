@@ -1,5 +1,6 @@
 import { basename, join } from 'node:path';
 import { isObject } from '../../arguments/isObject.js';
+import { LANGUAGE_CONFIGS } from '../architectures/textParts.js';
 import type { TokenizerSource } from '../ModelSource.js';
 import { foundInFile } from '../../arguments/found.js';
 import { Fields, type JsonObject } from '../files/Fields.js';
@@ -77,11 +78,8 @@ async function readAdditionalTemplates(
   return Object.fromEntries(await Promise.all(templates));
 }
 
-/** Where models made of several keep what their language model has. */
-const INSIDE = ['text_config', 'llm_config', 'thinker_config'] as const;
-
 function endTokenIn(config: Readonly<Record<string, unknown>>, deeper = 2): unknown {
-  const inner = INSIDE.map((name) => config[name]).find(isObject);
+  const inner = LANGUAGE_CONFIGS.map((name) => config[name]).find(isObject);
   return config['eos_token_id'] ?? (inner && deeper > 0 ? endTokenIn(inner, deeper - 1) : undefined);
 }
 

@@ -79,6 +79,11 @@ describe('Fields', () => {
     expect(() => fields.uniformInteger('c', BOUNDS)).toThrow('x.c');
   });
 
+  test('defaults stand where nothing is said, or null', () => {
+    const fields = of({ a: 1, b: null, f: false }).withDefaults({ a: 2, b: 3, c: 4, f: true });
+    expect(['a', 'b', 'c', 'f', 'd'].map((key) => fields.raw(key))).toEqual([1, 3, 4, false, undefined]);
+  });
+
   test('replaced fields hide the originals', () => {
     const fields = of({ a: 1, b: 2 }).with({ a: undefined, c: 3 });
     expect([fields.has('a'), fields.raw('b'), fields.raw('c')]).toEqual([false, 2, 3]);

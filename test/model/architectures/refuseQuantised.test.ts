@@ -51,11 +51,15 @@ describe('quantization_config', () => {
     expect(refuse({ model_type: 'llama', quantization_config })).toThrow('which has the same MXFP4');
   });
 
-  test('of the language model inside a multimodal one', () => {
-    expect(refuse({ text_config: { quantization_config: { quant_method: 'hqq' } } })).toThrow(
-      'text_config.quantization_config.quant_method: found "hqq"',
-    );
-  });
+  test.each([['text_config'], ['llm_config'], ['thinker_config.text_config']])(
+    'of the language model inside a multimodal one: %s',
+    (place) => {
+      const config = place
+        .split('.')
+        .reduceRight<object>((inner, name) => ({ [name]: inner }), { quantization_config: { quant_method: 'hqq' } });
+      expect(refuse(config)).toThrow(`${place}.quantization_config.quant_method: found "hqq"`);
+    },
+  );
 
   test('that names no method', () => {
     expect(refuse({ quantization_config: { load_in_8bit: true } })).toThrow('quant_method: found nothing');

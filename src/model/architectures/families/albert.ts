@@ -1,8 +1,15 @@
-import { biased, encoder, encoderSizes, layerNorm, sequenceClassifier, withHead } from '../encoder.js';
+import {
+  biased,
+  embeddingProjection,
+  encoder,
+  encoderSizes,
+  layerNorm,
+  sequenceClassifier,
+  withHead,
+} from '../encoder.js';
 import type { Description, Family, WeightSource } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
 import { activation } from '../specs.js';
-import { weights } from '../weights.js';
 import { bertEmbeddings } from './bert.js';
 
 const DEFAULTS = { vocabulary: 30000, hidden: 4096, layers: 12, heads: 64, feedForward: 16384 };
@@ -40,15 +47,8 @@ export const albert: Family = {
         decoder,
         bases: ['albert.', ''],
         weights: [
-          ...bertEmbeddings(),
-          ...weights('{base}embeddings.', {
-            position_embedding: 'position_embeddings.weight',
-            type_embedding: 'token_type_embeddings.weight',
-          }),
-          ...weights('{base}encoder.embedding_hidden_mapping_in.', {
-            embedding_projection: 'weight',
-            'embedding_projection.bias': 'bias',
-          }),
+          ...bertEmbeddings({ positions: true, types: true }),
+          ...embeddingProjection('{base}encoder.embedding_hidden_mapping_in'),
           ...sharedLayers({ layers, groups, inner }),
         ],
       },

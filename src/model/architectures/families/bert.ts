@@ -1,12 +1,14 @@
 import type { DecoderSpec } from '../../DecoderSpec.js';
 import {
   biased,
+  embeddingProjection,
   encoder,
   encoderSizes,
   layerNorm,
   refuseDecoder,
   sequenceClassifier,
   type ClassifierHead,
+  type EncoderDefaults,
   withHead,
 } from '../encoder.js';
 import type { Description, Family, WeightSource } from '../Family.js';
@@ -66,6 +68,12 @@ export interface BertVariant {
   readonly context: number;
   readonly bases: readonly string[];
   readonly headed: (hiddenSize: number) => ClassifierHead | undefined;
+  /** Sizes where a configuration does not say. Default: BERT's. */
+  readonly defaults?: EncoderDefaults;
+  /** The width of embeddings, and the tensors that make hidden states of them where these are not as wide. */
+  readonly embedded?: { readonly width: number; readonly projection: string };
+  /** See `Description.eightBits`. Default: true. */
+  readonly eightBits?: boolean;
 }
 
 /** BERT and what transformers computes as BERT. */
@@ -75,11 +83,13 @@ export function bertLike(family: string, config: Fields, variant: BertVariant): 
   if (type !== 'absolute') config.refuse('position_embedding_type', 'absolute');
   const rows = config.integer('max_position_embeddings', LIMITS.context, variant.context);
   if (rows <= variant.offset) config.refuse('max_position_embeddings', `more than ${variant.offset}`);
-  const sizes = encoderSizes(config, BERT_DEFAULTS);
+  const sizes = encoderSizes(config, variant.defaults ?? BERT_DEFAULTS);
   const head = variant.headed(sizes.hiddenSize);
+  const embedded = variant.embedded?.width === sizes.hiddenSize ? undefined : variant.embedded;
   const decoder: DecoderSpec = encoder({
     family,
     ...sizes,
+    ...(embedded && { factorised: embedded.width }),
     contextTokens: rows - variant.offset,
     epsilon: config.number('layer_norm_eps', LIMITS.epsilon, variant.epsilon),
     tokenTypes: config.integer('type_vocab_size', { min: 1, max: 1024 }, 2),
@@ -90,13 +100,10 @@ export function bertLike(family: string, config: Fields, variant: BertVariant): 
     {
       decoder,
       bases: variant.bases,
-      eightBits: true,
+      eightBits: variant.eightBits ?? true,
       weights: [
-        ...bertEmbeddings(),
-        ...weights('{base}embeddings.', {
-          position_embedding: 'position_embeddings.weight',
-          type_embedding: 'token_type_embeddings.weight',
-        }),
+        ...bertEmbeddings({ positions: true, types: true }),
+        ...(embedded ? embeddingProjection(embedded.projection) : []),
         ...bertLayers(),
       ],
     },
@@ -104,19 +111,25 @@ export function bertLike(family: string, config: Fields, variant: BertVariant): 
   );
 }
 
-export function bertEmbeddings(): WeightSource[] {
+/** The embeddings of tokens, and those added to them. */
+export function bertEmbeddings(added: { readonly positions?: boolean; readonly types?: boolean } = {}): WeightSource[] {
   return [
     ...weights('{base}embeddings.', { token_embedding: 'word_embeddings.weight' }),
     ...layerNorm('embedding_norm', '{base}embeddings.LayerNorm'),
+    ...weights('{base}embeddings.', {
+      ...(added.positions === true && { position_embedding: 'position_embeddings.weight' }),
+      ...(added.types === true && { type_embedding: 'token_type_embeddings.weight' }),
+    }),
   ];
 }
 
-export function bertLayers(): WeightSource[] {
+/** @param suffix of the names of queries, keys and values */
+export function bertLayers(suffix = ''): WeightSource[] {
   return [
     ...biased(LAYER, {
-      q: 'attention.self.query',
-      k: 'attention.self.key',
-      v: 'attention.self.value',
+      q: `attention.self.query${suffix}`,
+      k: `attention.self.key${suffix}`,
+      v: `attention.self.value${suffix}`,
       o: 'attention.output.dense',
       up: 'intermediate.dense',
       down: 'output.dense',

@@ -12,7 +12,7 @@ import type { Description, Family, WeightSource } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
 import { activation } from '../specs.js';
 import { weights } from '../weights.js';
-import { bertEmbeddings } from './bert.js';
+import { bertEmbeddings, bertLayers } from './bert.js';
 
 const DEFAULTS = { vocabulary: 128100, hidden: 1536, layers: 24, heads: 24, feedForward: 6144 };
 const LAYER = '{base}encoder.layer.{layer}.';
@@ -71,12 +71,8 @@ export const debertaV2: Family = {
         decoder,
         bases: ['deberta.', ''],
         weights: [
-          ...bertEmbeddings(),
-          ...weights('{base}embeddings.', {
-            ...(learned && { position_embedding: 'position_embeddings.weight' }),
-            ...(tokenTypes > 0 && { type_embedding: 'token_type_embeddings.weight' }),
-          }),
-          ...layerWeights(),
+          ...bertEmbeddings({ positions: learned, types: tokenTypes > 0 }),
+          ...bertLayers('_proj'),
           ...(disentangled ? distanceWeights(config, disentangled) : []),
         ],
       },
@@ -131,21 +127,6 @@ function disentangledOf(
     positionToContent: kinds.has(POSITION_TO_CONTENT),
     ownProducts: !config.boolean('share_att_key', false),
   };
-}
-
-function layerWeights(): WeightSource[] {
-  return [
-    ...biased(LAYER, {
-      q: 'attention.self.query_proj',
-      k: 'attention.self.key_proj',
-      v: 'attention.self.value_proj',
-      o: 'attention.output.dense',
-      up: 'intermediate.dense',
-      down: 'output.dense',
-    }),
-    ...layerNorm('norm1', `${LAYER}attention.output.LayerNorm`),
-    ...layerNorm('norm2', `${LAYER}output.LayerNorm`),
-  ];
 }
 
 function distanceWeights(

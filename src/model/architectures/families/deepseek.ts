@@ -160,13 +160,7 @@ export const deepseekV2: Family = {
 /** DeepSeek V3 and R1, Moonlight and Kimi K2: a logistic router with a bias, groups by their two best. */
 export const deepseekV3: Family = deepFamily(['deepseek_v3', 'kimi_k2'], (config) => {
   const otherwise = { width: 2048, count: 256, perToken: 8, shared: 1, dense: 3 };
-  const router = sigmoidRouter(
-    config.with({
-      n_group: config.raw('n_group') ?? 8,
-      topk_group: config.raw('topk_group') ?? 4,
-      routed_scaling_factor: config.raw('routed_scaling_factor') ?? 2.5,
-    }),
-  );
+  const router = sigmoidRouter(config.withDefaults({ n_group: 8, topk_group: 4, routed_scaling_factor: 2.5 }));
   return withDeepExperts(latentConfig('deepseek_v3', config, V3), config, router, otherwise);
 });
 

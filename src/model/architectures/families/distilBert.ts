@@ -2,7 +2,6 @@ import { biased, encoder, encoderSizes, layerNorm, sequenceClassifier, withHead 
 import type { Description, Family } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
 import { activation } from '../specs.js';
-import { weights } from '../weights.js';
 import { bertEmbeddings } from './bert.js';
 
 const DEFAULTS = { vocabulary: 30522, hidden: 768, layers: 6, heads: 12, feedForward: 3072 };
@@ -36,8 +35,7 @@ export const distilBert: Family = {
         bases: ['distilbert.', ''],
         eightBits: true,
         weights: [
-          ...bertEmbeddings(),
-          ...weights('{base}embeddings.', { position_embedding: 'position_embeddings.weight' }),
+          ...bertEmbeddings({ positions: true }),
           ...biased(LAYER, {
             q: 'attention.q_lin',
             k: 'attention.k_lin',

@@ -31,14 +31,12 @@ const NAMES: Renamed = {
 const plain = gatedFamily({
   family: 'exaone',
   defaults: DEFAULTS,
-  prepare(config) {
-    const otherwise = (name: string, published: string): unknown => config.raw(name) ?? config.raw(published);
-    return config.with({
-      num_hidden_layers: otherwise('num_hidden_layers', 'num_layers'),
-      rms_norm_eps: otherwise('rms_norm_eps', 'layer_norm_epsilon'),
-      hidden_act: otherwise('hidden_act', 'activation_function'),
-    });
-  },
+  prepare: (config) =>
+    config.withDefaults({
+      num_hidden_layers: config.raw('num_layers'),
+      rms_norm_eps: config.raw('layer_norm_epsilon'),
+      hidden_act: config.raw('activation_function'),
+    }),
   names: () => ({
     ...NAMES,
     token_embedding: 'transformer.wte.weight',

@@ -23,6 +23,6 @@ const EXPERTS = { width: 1536, count: 64, perToken: 4, shared: 1, dense: 1 };
 /** GLM-4.7-Flash: DeepSeek V3's layers. */
 export const glm4MoeLite: Family = deepFamily(['glm4_moe_lite'], (config) => {
   const decoder = latentConfig('glm4_moe_lite', config, DEFAULTS);
-  const router = sigmoidRouter(config.with({ routed_scaling_factor: config.raw('routed_scaling_factor') ?? 1.8 }));
+  const router = sigmoidRouter(config.withDefaults({ routed_scaling_factor: 1.8 }));
   return withDeepExperts(decoder, config, router, EXPERTS, listedDenseLayers(config, decoder.layers));
 });

@@ -1,11 +1,12 @@
-import type { DecoderSpec } from '../../DecoderSpec.js';
 import type { Description, Family, WeightSource } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
 import { readGgufSizes } from '../gatedDecoder.js';
-import { activation, dividedHeadDim, sameLayers } from '../specs.js';
+import { plainDecoder } from '../plainDecoder.js';
+import { activation, dividedHeadDim } from '../specs.js';
 import { fusedQueryKeyValue, GGUF_LAYER, ggufGlobals, head, weights } from '../weights.js';
 
 const LAYER = '{base}h.{layer}.';
+const COMMON = { family: 'gpt2', parallel: false, position: { kind: 'learned', offset: 0 } } as const;
 
 /** GPT-2 and DistilGPT2: learned positions, layer norms, biases; matrices with a row for each input. */
 export const gpt2: Family = {
@@ -16,18 +17,21 @@ export const gpt2: Family = {
     const headDim = dividedHeadDim(config, hiddenSize, heads, 'n_head');
     for (const key of ['scale_attn_by_inverse_layer_idx', 'add_cross_attention'])
       if (config.boolean(key, false)) config.refuse(key, 'false');
-    const decoder = learned({
+    const plain = plainDecoder({
+      ...COMMON,
       layers: config.integer('n_layer', LIMITS.layers, 12),
       hiddenSize,
       heads,
+      kvHeads: heads,
       headDim,
       vocabularySize: config.integer('vocab_size', LIMITS.vocabulary, 50257),
       contextTokens: config.integer('n_positions', LIMITS.context, 1024),
       feedForwardSize: config.integerOrNull('n_inner', LIMITS.feedForward, null) ?? 4 * hiddenSize,
       epsilon: config.number('layer_norm_epsilon', LIMITS.epsilon, 1e-5),
       activation: activation(config, 'activation_function', 'gelu_new'),
-      scale: config.boolean('scale_attn_weights', true) ? headDim ** -0.5 : 1,
     });
+    const scaled = config.boolean('scale_attn_weights', true);
+    const decoder = scaled ? plain : { ...plain, attention: { ...plain.attention, scale: 1 } };
     const turned = (source: WeightSource): WeightSource =>
       source.role.endsWith('.weight') ? { ...source, turned: true } : source;
     return {
@@ -64,19 +68,13 @@ export const gpt2: Family = {
   gguf: {
     architecture: 'gpt2',
     describe(model) {
-      const { layers, hiddenSize, heads, headDim, vocabularySize, contextTokens, feedForwardSize } =
-        readGgufSizes(model);
-      const decoder = learned({
-        layers,
-        hiddenSize,
-        heads,
-        headDim,
-        vocabularySize,
-        contextTokens,
-        feedForwardSize,
+      const sizes = readGgufSizes(model);
+      const decoder = plainDecoder({
+        ...COMMON,
+        ...sizes,
+        kvHeads: sizes.heads,
         epsilon: model.fields.number('attention.layer_norm_epsilon', LIMITS.epsilon),
         activation: 'gelu-tanh',
-        scale: headDim ** -0.5,
       });
       return {
         decoder,
@@ -101,29 +99,3 @@ export const gpt2: Family = {
     },
   },
 };
-
-/** The sizes that config.json and GGUF state. */
-interface Sizes extends Pick<
-  DecoderSpec,
-  'layers' | 'hiddenSize' | 'heads' | 'headDim' | 'vocabularySize' | 'contextTokens' | 'feedForwardSize'
-> {
-  readonly epsilon: number;
-  readonly activation: DecoderSpec['feedForward']['activation'];
-  readonly scale: number;
-}
-
-function learned({ epsilon, activation: kind, scale, ...sizes }: Sizes): DecoderSpec {
-  return {
-    family: 'gpt2',
-    ...sizes,
-    kvHeads: sizes.heads,
-    norm: { kind: 'layer', epsilon },
-    residual: 'pre',
-    finalNorm: true,
-    embedding: { size: sizes.hiddenSize, scale: 1 },
-    attention: { scale, qkNorm: 'none' },
-    position: { kind: 'learned', offset: 0 },
-    feedForward: { kind: 'plain', activation: kind },
-    layerSpecs: sameLayers(sizes.layers),
-  };
-}

@@ -11,10 +11,7 @@ export const hyperClovaX = gatedFamily({
   decoder(decoder, config) {
     const scaled = withMultipliers(
       decoder,
-      config.with({
-        attention_multiplier: config.raw('attention_multiplier') ?? decoder.attention.scale,
-        logits_scaling: 1,
-      }),
+      config.withDefaults({ attention_multiplier: decoder.attention.scale }).with({ logits_scaling: 1 }),
     );
     const logitScale = config.number('logits_scaling', { min: 1e-6, max: 1e6 }, 1);
     return { ...scaled, logitScale, ...(hasPostNorms(config) && { residual: 'sandwich' as const }) };

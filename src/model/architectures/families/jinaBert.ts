@@ -6,7 +6,7 @@ import { ggufEncoder, ggufEncoderGlobals, ggufEncoderLayers } from '../ggufEncod
 import { ggufClassifier } from '../ggufHead.js';
 import { alibiSlopes } from '../specs.js';
 import type { TensorIndex } from '../TensorIndex.js';
-import { fusedGateUp, GGUF_LAYER, weights } from '../weights.js';
+import { fusedGateUp, GGUF_LAYER } from '../weights.js';
 import { BERT_DEFAULTS, bertEmbeddings } from './bert.js';
 
 const LAYER = '{base}encoder.layer.{layer}.';
@@ -45,8 +45,7 @@ export const jinaBert: Family = {
         decoder,
         bases: ['bert.', ''],
         weights: [
-          ...bertEmbeddings(),
-          ...weights('{base}embeddings.', { type_embedding: 'token_type_embeddings.weight' }),
+          ...bertEmbeddings({ types: true }),
           ...biased(LAYER, {
             q: 'attention.self.query',
             k: 'attention.self.key',

@@ -35,7 +35,7 @@ const NAMES: MixtureNames = {
 export const lfm2: Family = {
   modelTypes: ['lfm2'],
   fromConfig(config) {
-    const given = config.with({ intermediate_size: config.raw('intermediate_size') ?? config.raw('block_ff_dim') });
+    const given = config.withDefaults({ intermediate_size: config.raw('block_ff_dim') });
     const plain = describeConfig('lfm2', given, DENSE);
     const decoder = { ...plain, feedForwardSize: feedForwardSize(config, plain.feedForwardSize) };
     return {

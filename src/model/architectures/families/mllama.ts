@@ -6,6 +6,15 @@ import { llama } from './llama.js';
 /** Rows of the embedding for pictures, behind those of the vocabulary. */
 const PICTURE_ROWS = 8;
 const CROSS_LAYERS = [3, 8, 13, 18, 23, 28, 33, 38];
+/** Sizes that its class has where the configuration says nothing. */
+const UNSAID = {
+  num_key_value_heads: 8,
+  vocab_size: 128256,
+  intermediate_size: 14336,
+  max_position_embeddings: 131072,
+  rms_norm_eps: 1e-5,
+  rope_theta: 500000,
+};
 
 /** LLaMA 3.2 with pictures: text goes by the layers that look at these. */
 export const mllama: Family = {
@@ -17,15 +26,7 @@ export const mllama: Family = {
     const layerNumbers = Array.from({ length: layers }, (_, layer) => layer).filter((layer) => !crossing.has(layer));
     if (layerNumbers.length === 0) config.refuse('cross_attention_layers', 'some other layers beside them');
     const { decoder, weights, ...rest } = llama.fromConfig(
-      config.with({
-        num_hidden_layers: layerNumbers.length,
-        num_key_value_heads: config.raw('num_key_value_heads') ?? 8,
-        vocab_size: config.raw('vocab_size') ?? 128256,
-        intermediate_size: config.raw('intermediate_size') ?? 14336,
-        max_position_embeddings: config.raw('max_position_embeddings') ?? 131072,
-        rms_norm_eps: config.raw('rms_norm_eps') ?? 1e-5,
-        rope_theta: config.raw('rope_theta') ?? 500000,
-      }),
+      config.withDefaults(UNSAID).with({ num_hidden_layers: layerNumbers.length }),
     );
     const description = {
       ...rest,

@@ -34,7 +34,7 @@ export const sarvamMoe = gatedFamily({
       count: config.integer(first('n_routed_experts', 'num_experts'), LIMITS.experts, 128),
       perToken: config.integer('num_experts_per_tok', LIMITS.experts, 6),
       width,
-      router: sigmoidRouter(config.with({ routed_scaling_factor: config.raw('routed_scaling_factor') ?? 2.5 })),
+      router: sigmoidRouter(config.withDefaults({ routed_scaling_factor: 2.5 })),
       shared: { size: width * shared, gate: false },
       dense: (layer) => layer < dense,
     });

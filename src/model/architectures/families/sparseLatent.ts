@@ -33,13 +33,8 @@ function seenWhole(decoder: DecoderSpec, config: Fields): DecoderSpec {
 
 function sparse(family: string, defaults: LatentDefaults, groups: { n_group: number; topk_group: number }): Family {
   return deepFamily([family], (given) => {
-    const config = given.with({
-      n_group: given.raw('n_group') ?? groups.n_group,
-      topk_group: given.raw('topk_group') ?? groups.topk_group,
-      routed_scaling_factor: given.raw('routed_scaling_factor') ?? 2.5,
-      // Neighbours rotate together, always.
-      rope_interleave: true,
-    });
+    // Neighbours rotate together, always.
+    const config = given.withDefaults({ ...groups, routed_scaling_factor: 2.5 }).with({ rope_interleave: true });
     const decoder = seenWhole(latentConfig(family, config, defaults), config);
     const dense = listedDenseLayers(config, decoder.layers);
     return withDeepExperts(decoder, config, sigmoidRouter(config), EXPERTS, dense);
