@@ -1,4 +1,5 @@
 import type { CommandContext } from './CommandContext.js';
+import { apiKeyOf } from './flags/serveFlags.js';
 import type { WatchAddress } from './flags/watchFlags.js';
 import { EXIT } from './exitCodes.js';
 import { type Engine, type EnginePlan, type Fact, InterruptedError, JobWatch } from './library.js';
@@ -11,7 +12,7 @@ export async function watchJob(
   context: CommandContext,
 ): Promise<JobWatch | undefined> {
   if (address === undefined) return undefined;
-  const key = process.env['SPILLWAY_API_KEY'];
+  const apiKey = await apiKeyOf({}, process.env, context.signal);
   const watch = await JobWatch.open({
     ...address,
     title,
@@ -20,7 +21,7 @@ export async function watchJob(
       ['Process', String(process.pid)],
       ['Begun', new Date().toISOString()],
     ],
-    ...(key !== undefined && key !== '' && { apiKey: key }),
+    ...(apiKey !== undefined && { apiKey }),
   });
   context.say(`watch: ${watch.url}`);
   return watch;

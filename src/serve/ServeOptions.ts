@@ -230,7 +230,7 @@ function checkModels(name: string, value: unknown): void {
 }
 
 /** Checks that a key fits a header, and cannot be guessed in a day. */
-function checkKey(name: string, value: unknown): void {
+export function checkKey(name: string, value: unknown): void {
   if (typeof value !== 'string' || !/^[\x21-\x7e]{8,1024}$/.test(value))
     throw new UsageError(
       `${name}: found ${typeof value === 'string' ? `a text of ${value.length} characters` : found(value)}, expected 8 to 1024 visible ASCII characters without blanks`,

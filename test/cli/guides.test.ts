@@ -1,9 +1,6 @@
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { expect, test } from '@jest/globals';
-import { built } from '../jobs/support/built.js';
+import { runInstalled } from '../support/runInstalled.js';
 import { tinyChatModel } from '../support/tinyChatModel.js';
 
 test('the schedule of the guide runs as it stands there; only the model is another', async () => {
@@ -12,19 +9,10 @@ test('the schedule of the guide runs as it stands there; only the model is anoth
     ([, code = '']) => code,
   );
   expect(programs).toHaveLength(2);
-  built('cli/main.js');
-  const folder = mkdtempSync(join(tmpdir(), 'spillway-guide-'));
-  try {
-    mkdirSync(join(folder, 'node_modules'));
-    symlinkSync(resolve('.'), join(folder, 'node_modules', 'spillway'));
-    writeFileSync(join(folder, 'shortest.mjs'), programs[0] ?? '');
-    const program = programs[1] ?? '';
-    expect(program).toContain("'smollm2-135m-instruct'");
-    writeFileSync(join(folder, 'try.mjs'), program.replace("'smollm2-135m-instruct'", JSON.stringify(model.path)));
-    expect(execFileSync(process.execPath, [join(folder, 'try.mjs')], { encoding: 'utf8' })).toBe('the same answers\n');
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  const [schedule = '', program = ''] = programs;
+  expect(program).toContain("'smollm2-135m-instruct'");
+  const ours = program.replace("'smollm2-135m-instruct'", JSON.stringify(model.path));
+  expect(runInstalled({ 'shortest.mjs': schedule, 'try.mjs': ours })).toBe('the same answers\n');
 });
 
 test('docs/errors.md has every code of errors and of rows, and no other', () => {

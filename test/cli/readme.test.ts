@@ -1,12 +1,9 @@
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { expect, test } from '@jest/globals';
 import type { CommandContext } from '../../src/cli/CommandContext.js';
 import { createProgram } from '../../src/cli/program.js';
 import { ENGINE_OPTIONS } from '../../src/engine/open/engineOptions.js';
-import { built } from '../jobs/support/built.js';
+import { runInstalled } from '../support/runInstalled.js';
 import { tinyChatModel } from '../support/tinyChatModel.js';
 
 /** Flags as the table of `generate` has them: `--order input\|completion` is one with two choices. */
@@ -45,15 +42,6 @@ test('the first program of README runs as it stands, in a file of its own; only 
   await using model = await tinyChatModel();
   const [, program = ''] = /```js\n([^]*?)```/.exec(readFileSync('README.md', 'utf8')) ?? [];
   expect(program).toContain("model: 'smollm2-135m-instruct' }");
-  built('cli/main.js');
-  const folder = mkdtempSync(join(tmpdir(), 'spillway-first-'));
-  try {
-    mkdirSync(join(folder, 'node_modules'));
-    symlinkSync(resolve('.'), join(folder, 'node_modules', 'spillway'));
-    writeFileSync(join(folder, 'first.mjs'), program.replace("'smollm2-135m-instruct'", JSON.stringify(model.path)));
-    const said = execFileSync(process.execPath, [join(folder, 'first.mjs')], { encoding: 'utf8' });
-    expect(said).toMatch(/^1 .*\n[^]*2 /);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  const ours = program.replace("'smollm2-135m-instruct'", JSON.stringify(model.path));
+  expect(runInstalled({ 'first.mjs': ours })).toMatch(/^1 .*\n[^]*2 /);
 });

@@ -3,7 +3,7 @@ import { Registry } from '../../metrics/Registry.js';
 import type { EngineActivity } from '../../RunStats.js';
 import { Gate, isLoopback } from '../http/Gate.js';
 import { HttpServer } from '../http/HttpServer.js';
-import { limitsOf } from '../ServeOptions.js';
+import { checkKey, limitsOf } from '../ServeOptions.js';
 import { engineMetrics, processMetrics } from './engineMetrics.js';
 import { Watch } from './Watch.js';
 import { healthRoute, metricsRoute, watchRoutes } from './watchRoutes.js';
@@ -75,13 +75,17 @@ export class JobWatch {
     );
   }
 
-  /** @throws UsageError for an address that is open to strangers without an `apiKey`, or where nobody can listen */
+  /**
+   * @throws UsageError for an address that is open to strangers without an `apiKey`, or where nobody can listen, and for
+   * a key that can be guessed
+   */
   static async open(options: JobWatchOptions): Promise<JobWatch> {
     const { host = HOST, port, apiKey } = options;
     if (!isLoopback(host) && apiKey === undefined)
       throw new UsageError(
         `watch: found ${host}, which others than this machine may reach, expected an API key beside it (the variable SPILLWAY_API_KEY)`,
       );
+    if (apiKey !== undefined) checkKey('apiKey', apiKey);
     const watch = new JobWatch(options);
     watch.#url = `${await watch.#server.listen(host, port)}/`;
     watch.#watch.begin();

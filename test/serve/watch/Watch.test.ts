@@ -116,6 +116,15 @@ describe('the server of a job', () => {
     );
   });
 
+  test.each(['short', 'with a blank in it', 'längerer-schlüssel', ''])(
+    'refuses the key %j, as a server does',
+    async (apiKey) => {
+      await expect(JobWatch.open({ title: '', facts: [], port: 0, apiKey })).rejects.toThrow(
+        /apiKey: found a text of \d+ characters, expected 8 to 1024 visible ASCII characters/,
+      );
+    },
+  );
+
   test('tells nothing without its key', async () => {
     const watch = await jobWatch('correct-horse');
     watch.opened(watchedEngine());
