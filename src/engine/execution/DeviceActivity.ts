@@ -2,8 +2,8 @@ import type { Observable } from 'rxjs';
 import type { EngineActivity, TaskStretch } from '../../RunStats.js';
 import type { Completion } from '../grid/Device.js';
 import { tokensByPhase, type Batch } from '../grid/Square.js';
-import { hopsOf, type QueueName, type TaskEvent } from '../grid/Task.js';
-import { BusyTime } from './BusyTime.js';
+import { hopsOf, type QueueName, type Task, type TaskEvent } from '../grid/Task.js';
+import { QueueWork } from './QueueWork.js';
 import type { MemoryUse } from './RunRecorder.js';
 
 /** The length of the past that is kept, and its grain: at most one stretch of a queue begins in a grain of time. */
@@ -12,19 +12,16 @@ const GRAIN_SECONDS = 0.005;
 /** For whoever never asks. */
 const MOST_STRETCHES = 16_384;
 
-interface QueueSums {
-  readonly busy: BusyTime;
-  tasks: number;
-  bytes: number;
-  last: { -readonly [Name in keyof TaskStretch]: TaskStretch[Name] } | undefined;
-}
+type GrowingStretch = { -readonly [Name in keyof TaskStretch]: TaskStretch[Name] };
 
 /**
  * A record of all that a device has done, whoever's runs it worked for, for somebody who looks now and then. It takes
  * little of each task and keeps little of the past.
  */
 export class DeviceActivity {
-  private readonly queues = new Map<QueueName, QueueSums>();
+  private readonly queues = new QueueWork();
+  /** The last stretch of each queue. */
+  private readonly last = new Map<QueueName, GrowingStretch>();
   private stretches: TaskStretch[] = [];
   private readonly tokens = { prompt: 0, generated: 0 };
   /** Batches that have been counted: all layers have the same. */
@@ -46,12 +43,7 @@ export class DeviceActivity {
     return {
       at,
       tokens: { ...this.tokens },
-      queues: Object.fromEntries(
-        Array.from(this.queues, ([queue, { busy, tasks, bytes }]) => [
-          queue,
-          { busySeconds: busy.seconds, tasks, bytes },
-        ]),
-      ),
+      queues: this.queues.sums,
       memory: this.memory(),
       stretches: this.stretches.map((stretch) => ({ ...stretch })),
     };
@@ -59,13 +51,9 @@ export class DeviceActivity {
 
   private completed({ task, timing, error }: TaskEvent): void {
     if (!timing || error) return;
-    for (const { queue, name, bytes } of hopsOf(task)) {
-      let sums = this.queues.get(queue);
-      if (!sums) this.queues.set(queue, (sums = { busy: new BusyTime(), tasks: 0, bytes: 0, last: undefined }));
-      sums.busy.add(timing.start, timing.end);
-      sums.tasks++;
-      sums.bytes += bytes;
-      this.draw(sums, queue, name, timing);
+    for (const hop of hopsOf(task)) {
+      this.queues.add(hop, timing);
+      this.draw(hop, timing);
     }
     if (task.name === 'compute' && !this.counted.has(task.batch)) this.count(task.batch);
   }
@@ -77,13 +65,8 @@ export class DeviceActivity {
   }
 
   /** Tasks of a kind that follow one another closely are one stretch. */
-  private draw(
-    sums: QueueSums,
-    queue: QueueName,
-    name: string,
-    { start, end }: NonNullable<TaskEvent['timing']>,
-  ): void {
-    const { last } = sums;
+  private draw({ queue, name }: Pick<Task, 'queue' | 'name'>, { start, end }: NonNullable<TaskEvent['timing']>): void {
+    const last = this.last.get(queue);
     const close = last !== undefined && start < last.start + GRAIN_SECONDS;
     if (
       close ||
@@ -93,7 +76,9 @@ export class DeviceActivity {
       last.tasks++;
       return;
     }
-    this.stretches.push((sums.last = { queue, name, start, end, tasks: 1 }));
+    const next = { queue, name, start, end, tasks: 1 };
+    this.last.set(queue, next);
+    this.stretches.push(next);
     if (this.stretches.length > MOST_STRETCHES) this.stretches.splice(0, MOST_STRETCHES / 2);
   }
 }

@@ -4,7 +4,7 @@ import type { Progress, RunStats, Sharing, TraceEvent } from '../../RunStats.js'
 import type { RunTotals } from '../calibration/predictRun.js';
 import type { JudgedRow, KnownStretch } from '../schedules/PathChecker.js';
 import { tokensByPhase, type Batch, type RowId } from '../grid/Square.js';
-import { BusyTime } from './BusyTime.js';
+import { QueueWork } from './QueueWork.js';
 import { residentPeakBytes } from './residentPeakBytes.js';
 import { hopsOf, kindOf, QUEUE_NAMES, type Moved, type QueueName, type Task, type TaskEvent } from '../grid/Task.js';
 
@@ -57,7 +57,7 @@ export class RunRecorder {
   private readonly unheard = new Set<Promise<void>>();
 
   private readonly startedAt = performance.now() / 1000;
-  private readonly queues = new Map<QueueName, { readonly busy: BusyTime; tasks: number; bytes: number }>();
+  private readonly queues = new QueueWork();
   private readonly bytes: Record<Moved, Record<string, number>> = { weights: {}, cache: {}, activations: {} };
   private prefillSeconds = 0;
   /** Up to when computing has been counted. */
@@ -153,9 +153,7 @@ export class RunRecorder {
   /** The work that the device has done for whoever shares the run. */
   private get work(): DeviceWork {
     return {
-      queues: Object.fromEntries(
-        [...this.queues].map(([queue, { busy, ...sums }]) => [queue, { busySeconds: busy.seconds, ...sums }]),
-      ),
+      queues: this.queues.sums,
       bytes: {
         weights: { ...this.bytes.weights },
         cache: { ...this.bytes.cache },
@@ -186,12 +184,9 @@ export class RunRecorder {
   }
 
   /** A link, or a processor, was busy with a task. */
-  private moved({ name, queue, from, to, bytes }: Task, { start, end }: NonNullable<TaskEvent['timing']>): void {
-    let sums = this.queues.get(queue);
-    if (!sums) this.queues.set(queue, (sums = { busy: new BusyTime(), tasks: 0, bytes: 0 }));
-    sums.busy.add(start, end);
-    sums.tasks++;
-    sums.bytes += bytes;
+  private moved(hop: Task, timing: NonNullable<TaskEvent['timing']>): void {
+    this.queues.add(hop, timing);
+    const { name, from, to, bytes } = hop;
     const { moves } = kindOf(name);
     if (!moves) return;
     const links = this.bytes[moves];
