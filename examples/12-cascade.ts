@@ -24,8 +24,8 @@ export async function main(model: string): Promise<Labelled> {
   const [input, output] = [join(folder, 'reviews.csv'), join(folder, 'labelled.csv')];
   await writeFile(input, REVIEWS);
   // So that the example needs one model alone, the larger one is the same in float32.
-  const memoryBudget = new MemoryBudget('4GiB');
-  await using small = await Engine.open({ model, memoryBudget, cpuMemory: '2GiB' });
+  const memoryBudget = new MemoryBudget('6GiB');
+  await using small = await Engine.open({ model, memoryBudget, cpuMemory: '3GiB' });
   await using large = await Engine.open({ model, memoryBudget, precision: 'float32' });
   const engine = new Cascade([
     { name: 'small', engine: small, threshold: 0.7 },

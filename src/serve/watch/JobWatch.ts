@@ -76,8 +76,8 @@ export class JobWatch {
   }
 
   /**
-   * @throws UsageError for an address that is open to strangers without an `apiKey`, or where nobody can listen, and for
-   * a key that can be guessed
+   * @throws UsageError for an address that is open to strangers without an `apiKey`, or where nobody can listen, and
+   * for a key that can be guessed
    */
   static async open(options: JobWatchOptions): Promise<JobWatch> {
     const { host = HOST, port, apiKey } = options;
