@@ -83,12 +83,30 @@ const sanitized = [
   'GpuWeights.Of*',
   'GpuWeights.T*',
 ];
+// Models on an emulated device: every kind of model is computed there (GpuArchitecture), and with its cache on both
+// sides some that differ in what they keep; of caches the plain one, the smallest, and those with a window or a choice.
+const moreOnDevice = [
+  ...['glm4_moe', 'qwen2_moe*', 'olmo2*', 'nemotron', 'cohere2', 'gemma2', 'smollm3*', 'falcon_one_norm', 'opt'].map(
+    (kind) => `*GpuCache.*/${kind}`,
+  ),
+  '*GpuSharing.*/Halves',
+  '*GpuSharing.*/Q8',
+  '*GpuSharing.*/Windowed',
+  '*GpuSharedAttention.*/F16',
+  '*GpuSharedAttention.*/Q8',
+  '*GpuFetching.*/F16',
+  '*GpuFetching.*/Q8',
+  '*GpuPrompts.*/F16',
+  'GpuCompany.*Mixture',
+];
+// Emulated, what takes half a minute and knows nothing of the processor.
+const slowEmulated = ['Attention.SinksTakeTheirShareOfEveryKindOfCache'];
 
 /**
  * By configuration and program: `only` these tests run, all `but` these; what `byNight` names runs with `--whole` alone.
  */
 const selections = {
-  plain: { gpu_model_race_tests: { only: raced } },
+  plain: { gpu_model_race_tests: { only: raced }, gpu_model_tests: { byNight: moreOnDevice } },
   asan: {
     gpu_model_tests: { only: sanitized },
     kernel_tests: { but: wide, byNight: [...large, ...rowsOfLikeTypes] },
@@ -96,7 +114,7 @@ const selections = {
   },
   tsan: { model_tests: { only: threaded } },
   arm64: {
-    kernel_tests: { but: emulated.kernels, byNight: rowsOfLikeTypes },
+    kernel_tests: { but: emulated.kernels, byNight: [...rowsOfLikeTypes, ...slowEmulated] },
     system_tests: { only: emulated.system },
   },
 };
