@@ -24,6 +24,7 @@ import { loadAddon } from '../../src/bindings/loadAddon.js';
 import type { ModelSource } from '../../src/model/ModelSource.js';
 import { fixtureModels, type FixtureModel } from '../support/model/fixtureModels.js';
 import { StreamedPasses } from '../support/StreamedPasses.js';
+import { tries } from '../support/tries.js';
 
 const addon = loadAddon();
 const FINGERPRINT = 'sizes and times';
@@ -162,7 +163,7 @@ describe('the same bits as in memory', () => {
             );
           },
         ),
-        { numRuns: 30 },
+        { numRuns: tries(12, 30) },
       );
     });
   });
@@ -359,7 +360,7 @@ describe('a conversion', () => {
           expect(readFileSync(again).equals(whole)).toBe(true);
           expect(existsSync(partial)).toBe(false);
         }),
-        { numRuns: 40 },
+        { numRuns: tries(16, 40) },
       );
     });
   });

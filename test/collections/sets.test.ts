@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { DoneRows } from '../../src/jobs/record/DoneRows.js';
 import { liveHeapBytes } from '../support/liveHeapBytes.js';
 import { IdSet, IntegerSet } from '../../src/collections/IdSet.js';
+import { tries } from '../support/tries.js';
 
 /** In typed arrays and on the heap, after a collection. */
 const heldBytes = (): number => liveHeapBytes() + process.memoryUsage().arrayBuffers;
@@ -31,7 +32,7 @@ describe('IntegerSet', () => {
         });
         expect([...wrong, ...[...set].filter((value) => ours.add(value))]).toEqual([]);
       }),
-      { numRuns: 200 },
+      { numRuns: tries(60, 200) },
     );
   });
 

@@ -19,6 +19,7 @@ import {
 } from '../support/hostileSocket.js';
 import { socketRing, type SocketRing } from '../support/socketRing.js';
 import { model } from './support.js';
+import { tries } from '../support/tries.js';
 
 const path = temporaryFolder();
 const wire: Wire = { ...frames, ...messageFrames, ...preambles };
@@ -101,7 +102,7 @@ describe('a peer of no good will', () => {
           for (const error of await attacked(ring, victim, play, name)) expect(error).toBeInstanceOf(SpillwayError);
           expect(await generated(ring, ring.addresses)).toBe(reference);
         }),
-        { numRuns: 5 },
+        { numRuns: tries(2, 10) },
       );
     },
     60_000,

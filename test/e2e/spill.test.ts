@@ -132,7 +132,7 @@ describe.each(['llama-Q4_1.gguf', 'gemma3-mixed.gguf', 'mixtral', 'falcon-rw', '
           },
         ),
         {
-          numRuns: tries(8, 16),
+          numRuns: tries(4, 16),
           examples: [
             [
               {

@@ -26,6 +26,7 @@ import { schedules } from '../support/arbitraryRuns.js';
 import { engineRing } from '../support/engineRing.js';
 import { randomPipeline } from '../support/randomPipeline.js';
 import { at, collect, model } from './support.js';
+import { tries } from '../support/tries.js';
 
 // Prompts of one token to more than a square has, answers of unequal lengths, greedy and sampled, more rows than
 // places.
@@ -178,7 +179,7 @@ describe('layers divided over engines', () => {
         );
         expect(results).toEqual(reference);
       }),
-      { numRuns: 15 },
+      { numRuns: tries(6, 15) },
     );
   });
 

@@ -14,7 +14,7 @@ interface Report {
 
 /** Cases that between them reach what a long run of the fuzzer reached, and how many more follow from a seed. */
 const corpus = JSON.parse(readFileSync('test/fuzz/corpus.json', 'utf8')) as readonly unknown[];
-const MORE = tries(50, 200);
+const MORE = tries(20, 200);
 /** A case waits for threads now and then: the other fuzzer has the processor. */
 const AT_ONCE = 2;
 /** Ends its process: that is to be found, and what comes behind it to run nevertheless. */

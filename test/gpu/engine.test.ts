@@ -172,7 +172,7 @@ describe.each(['llama-Q4_1.gguf', 'gemma3-mixed.gguf'])('%s', (name) => {
         },
       ),
       {
-        numRuns: tries(3, 6),
+        numRuns: tries(2, 6),
         examples: [
           [
             {
@@ -223,7 +223,7 @@ describe('a KV cache on three tiers', () => {
         const { compared, all } = agreement(expected, found, TOLERANCE.default);
         expect(compared).toBeGreaterThan(0.7 * all);
       }),
-      { numRuns: tries(3, 5) },
+      { numRuns: tries(2, 5) },
     );
   });
 

@@ -8,6 +8,7 @@ import { GIVEN_BACK, type GroupTable } from '../../../src/engine/grid/PageTable.
 import type { PagePlacement, RowLengths } from '../../../src/engine/memory/PagePlacement.js';
 import { placePages, type CacheRules } from '../../../src/engine/memory/placePages.js';
 import type { RowPages } from '../../../src/engine/memory/RowPages.js';
+import { tries } from '../../support/tries.js';
 
 const PAGE = 4;
 const PLACES = 6;
@@ -413,7 +414,7 @@ describe('rows that share pages', () => {
         saved += checked.saved;
         checked.close();
       }),
-      { numRuns: 200 },
+      { numRuns: tries(100, 200) },
     );
     expect(saved).toBeGreaterThan(500);
   });
@@ -428,7 +429,7 @@ describe('rows that share pages', () => {
         saved += checked.saved;
         checked.close();
       }),
-      { numRuns: 300 },
+      { numRuns: tries(100, 300) },
     );
     expect(saved).toBeGreaterThan(500);
   });
@@ -441,7 +442,7 @@ describe('rows that share pages', () => {
         if (sweeps === 3000) expect(checked.done).toBe(true);
         checked.close();
       }),
-      { numRuns: 600 },
+      { numRuns: tries(200, 600) },
     );
   });
 
@@ -452,7 +453,7 @@ describe('rows that share pages', () => {
         for (let sweep = 0; sweep < sweeps; sweep++) checked.sweep();
         checked.close();
       }),
-      { numRuns: 80 },
+      { numRuns: tries(40, 80) },
     );
   });
 
@@ -464,7 +465,7 @@ describe('rows that share pages', () => {
         expect(checked.done).toBe(true);
         checked.close();
       }),
-      { numRuns: 600 },
+      { numRuns: tries(200, 600) },
     );
   });
 

@@ -10,6 +10,7 @@ import { runs } from '../../support/arbitraryRuns.js';
 import { expectEnds } from '../../support/expectEnds.js';
 import { judgeResults } from '../../support/judgedRun.js';
 import { runAndJudgePeers, settled, simulatedPeers, type PeersSetup } from '../../support/simulatedPeers.js';
+import { tries } from '../../support/tries.js';
 
 /** Runs of every kind that is valid, their layers divided over two to four devices. */
 const rings: fc.Arbitrary<PeersSetup> = runs
@@ -49,7 +50,7 @@ describe('layers divided over simulated devices', () => {
       fc.asyncProperty(rings, async (given) => {
         await runAndJudgePeers(given);
       }),
-      { numRuns: 150 },
+      { numRuns: tries(50, 150) },
     );
   }, 120_000);
 
@@ -63,7 +64,7 @@ describe('layers divided over simulated devices', () => {
           pipeline: (run) => overlap(maxInFlight(run, { queue, tasks: 1 }), given.pipeline(run)),
         });
       }),
-      { numRuns: 100 },
+      { numRuns: tries(35, 100) },
     );
   }, 120_000);
 
@@ -87,7 +88,7 @@ describe('layers divided over simulated devices', () => {
           for (const error of errors)
             expect(error === undefined || error instanceof PeerError || error instanceof TaskError).toBe(true);
         }),
-        { numRuns: 100 },
+        { numRuns: tries(35, 100) },
       );
     },
     60_000,
@@ -112,7 +113,7 @@ describe('layers divided over simulated devices', () => {
             if (wrong && results.length < given.rows.length) expect(errors[0]).toBeInstanceOf(PeerError);
           },
         ),
-        { numRuns: 50 },
+        { numRuns: tries(20, 50) },
       );
     },
     60_000,

@@ -20,6 +20,7 @@ import {
 } from '../../support/simulatedPeers.js';
 import type { SimulatedRow } from '../../support/simulatedRun.js';
 import { treesOfRows } from '../../support/treesOfRows.js';
+import { tries } from '../../support/tries.js';
 
 const AHEADS = { weights: 1, cache: 1, activations: 1 };
 const PLACES = { placement: ALL_ON_CPU, aheads: AHEADS, pipeline: defaultPipeline, sharePrefixes: true } as const;
@@ -76,7 +77,7 @@ describe('rows that share prefixes, their layers divided over simulated devices'
       fc.asyncProperty(rings, async (given) => {
         await runAndJudgePeers(given);
       }),
-      { numRuns: 150 },
+      { numRuns: tries(50, 150) },
     );
   }, 120_000);
 
@@ -96,7 +97,7 @@ describe('rows that share prefixes, their layers divided over simulated devices'
           for (const error of errors)
             expect(error === undefined || error instanceof PeerError || error instanceof TaskError).toBe(true);
       }),
-      { numRuns: 120 },
+      { numRuns: tries(40, 120) },
     );
   }, 60_000);
 
@@ -107,7 +108,7 @@ describe('rows that share prefixes, their layers divided over simulated devices'
         judgeResults(given.rows, results);
         expect(errors).toEqual(errors.map(() => undefined));
       }),
-      { numRuns: 120 },
+      { numRuns: tries(40, 120) },
     );
   }, 60_000);
 
@@ -165,7 +166,7 @@ describe('rows that share prefixes, their layers divided over simulated devices'
         await inTime(Promise.all([...peers, ...beside].map(({ run }) => run.drained)));
         for (const { nothingLeft } of [...peers, ...beside]) nothingLeft();
       }),
-      { numRuns: 100 },
+      { numRuns: tries(35, 100) },
     );
   }, 60_000);
 

@@ -37,7 +37,7 @@ describe('layers shared by simulated devices', () => {
       fc.asyncProperty(rings, async (given) => {
         await runAndJudgePeers(given);
       }),
-      { numRuns: tries(50, 150) },
+      { numRuns: tries(15, 150) },
     );
   }, 120_000);
 

@@ -8,9 +8,17 @@ import { makeFolder } from '../support/folders.js';
 import { array, string, writeGguf } from '../support/GgufWriter.js';
 import type { GgufField, GgufTensorInput } from '../support/GgufWriter.js';
 import { TINY_LLAMA_GGUF, tinyLlamaSplit } from '../support/tinyLlama.js';
+import { tries } from '../../support/tries.js';
 
 /** 5,500 broken files, besides the truncations; hostileSafetensors.test.ts has as many again. */
-const RUNS = { fields: 2000, bits: 1500, spans: 900, tensors: 500, noise: 300, split: 300 };
+const RUNS = {
+  fields: tries(700, 2000),
+  bits: tries(500, 1500),
+  spans: tries(300, 900),
+  tensors: tries(200, 500),
+  noise: tries(100, 300),
+  split: tries(100, 300),
+};
 const VALID = writeGguf(TINY_LLAMA_GGUF);
 /** The last field is the offset of the last tensor. */
 const HEADER_BYTES = (VALID.fields.at(-1)?.offset ?? 0) + 8;

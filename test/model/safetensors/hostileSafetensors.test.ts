@@ -8,9 +8,17 @@ import { makeFolder } from '../support/folders.js';
 import { assemble, headerText, layOut, writeSafetensors } from '../support/SafetensorsWriter.js';
 import type { SafetensorsEntry } from '../support/SafetensorsWriter.js';
 import { TINY_LLAMA_CONFIG, TINY_LLAMA_SAFETENSORS } from '../support/tinyLlama.js';
+import { tries } from '../../support/tries.js';
 
 /** 5,500 broken files or folders, besides the truncations. */
-const RUNS = { lengths: 300, numbers: 1500, bits: 1200, entries: 800, noise: 300, json: 1400 };
+const RUNS = {
+  lengths: tries(100, 300),
+  numbers: tries(500, 1500),
+  bits: tries(400, 1200),
+  entries: tries(300, 800),
+  noise: tries(100, 300),
+  json: tries(490, 1400),
+};
 
 const { entries: ENTRIES, dataBytes: DATA_BYTES } = layOut(TINY_LLAMA_SAFETENSORS);
 const HEADER = headerText(ENTRIES);
