@@ -383,8 +383,8 @@ describe('a run on the simulated device', () => {
     await expect(lastValueFrom(squares(failed.run))).rejects.toThrow('closed before');
   });
 
-  test('a million rows stream through in steady memory, admitted no faster than they are taken', async () => {
-    const total = 1_000_000;
+  test('many rows stream through in steady memory, admitted no faster than they are taken', async () => {
+    const total = tries(300_000, 1_000_000);
     let pulled = 0;
     const rows = (function* () {
       while (pulled < total) {
