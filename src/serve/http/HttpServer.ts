@@ -71,6 +71,7 @@ export class HttpServer {
     this.#server.maxConnections = connections;
     const answer = (request: IncomingMessage, response: ServerResponse): void => void this.#answer(request, response);
     this.#server.on('request', answer).on('checkContinue', answer).on('clientError', refuseUnread);
+    this.#server.on('connect', (_request, socket: Socket) => refuseUnread(new Error('a tunnel'), socket));
   }
 
   get openExchanges(): number {
