@@ -26,8 +26,7 @@ export interface RecorderSetup {
   readonly memory: () => MemoryUse;
   /** Tells what was expected of a run with these rows. @param shared as in `RunRecorder.share` */
   readonly forecast?:
-    | ((totals: RunTotals, shared: boolean) => Pick<RunStats, 'predicted' | 'plan' | 'corrections'>)
-    | undefined;
+    ((totals: RunTotals, shared: boolean) => Pick<RunStats, 'predicted' | 'plan' | 'corrections'>) | undefined;
   /** Told how long rows are: prompts when they come in, answers when they end. */
   readonly lengths?: { prompt(tokens: number, shared?: number): void; ended(newTokens: number): void } | undefined;
   /** Sets every task beside what was expected of it. */
