@@ -70,7 +70,7 @@ export interface RunStats {
   readonly residentPeakBytes: number;
   /**
    * The cost model's prediction for a run like this one, by the machine's profile; left out where the machine was not
-   * measured, and for schedules of one's own.
+   * measured, for schedules of one's own, and where other calls were under way beside this one.
    */
   readonly predicted?: PredictedRun;
   /**

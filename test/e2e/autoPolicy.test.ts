@@ -92,6 +92,14 @@ describe('an engine that is opened by a plan', () => {
     expect(stats.predicted?.tokensPerSecond).toBeGreaterThan(0);
   });
 
+  test('nothing is predicted for calls that are under way beside each other', async () => {
+    await using engine = await Engine.open({ model: MODEL, hardware, expectedRows: { promptTokens: 5, newTokens: 3 } });
+    const beside = await Promise.all([4, 4].map((count) => run(engine, rows(count, 5), { maxNewTokens: 3 })));
+    const alone = await run(engine, rows(4, 5), { maxNewTokens: 3 });
+    expect(beside.flatMap(({ stats }) => [stats.predicted, stats.corrections])).toEqual(Array(4).fill(undefined));
+    expect(alone.stats.predicted?.tokensPerSecond).toBeGreaterThan(0);
+  });
+
   const half = { cpu: 0.5, disk: 0.5 };
   test.each<[string, object, number, number, number]>([
     ['everything in memory', { batchSize: 8, batches: 2 }, 40, 20, 16],

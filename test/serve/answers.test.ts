@@ -88,6 +88,19 @@ describe('answers', () => {
     expect(await response.json()).toMatchObject({ error: { type: 'invalid_request_error', code } });
   });
 
+  test.each([
+    [{ max_tokens: 'many' }, 'max_tokens: found the string "many"', 'max_tokens'],
+    [{ top_p: '1' }, 'top_p: found the string "1"', 'top_p'],
+    [{ response_format: { type: 'xml' } }, 'response_format.type: found "xml"', 'response_format'],
+    [{ functions: [{}] }, 'body.functions: found an array', 'functions'],
+    [{ temprature: 1 }, 'body: found the field "temprature"', null],
+  ])('an error calls a parameter as the request does: %j', async (more, message, param) => {
+    const { post } = await stubServer();
+    const { error } = (await (await post(CHAT, { ...hello, ...more })).json()) as { error: { message: string } };
+    expect(error.message).toContain(message);
+    expect(error).toMatchObject({ param });
+  });
+
   test('what is refused before a stream has begun has a status of its own', async () => {
     const { post } = await stubServer();
     const response = await post(CHAT, { ...hello, stream: true, messages: 5 });

@@ -22,6 +22,8 @@ export interface SeenRun {
   readonly totals: RunTotals;
   /** It went through stages that are not the default ones: of them nothing is known. */
   readonly ownStages: boolean;
+  /** Other calls were in it: what they took of the machine is not known. */
+  readonly shared: boolean;
   /** The times its tasks took; undefined where they are of no use. */
   readonly timings: TaskTimings | undefined;
 }
@@ -146,10 +148,16 @@ export class RunForecast {
     return this.learning;
   }
 
-  private predicted({ schedule, totals, ownStages, timings }: SeenRun): Pick<RunStats, 'predicted' | 'corrections'> {
+  private predicted({
+    schedule,
+    totals,
+    ownStages,
+    shared,
+    timings,
+  }: SeenRun): Pick<RunStats, 'predicted' | 'corrections'> {
     const { block } = this;
     const { request, report, learning } = this.opened.plan;
-    if (!request || ownStages) return {};
+    if (!request || ownStages || shared) return {};
     const batchSize = this.drift ? Math.ceil(this.drift.rows / block.batches) : block.batchSize;
     const { corrections: _, ...plain } = request.hardware;
     const by = (applied: Corrections | undefined): PredictedRun | undefined =>

@@ -46,7 +46,7 @@ export function recorderOf(
     unpinnedBytes: opened.reserved.unpinnedBytes,
     memory: () => memoryUse(opened, pool),
     lengths: forecast.drift,
-    forecast: (totals) => forecast.of({ schedule, totals, ownStages: pipeline !== undefined, timings }),
+    forecast: (totals, shared) => forecast.of({ schedule, totals, ownStages: pipeline !== undefined, shared, timings }),
     timings,
     computed,
     onProgress,

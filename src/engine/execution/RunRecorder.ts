@@ -24,8 +24,9 @@ export interface RecorderSetup {
   readonly unpinnedBytes?: number | undefined;
   /** Bytes in use and capacity of each tier, now. */
   readonly memory: () => MemoryUse;
-  /** Tells what was expected of a run with these rows. */
-  readonly forecast?: ((totals: RunTotals) => Pick<RunStats, 'predicted' | 'plan' | 'corrections'>) | undefined;
+  /** Tells what was expected of a run with these rows. @param shared as in `RunRecorder.share` */
+  readonly forecast?:
+    ((totals: RunTotals, shared: boolean) => Pick<RunStats, 'predicted' | 'plan' | 'corrections'>) | undefined;
   /** Told how long rows are: prompts when they come in, answers when they end. */
   readonly lengths?: { prompt(tokens: number, shared?: number): void; ended(newTokens: number): void } | undefined;
   /** Sets every task beside what was expected of it. */
@@ -80,6 +81,7 @@ export class RunRecorder {
   private begunTwice = 0;
   private active = 0;
   private ownSeconds = 0;
+  private shared = false;
   private depth = 0;
   private lastProgress = 0;
   /** The latest end of a task: the time of what is reckoned between tasks, on the device's clock. */
@@ -113,6 +115,11 @@ export class RunRecorder {
   onError(callback: (error: unknown) => void): void {
     this.told = callback;
     if (this.failure) callback(this.failure.error);
+  }
+
+  /** Other calls are in the run: what this one takes is not what it would take alone. */
+  share(): void {
+    this.shared = true;
   }
 
   /** Runs work of the JavaScript thread and counts its time as orchestration. */
@@ -336,12 +343,15 @@ export class RunRecorder {
       ),
       ...(this.setup.unpinnedBytes !== undefined && { unpinnedBytes: this.setup.unpinnedBytes }),
       residentPeakBytes: residentPeakBytes(),
-      ...this.setup.forecast?.({
-        rows: this.computed,
-        promptTokens: this.promptTokens,
-        promptTokensSaved: this.promptTokensSaved,
-        newTokens: this.generatedTokens,
-      }),
+      ...this.setup.forecast?.(
+        {
+          rows: this.computed,
+          promptTokens: this.promptTokens,
+          promptTokensSaved: this.promptTokensSaved,
+          newTokens: this.generatedTokens,
+        },
+        this.shared,
+      ),
       orchestration: { seconds: ownSeconds, fractionOfWall: wall > 0 ? ownSeconds / wall : 0 },
     };
   }

@@ -3,6 +3,7 @@ import { membersOf } from '../../arguments/isObject.js';
 import type { AnyResult } from '../../Results.js';
 import type { RowFailure } from '../../Row.js';
 import { embeddingAs } from '../../rows/embeddings.js';
+import { askedProblem } from './openaiRequest.js';
 import type { FinishedRow } from './RowFormat.js';
 
 /** Errors that are none of the request's. */
@@ -52,10 +53,9 @@ export function answerLine({ carry, result }: FinishedRow, choices: readonly Fin
 
 function errorOf({ code, message }: RowFailure): readonly [status: number, body: object] {
   const status = statusOf(code);
-  return [
-    status,
-    { error: { message, type: status === 500 ? 'server_error' : 'invalid_request_error', param: null, code } },
-  ];
+  const type = status === 500 ? 'server_error' : 'invalid_request_error';
+  const { message: told, param } = askedProblem(message);
+  return [status, { error: { message: told, type, param, code } }];
 }
 
 /** Gives HTTP's status of a row that failed. */

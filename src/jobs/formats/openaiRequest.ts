@@ -43,6 +43,13 @@ const PARAMETERS: Readonly<Record<string, string>> = {
   tool_choice: 'toolChoice',
   parallel_tool_calls: 'parallelToolCalls',
 };
+/** Theirs by ours; of two the first. */
+const THEIRS = new Map([
+  ...Object.entries(PARAMETERS)
+    .reverse()
+    .map(([theirs, ours]) => [ours, theirs] as const),
+  ['id', 'custom_id'],
+]);
 /** How much is reasoned, in OpenAI's words; and what chat templates call it, of which most know at most whether to. */
 const EFFORTS: Readonly<Record<string, Body>> = {
   none: { enable_thinking: false },
@@ -158,6 +165,14 @@ export function rowOfBody(
     line,
     false,
   );
+}
+
+/** What is said of a row, in the words of its request: OpenAI's name of the parameter, and which one it is. */
+export function askedProblem(message: string): { readonly message: string; readonly param: string | null } {
+  const [, body = '', own, rest = ''] = /^(body\.)?([a-z]\w*)([:.[][^]*)$/i.exec(message) ?? [];
+  if (own === undefined || own === 'body') return { message, param: null };
+  const param = THEIRS.get(own) ?? own;
+  return { message: `${body}${param}${rest}`, param };
 }
 
 /** @throws RowError */

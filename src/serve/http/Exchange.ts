@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ByteLedger } from '../../collections/ByteLedger.js';
+import type { TurnQueue } from '../../collections/TurnQueue.js';
 import type { ServeLimits } from '../ServeOptions.js';
 import { ApiError } from './ApiError.js';
 import { bytesOfBody, checkBody, jsonOfBody, type JsonBody } from './bodies.js';
@@ -19,6 +20,8 @@ export class Exchange {
     readonly query: URLSearchParams,
     readonly limits: ServeLimits,
     ledger: ByteLedger,
+    /** Many requests that come at once are read one by one, so that they hold up nothing else. */
+    private readonly turns: TurnQueue,
   ) {
     this.#account = ledger.account();
     response.once('close', () => {
@@ -57,6 +60,7 @@ export class Exchange {
     checkBody(this.request, 'application/json', mostBytes);
     this.greet();
     const bytes = await bytesOfBody(this.request, { mostBytes, seconds, account: this.#account });
+    await this.turns.next();
     return jsonOfBody(bytes, mostBytes);
   }
 

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { ByteLedger } from '../../collections/ByteLedger.js';
+import { TurnQueue } from '../../collections/TurnQueue.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { describeFileError } from '../../files/fileErrors.js';
 import { ATTRIBUTES } from '../../telemetry/names.js';
@@ -45,6 +46,7 @@ export class HttpServer {
   readonly #server: Server;
   readonly #exchanges = new Set<Exchange>();
   readonly #ledger: ByteLedger;
+  readonly #turns = new TurnQueue();
   #stopping = false;
 
   constructor(
@@ -69,6 +71,7 @@ export class HttpServer {
     this.#server.maxConnections = connections;
     const answer = (request: IncomingMessage, response: ServerResponse): void => void this.#answer(request, response);
     this.#server.on('request', answer).on('checkContinue', answer).on('clientError', refuseUnread);
+    this.#server.on('connect', (_request, socket: Socket) => refuseUnread(new Error('a tunnel'), socket));
   }
 
   get openExchanges(): number {
@@ -154,7 +157,7 @@ export class HttpServer {
       if (this.#stopping) throw stopping();
       if (route.method !== 'POST' && hasBody(request))
         throw new ApiError(400, `found a body, expected none of ${route.method}`, { code: 'unexpected_body' });
-      exchange = new Exchange(request, response, params, query, this.limits, this.#ledger);
+      exchange = new Exchange(request, response, params, query, this.limits, this.#ledger, this.#turns);
       this.#exchanges.add(exchange);
       await route.answer(exchange);
     } catch (error) {

@@ -3,7 +3,7 @@ import { isObject, membersOf } from '../../arguments/isObject.js';
 import { readWithSpelling } from '../../arguments/jsonNumbers.js';
 import { RowError } from '../../errors/RowError.js';
 import { lostField, spelledBody } from '../../jobs/formats/openaiBatch.js';
-import { CHAT, rowOfBody } from '../../jobs/formats/openaiRequest.js';
+import { askedProblem, CHAT, rowOfBody } from '../../jobs/formats/openaiRequest.js';
 import { lostFormat } from '../../jobs/formats/parseRow.js';
 import { statusOf } from '../../jobs/formats/openaiAnswer.js';
 import type { RowFailure, RowInput } from '../../Row.js';
@@ -80,7 +80,11 @@ export function rowsOf(url: string, body: Body, name: string, limits: ServeLimit
 /** Says what a row's error means for a request. */
 export function rowProblem({ code, message }: RowFailure): ApiError {
   const status = code === 'timeout' ? 504 : statusOf(code);
-  return new ApiError(status, message, { code: code === 'too-long' ? 'context_length_exceeded' : code });
+  const { message: told, param } = askedProblem(message);
+  return new ApiError(status, told, {
+    code: code === 'too-long' ? 'context_length_exceeded' : code,
+    ...(param !== null && { param }),
+  });
 }
 
 function checkedRow(url: string, body: Body, at: number): RowInput {

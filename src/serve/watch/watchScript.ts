@@ -13,7 +13,7 @@ const made = (tag, text, name) => {
   return element;
 };
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
-const figure = (value) => (value >= 100 ? whole.format(value) : value >= 10 ? value.toFixed(1) : value.toFixed(2));
+const figure = (value) => (value >= 100 ? whole.format(value) : value >= 10 ? value.toFixed(1) : value > 0 ? value.toFixed(2) : '0');
 const bytes = (value) => {
   let unit = 0;
   for (; value >= 1024 && unit < 5; unit++) value /= 1024;

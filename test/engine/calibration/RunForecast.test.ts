@@ -149,6 +149,7 @@ function runOf(
     schedule: 'diagonal',
     totals: { rows: 16, promptTokens: 512, newTokens: 256 },
     ownStages: false,
+    shared: false,
     timings,
   });
   forecast.ended(timings);

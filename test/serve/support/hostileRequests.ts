@@ -165,6 +165,7 @@ export function knownHostile(key: string): readonly HostileRequest[] {
       400,
     ),
     one('a tunnel', `OPTIONS * HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`, 400),
+    one('a tunnel elsewhere', `CONNECT evil.example:443 HTTP/1.1\r\nHost: localhost\r\n\r\n`, 400),
     one('a method that is none', requestText(CHAT, chat, { method: 'BREW', key }), 400),
     one('a method that is not meant', requestText(CHAT, chat, { method: 'PUT', key }), 405),
     one('a version that is none', 'GET / HTTP/9.9\r\nHost: localhost\r\n\r\n', 400, 505),
