@@ -1,6 +1,8 @@
 // Looks at how comments and pages are written: no doc comment opens with a word that hides its subject, and no
 // paragraph of the pages that people read first is longer than a screen takes in.
-//   node scripts/english.mjs
+//   node scripts/english.mjs [--count]
+// `--count` prints the words of README and docs, and the grade of school that their sentences ask for (Flesch and
+// Kincaid), without what scripts make.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -39,5 +41,46 @@ for (const page of PAGES)
       faults.push(
         `${page}: a paragraph has ${paragraph.length} characters, expected at most ${MOST_CHARACTERS}: ${paragraph.trim().slice(0, 60)}…`,
       );
+
+/** What people wrote of a page: no tables that a script makes, which stand between two comments of HTML. */
+const written = (text) => text.replaceAll(/<!-- (?!end|\/)[^>]*-->[^]*?<!-- (?:end|\/)[^>]*-->/g, '');
+/** Sentences of a page, without code, tables, headings and links' addresses. */
+const sentencesOf = (text) =>
+  written(text)
+    .replaceAll(/```[^]*?```|^ {4}.*$|^\|.*$|^#.*$/gm, '')
+    .replaceAll(/`[^`]*`/g, 'word')
+    .replaceAll(/\]\([^)]*\)/g, ']')
+    .split(/[.?!](?:\s|$)|\n\s*\n|\n(?=\s*- |\s*\d+\. )/)
+    .map((sentence) => sentence.match(/[\p{L}][\p{L}'’-]*/gu) ?? [])
+    .filter(({ length }) => length > 2);
+/** Syllables as a rule of thumb counts them: groups of vowels, without a silent e. */
+const syllables = (word) =>
+  Math.max(
+    1,
+    (
+      word
+        .toLowerCase()
+        .replace(/e$/, '')
+        .match(/[aeiouyäöü]+/g) ?? []
+    ).length,
+  );
+const gradeOf = (sentences) => {
+  const words = sentences.flat();
+  const each = words.reduce((sum, word) => sum + syllables(word), 0) / words.length;
+  return 0.39 * (words.length / sentences.length) + 11.8 * each - 15.59;
+};
+if (process.argv.includes('--count')) {
+  const counted = PAGES.filter((page) => !/^(CHANGELOG|SECURITY)/.test(page)).map((page) => {
+    const text = read(page);
+    return { page, words: written(text).split(/\s+/).filter(Boolean).length, sentences: sentencesOf(text) };
+  });
+  const total = {
+    page: 'all',
+    words: counted.reduce((sum, { words }) => sum + words, 0),
+    sentences: counted.flatMap(({ sentences }) => sentences),
+  };
+  for (const { page, words, sentences } of [...counted, total])
+    process.stdout.write(`${String(words).padStart(6)} words  grade ${gradeOf(sentences).toFixed(1)}  ${page}\n`);
+}
 for (const fault of faults) process.stderr.write(`${fault}\n`);
 process.exitCode = faults.length > 0 ? 1 : 0;
