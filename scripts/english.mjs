@@ -14,7 +14,7 @@ const MOST_CHARACTERS = 800;
 const PAGES = [
   ...['README', 'CHANGELOG', 'SECURITY'].map((name) => `${name}.md`),
   ...readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.md') && !/^api/.test(name))
+    .filter((name) => name.endsWith('.md') && !/^(api|flags)/.test(name))
     .map((name) => `docs/${name}`),
 ];
 

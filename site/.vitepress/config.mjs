@@ -38,6 +38,7 @@ const SIDEBAR = [
     'Reference',
     [
       ['Command line', '/docs/command-line'],
+      ['Flags', '/docs/flags'],
       ['Errors', '/docs/errors'],
       ['Models and machines', '/docs/models'],
       ['Hardware files', '/docs/policy-hardware'],
