@@ -240,11 +240,11 @@ function checkLengths(
   completions: readonly (readonly number[])[],
   setup: AnswerSetup,
 ): void {
-  checkBehind(prompt, longestOf(completions), setup);
+  checkRoomAfter(prompt, longestOf(completions), setup);
 }
 
 /** @param longest tokens of what is to stand behind it, of which the last is never computed @throws RowError */
-export function checkBehind(
+export function checkRoomAfter(
   prompt: readonly number[],
   longest: number,
   { limits: { contextTokens }, rowLimit }: Pick<AnswerSetup, 'limits' | 'rowLimit'>,
