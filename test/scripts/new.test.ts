@@ -21,9 +21,9 @@ test('new operators, families and formats compile beside all that is there', () 
   const { fileExists, readFile, getSourceFile } = host;
   host.fileExists = (path) => files.has(path) || fileExists(path);
   host.readFile = (path) => files.get(path) ?? readFile(path);
-  host.getSourceFile = (path, ...more) => {
+  host.getSourceFile = (path, version, ...more) => {
     const text = files.get(path);
-    return text === undefined ? getSourceFile(path, ...more) : ts.createSourceFile(path, text, ...more);
+    return text === undefined ? getSourceFile(path, version, ...more) : ts.createSourceFile(path, text, version);
   };
   const program = ts.createProgram([...files.keys()], { ...options, noEmit: true }, host);
   const faults = [...files.keys()].flatMap((path) => [

@@ -250,7 +250,7 @@ export function checkRoomAfter(
   { limits: { contextTokens }, rowLimit }: Pick<AnswerSetup, 'limits' | 'rowLimit'>,
 ): void {
   const held = prompt.length + longest - 1;
-  const what = `the prompt has ${prompt.length} tokens${longest > 1 ? `, and what is to stand behind it ${longest}` : ''}`;
+  const what = `the prompt has ${prompt.length} tokens${longest > 1 ? `, and what is to stand after it ${longest}` : ''}`;
   if (held > contextTokens) throw new RowError('too-long', `${what}, the model's context holds ${contextTokens}`);
   const limit = rowLimit();
   if (held > limit.tokens) throw new RowError('memory', `${what}, ${rowLimitWords(limit)}`);
