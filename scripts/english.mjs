@@ -1,5 +1,6 @@
 // Looks at how comments and pages are written: no doc comment opens with a word that hides its subject, and no
-// paragraph of the pages that people read first is longer than a screen takes in.
+// paragraph of the pages that people read first is longer than a screen takes in, nor has words that the glossary has
+// another one for.
 //   node scripts/english.mjs [--count]
 // `--count` prints the words of README and docs, and the grade of school that their sentences ask for (Flesch and
 // Kincaid), without what scripts make.
@@ -11,6 +12,22 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** They open a sentence whose subject comes last, if at all. */
 const OPENINGS = /^(What|Of|Whether|Those)\b/;
 const MOST_CHARACTERS = 800;
+/** Words that pages say otherwise: what docs/glossary.md calls it, or plain English. */
+const WORDS = new Map(
+  Object.entries({
+    behind: 'after',
+    checkpointing: 'record',
+    iteration: 'pass',
+    'KV block': 'page',
+    'mini-batch': 'micro-batch',
+    'offload file': 'store',
+    'pass-through': 'carry',
+    scheduler: 'schedule',
+    'swap file': 'spill file',
+    timestep: 'pass',
+    'write-ahead log': 'journal',
+  }),
+);
 const PAGES = [
   ...['README', 'CHANGELOG', 'SECURITY'].map((name) => `${name}.md`),
   ...readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
@@ -33,6 +50,9 @@ for (const name of sources) {
     }
   }
 }
+for (const page of PAGES.filter((name) => !/CHANGELOG|glossary/.test(name)))
+  for (const [word, ours] of WORDS)
+    if (new RegExp(`\\b${word}\\b`, 'i').test(read(page))) faults.push(`${page}: found "${word}", expected "${ours}"`);
 for (const page of PAGES)
   for (const paragraph of read(page)
     .replaceAll(/```[^]*?```|^ {4}.*$/gm, '')
