@@ -31,6 +31,11 @@ const SIDEBAR = [
     'Extend',
     [
       ['Write a schedule', '/docs/guides/schedule'],
+      ['Write a stage', '/docs/guides/stage'],
+      ['Add a model family', '/docs/guides/family'],
+      ['Add a weight type', '/docs/guides/weight-type'],
+      ['Add a format', '/docs/guides/format'],
+      ['Write a law of the cache', '/docs/guides/memory-law'],
       ['Contribute', '/CONTRIBUTING'],
     ],
   ],
@@ -38,6 +43,7 @@ const SIDEBAR = [
     'Reference',
     [
       ['Command line', '/docs/command-line'],
+      ['Flags', '/docs/flags'],
       ['Errors', '/docs/errors'],
       ['Models and machines', '/docs/models'],
       ['Hardware files', '/docs/policy-hardware'],

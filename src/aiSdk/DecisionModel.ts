@@ -13,7 +13,7 @@ import { isObject } from '../arguments/isObject.js';
 import type { Row } from '../Row.js';
 import type { ServedEngine } from '../serve/ServeOptions.js';
 import { PROVIDER, rowErrorOf, wrongArgument } from './errors.js';
-import { asksForReasoning, ProvidedModel } from './ProvidedModel.js';
+import { wantsReasoning, ProvidedModel } from './ProvidedModel.js';
 import { ownOptions } from './providerOptions.js';
 import { inputText, stateText } from './state.js';
 
@@ -143,7 +143,7 @@ function nameOf(at: number): string {
 function warningsOf({ maxOutputTokens, reasoning }: Experimental_DecisionModelV4CallOptions): SharedV4Warning[] {
   return [
     ...(maxOutputTokens === undefined ? [] : [unsupported('maxOutputTokens')]),
-    ...(asksForReasoning(reasoning) ? [unsupported('reasoning')] : []),
+    ...(wantsReasoning(reasoning) ? [unsupported('reasoning')] : []),
   ];
 }
 

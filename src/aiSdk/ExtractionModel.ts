@@ -10,7 +10,7 @@ import type { RowResult } from '../Row.js';
 import { PROVIDER, rowErrorOf, wrongArgument } from './errors.js';
 import { FIELD_TYPES, type Field, fieldAnswer, fieldsSchema } from './extractionFields.js';
 import { mostTokens } from './LanguageModel.js';
-import { asksForReasoning, ProvidedModel } from './ProvidedModel.js';
+import { wantsReasoning, ProvidedModel } from './ProvidedModel.js';
 import { ownOptions } from './providerOptions.js';
 import { stateText } from './state.js';
 
@@ -53,7 +53,7 @@ export class ExtractionModel extends ProvidedModel implements Experimental_Extra
           ]),
         ),
         usage: { inputTokens: usage.promptTokens, outputTokens: usage.completionTokens },
-        warnings: asksForReasoning(reasoning)
+        warnings: wantsReasoning(reasoning)
           ? [
               {
                 type: 'unsupported',

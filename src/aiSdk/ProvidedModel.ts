@@ -14,6 +14,6 @@ export abstract class ProvidedModel {
 }
 
 /** Tells whether a call asks for reasoning, of its own accord. */
-export function asksForReasoning(reasoning: LanguageModelV4CallOptions['reasoning']): boolean {
+export function wantsReasoning(reasoning: LanguageModelV4CallOptions['reasoning']): boolean {
   return reasoning !== undefined && reasoning !== 'provider-default' && reasoning !== 'none';
 }

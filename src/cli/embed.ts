@@ -9,7 +9,7 @@ import { runRowJob } from './rowJob.js';
 export function addEmbed(program: Command, context: CommandContext): void {
   const command = program
     .command('embed')
-    .description('Makes an embedding of each row of a file: its hidden states behind the final norm, pooled.');
+    .description('Makes an embedding of each row of a file: its hidden states after the final norm, pooled.');
   addRowFileFlags(command);
   command.optionsGroup('Embeddings:');
   addEmbeddingFlags(command);

@@ -90,14 +90,14 @@ function layersBefore(peers: readonly PeerDescription[], address: string): Pick<
   const first = peers[0]?.layers.first ?? 0;
   if (first === 0)
     throw new UsageError(
-      `--peers: found an engine of the model's first layers at ${address}, expected those behind them: this command has the first ones`,
+      `--peers: found an engine of the model's first layers at ${address}, expected those after them: this command has the first ones`,
     );
   peers.forEach(({ address, layers }, index) => {
     const next = layers.first + layers.count;
     const behind = peers[index + 1];
     if (next !== (behind?.layers.first ?? layers.of))
       throw new UsageError(
-        `--peers: found ${behind ? `layer ${behind.layers.first} at ${behind.address}` : 'nothing'} behind ${address}, expected layer ${next} of ${layers.of}: name engines in the order of their layers, and all of them`,
+        `--peers: found ${behind ? `layer ${behind.layers.first} at ${behind.address}` : 'nothing'} after ${address}, expected layer ${next} of ${layers.of}: name engines in the order of their layers, and all of them`,
       );
   });
   return { layers: { first: 0, count: first } };

@@ -66,12 +66,12 @@ export async function runRowJob(
   context: CommandContext,
   asked: RowTask,
 ): Promise<void> {
-  const asGiven = checkedCascade(flagsGiven);
-  if (asGiven.json && !asGiven.dryRun)
+  const givenFlags = checkedCascade(flagsGiven);
+  if (givenFlags.json && !givenFlags.dryRun)
     throw new UsageError('--json goes with --dry-run, whose report it prints; results are in --output');
-  requireFlags(asGiven, 'model', 'input', ...(asGiven.dryRun ? [] : (['output'] as const)));
+  requireFlags(givenFlags, 'model', 'input', ...(givenFlags.dryRun ? [] : (['output'] as const)));
   // Of what a dry run would write only the format is of interest.
-  const given = asGiven.dryRun ? withoutOutput(asGiven) : asGiven;
+  const given = givenFlags.dryRun ? withoutOutput(givenFlags) : givenFlags;
   endInTime(given, context);
   const shard = shardOf(given, process.env);
   checkJobOptions({ ...subsetOptions(given), ...(shard && { shard }) });

@@ -8,7 +8,7 @@ import { runRowJob } from './rowJob.js';
 export function addScore(program: Command, context: CommandContext): void {
   const command = program
     .command('score')
-    .description("Tells how likely each of a row's `completions` is behind its prompt: for evaluation, for reranking.");
+    .description("Tells how likely each of a row's `completions` is after its prompt: for evaluation, for reranking.");
   addRowFileFlags(command);
   command.optionsGroup('Completions:');
   addCompletionFlags(command);

@@ -100,7 +100,7 @@ export async function* unchangedBytes<T extends Uint8Array | string>(
     return;
   refuse(
     'changed',
-    `other bytes in it, written at ${now.ctime.toISOString()} behind an older time of modification`,
+    `other bytes in it, written at ${now.ctime.toISOString()} after an older time of modification`,
     'those that were read',
   );
 }

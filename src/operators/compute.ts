@@ -5,7 +5,7 @@ import type { ComputePart, QueueName, TaskEvent } from '../engine/grid/Task.js';
 import { allReduce } from './allReduce.js';
 import { broadcast } from './broadcast.js';
 import { overlap } from './overlap.js';
-import { beginsBehindOthers, stage, type Stage } from './stageInternals.js';
+import { startsAfterPrefix, stage, type Stage } from './stageInternals.js';
 
 /** The parts of a layer, in order. The model's first layer embeds before them, its last one samples after them. */
 const WHOLE: readonly ComputePart[] = ['embed', 'project', 'attend', 'finish', 'head'];
@@ -55,7 +55,7 @@ function computing(run: StageContext, parts: readonly ComputePart[]): Stage {
 /** The computes that a square's first part comes behind. */
 function before({ batch }: IssuedSquare, left: ReadonlyMap<number, IssuedSquare>): readonly TaskEvent[] {
   const neighbour = left.get(batch.slot);
-  const squares = batch.rows.some(beginsBehindOthers) ? [...left.values()] : neighbour ? [neighbour] : [];
+  const squares = batch.rows.some(startsAfterPrefix) ? [...left.values()] : neighbour ? [neighbour] : [];
   return squares.flatMap(({ events }) => events.compute ?? []);
 }
 

@@ -1,7 +1,7 @@
 import type { StageContext } from '../engine/execution/Run.js';
 import {
   aheadOf,
-  beginsBehindOthers,
+  startsAfterPrefix,
   NO_EVENTS,
   stage,
   StepGate,
@@ -23,7 +23,7 @@ export function loadCache(run: StageContext, lookAhead: LookAhead = {}): Stage {
     return (square) => {
       gate.open(square);
       const routes = run.movement.loadCache(square, (row) => run.pagesOf(row));
-      const stores = square.batch.rows.some(beginsBehindOthers)
+      const stores = square.batch.rows.some(startsAfterPrefix)
         ? run.lastStores.cachesOf(square.layer)
         : run.lastStores.find('store_cache', square);
       const after = routes.length === 0 ? NO_EVENTS : [...gate.before(), ...stores];

@@ -114,7 +114,7 @@ export function maxInFlight(run: StageContext, limit: InFlightLimit): Stage {
             if (all.length > 0 || series) {
               subscriber.error(
                 new UsageError(
-                  'maxInFlight: found it behind a stage that issues tasks, or within serialize, expected it in front of them',
+                  'maxInFlight: found it after a stage that issues tasks, or within serialize, expected it in front of them',
                 ),
               );
               return;

@@ -11,7 +11,7 @@ export type Stage = OperatorFunction<IssuedSquare, IssuedSquare>;
 export const NO_EVENTS: readonly TaskEvent[] = [];
 
 /** Tells whether a square is its row's first, and others have computed what comes before it. */
-export function beginsBehindOthers({ firstPosition, sharedTokens = 0 }: RowRange): boolean {
+export function startsAfterPrefix({ firstPosition, sharedTokens = 0 }: RowRange): boolean {
   return sharedTokens > 0 && firstPosition === sharedTokens;
 }
 

@@ -58,7 +58,7 @@ export function askedTools(row: ToolOptions, options: ToolOptions): AskedTools |
 }
 
 /** Tells whether a row's template is told of its tools: where it must not call them it is not. @throws RowError */
-export function isToldOfTools(row: ToolOptions, options: ToolOptions): boolean {
+export function offersTools(row: ToolOptions, options: ToolOptions): boolean {
   const choice: unknown = row.toolChoice ?? options.toolChoice;
   return isAbsent(choice) || choiceOf(plainJson('toolChoice', choice)).mode !== 'none';
 }

@@ -50,7 +50,7 @@ export function zodJsonSchema(schema: AnswerSchema): object {
 }
 
 /** A schema of zod's, or a check, as far as it is about a text. */
-interface SaidOfText {
+interface TextRule {
   readonly type?: string;
   readonly check?: string;
   readonly format?: string;
@@ -65,7 +65,7 @@ const NAMES: ReadonlyMap<string, string> = new Map([['url', 'uri']]);
  * one's name, and the patterns of all that have one; it looks at the value afterwards.
  */
 function formatOf(def: z.core.$ZodTypeDef, written: string): string | undefined {
-  const all: readonly SaidOfText[] = [def, ...(def.checks ?? []).map(({ _zod }) => _zod.def)];
+  const all: readonly TextRule[] = [def, ...(def.checks ?? []).map(({ _zod }) => _zod.def)];
   const formats = all.filter(({ format }) => format !== undefined);
   if (!formats.some(({ format }) => format === written)) return written;
   const other = formats.find(({ pattern }) => pattern === undefined || !isEnforceable(pattern.source))?.format;

@@ -3,7 +3,7 @@ import { ATTRIBUTES, SPAN_NAMES, TRACER } from './names.js';
 import { type Span, startSpan } from './spans.js';
 
 /** The options of a call that a span tells of. */
-interface ToldOptions {
+interface SpanOptions {
   readonly maxNewTokens?: number;
   readonly temperature?: number;
   readonly topP?: number;
@@ -17,7 +17,7 @@ interface ToldOptions {
 }
 
 /** The span of a call of an engine; undefined where nobody traces. */
-export function callSpan(task: keyof typeof SPAN_NAMES.call, model: string, options: ToldOptions): Span | undefined {
+export function callSpan(task: keyof typeof SPAN_NAMES.call, model: string, options: SpanOptions): Span | undefined {
   const operation = SPAN_NAMES.call[task];
   return startSpan(
     () => `${operation} ${model}`,

@@ -53,7 +53,7 @@ describe('logits that are not finite', () => {
       error: {
         code: 'numeric',
         message: expect.stringMatching(
-          /^the logits behind position 5 are not finite, nor is the hidden state behind layer 0: found .*, expected .*/,
+          /^the logits after position 5 are not finite, nor is the hidden state after layer 0: found .*, expected .*/,
         ),
       },
     });
@@ -72,6 +72,6 @@ describe('logits that are not finite', () => {
       '--json',
     ]);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-    expect(stderr).toMatch(/^error: the logits behind position 29 are not finite: /m);
+    expect(stderr).toMatch(/^error: the logits after position 29 are not finite: /m);
   });
 });

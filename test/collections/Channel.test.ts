@@ -3,14 +3,17 @@ import fc from 'fast-check';
 import { Channel, Fifo } from '../../src/collections/Channel.js';
 import { cancellable } from '../../src/collections/cancellable.js';
 
-interface Told {
+interface ChannelLog {
   wanted: number;
   stopped: number;
   readonly taken: number[];
 }
 
-function channelTold(settled?: () => Promise<void>): { readonly channel: Channel<number>; readonly told: Told } {
-  const told: Told = { wanted: 0, stopped: 0, taken: [] };
+function observedChannel(settled?: () => Promise<void>): {
+  readonly channel: Channel<number>;
+  readonly told: ChannelLog;
+} {
+  const told: ChannelLog = { wanted: 0, stopped: 0, taken: [] };
   const channel = new Channel<number>({
     wanted: () => told.wanted++,
     stop: () => told.stopped++,
@@ -24,7 +27,7 @@ describe('Channel', () => {
   test('whatever the order of pushes and pulls, values come once and in order', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.boolean(), { maxLength: 40 }), async (pushes) => {
-        const { channel, told } = channelTold();
+        const { channel, told } = observedChannel();
         const pulled: Promise<IteratorResult<number, void>>[] = [];
         let pushed = 0;
         for (const push of pushes) {
@@ -43,7 +46,7 @@ describe('Channel', () => {
   });
 
   test('return is immediate, gives up what waits, and tells the source once', async () => {
-    const { channel, told } = channelTold();
+    const { channel, told } = observedChannel();
     const pending = channel.next();
     const ended = channel.return();
     await expect(Promise.all([pending, ended, channel.return()])).resolves.toEqual(
@@ -56,13 +59,13 @@ describe('Channel', () => {
   });
 
   test('an error comes once, behind the values before it; an abort in their place', async () => {
-    const { channel } = channelTold();
+    const { channel } = observedChannel();
     channel.push(1);
     channel.fail(new Error('torn'));
     await expect(channel.next()).resolves.toEqual({ done: false, value: 1 });
     await expect(channel.next()).rejects.toThrow('torn');
     await expect(channel.next()).resolves.toEqual({ done: true, value: undefined });
-    const { channel: other } = channelTold();
+    const { channel: other } = observedChannel();
     other.push(1);
     other.abort({ error: new Error('stop') });
     await expect(other.next()).rejects.toThrow('stop');
@@ -70,7 +73,7 @@ describe('Channel', () => {
 
   test('nobody is told of the end before things have settled', async () => {
     let settle = (): void => undefined;
-    const { channel } = channelTold(() => new Promise((resolve) => (settle = resolve)));
+    const { channel } = observedChannel(() => new Promise((resolve) => (settle = resolve)));
     let ended = false;
     const pending = channel.next().then(() => (ended = true));
     channel.close();

@@ -356,7 +356,7 @@ describe('labels', () => {
       { prompt: 'x'.repeat(2000), labels: ['y'.repeat(60)] },
       {},
       'too-long',
-      /the prompt has 2000 tokens, and what is to stand behind it 60/,
+      /the prompt has 2000 tokens, and what is to stand after it 60/,
     ],
     ['no prompt', { labels: ['a'] } as unknown as RowInput, {}, 'no-prompt', /none of them/],
   ])("%s: one error, and no other row's affair", async (_what, row, options, code, words) => {

@@ -90,7 +90,7 @@ describeGrammars('choices at temperature 0', () => {
     const [far] = await answers([{ prompt: 'x', ...held(['a'.repeat(5000), 'b']) }]);
     expect(far?.error).toEqual({
       code: 'too-long',
-      message: "the prompt has 1 tokens, and what is to stand behind it 5001, the model's context holds 2048",
+      message: "the prompt has 1 tokens, and what is to stand after it 5001, the model's context holds 2048",
     });
   });
 

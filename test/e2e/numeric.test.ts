@@ -72,7 +72,7 @@ function expectOthersAsBefore(found: readonly RowResult[], sound: readonly RowRe
       error: { code: 'numeric' },
     });
     // Of the token whose next one there is not: the last of the prompt.
-    expect(row.error?.message).toContain(`the logits behind position ${prompt(i).length - 1} are not finite`);
+    expect(row.error?.message).toContain(`the logits after position ${prompt(i).length - 1} are not finite`);
   }
 }
 
@@ -115,7 +115,7 @@ describe('a row whose logits are not finite is an error row, and costs no other 
       for (const { error } of found)
         expect(error).toMatchObject({
           code: 'numeric',
-          message: expect.stringContaining('behind layer 1:') as unknown,
+          message: expect.stringContaining('after layer 1:') as unknown,
         });
     },
   );
@@ -133,7 +133,7 @@ describe('a row whose logits are not finite is an error row, and costs no other 
     ]);
     expectOthersAsBefore(found, expected);
     // Of the layers that it has itself the last engine names the first, by its number in the model.
-    expect(found[1]?.error?.message).toContain('nor is the hidden state behind layer 1');
+    expect(found[1]?.error?.message).toContain('nor is the hidden state after layer 1');
   });
 
   test('after tokens that are fine: the row says at which position, statistics count it', async () => {
@@ -148,7 +148,7 @@ describe('a row whose logits are not finite is an error row, and costs no other 
     expect(row?.error).toMatchObject({
       code: 'numeric',
       message: expect.stringContaining(
-        'behind position 4 are not finite, nor is the hidden state behind layer 0',
+        'behind position 4 are not finite, nor is the hidden state after layer 0',
       ) as unknown,
     });
     expect(stats?.rows).toMatchObject({ done: 0, failed: 1 });
@@ -158,12 +158,12 @@ describe('a row whose logits are not finite is an error row, and costs no other 
     const message = async (...overwrites: Overwrite[]): Promise<string | undefined> =>
       (await generate({ model: await overwritten(...overwrites) }, [{ tokens: [1, 2] }]))[0]?.error?.message;
     expect(await message({ role: 'down.weight', layer: 1, row: 3, value: NaN })).toContain(
-      'nor is the hidden state behind layer 1:',
+      'nor is the hidden state after layer 1:',
     );
-    expect(await message({ role: 'norm1.weight', layer: 0, row: 3, value: -Infinity })).toContain('behind layer 0:');
+    expect(await message({ role: 'norm1.weight', layer: 0, row: 3, value: -Infinity })).toContain('after layer 0:');
     expect(await message({ role: 'head.weight', row: 77, value: NaN })).toContain('position 1 are not finite: found');
     // Numbers that are too large for what they are multiplied in.
-    expect(await message({ role: 'o.weight', layer: 0, row: 0, value: 3e38 })).toMatch(/behind layer [01]:/);
+    expect(await message({ role: 'o.weight', layer: 0, row: 0, value: 3e38 })).toMatch(/after layer [01]:/);
     expect(await message({ role: 'final_norm.weight', row: 3, value: Infinity })).toContain(
       'position 1 are not finite: found',
     );
@@ -181,7 +181,7 @@ describe('perplexity of a text with such a token', () => {
     expect(failure).toBeInstanceOf(RowError);
     expect(failure).toMatchObject({
       rowCode: 'numeric',
-      message: expect.stringContaining('the logits behind position 21 are not finite') as unknown,
+      message: expect.stringContaining('the logits after position 21 are not finite') as unknown,
     });
     // The engine is as good as before.
     text[21] = 5;

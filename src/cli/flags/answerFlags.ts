@@ -58,7 +58,7 @@ export function addLabelFlags(command: Command): void {
   command.addOption(
     new Option(
       '--labels <a,b,…>',
-      "what rows are told apart by, as it would stand behind the prompt; a comma in a label is written twice (default: a row's own `labels`, or those that the model's head has)",
+      "what rows are told apart by, as it would stand after the prompt; a comma in a label is written twice (default: a row's own `labels`, or those that the model's head has)",
     ).argParser(labelList),
   );
   command.addOption(

@@ -91,12 +91,12 @@ export function addRowJobFlags(command: Command): void {
   command.addOption(
     new Option(
       '--peers <addresses>',
-      'engines that follow (`spillway follow`) and have the layers behind the first ones, in order, as host:port or unix:path with commas between (default: none; all layers are here)',
+      'engines that follow (`spillway follow`) and have the layers after the first ones, in order, as host:port or unix:path with commas between (default: none; all layers are here)',
     ).argParser(addresses),
   );
   command.option(
     '--micro-batches <n>',
-    'beside --peers: parts of the block that pass the engines one behind the other, so that all of them compute at once (default: --batches; where weights stream, as many as engines)',
+    'beside --peers: parts of the block that pass the engines one after the other, so that all of them compute at once (default: --batches; where weights stream, as many as engines)',
     wholeNumber(1, BLOCK_LIMITS.batches),
   );
   addPeerFlags(command);

@@ -64,7 +64,7 @@ export function addTableFlags(command: Command, words = PROMPTS): void {
   command.addOption(
     new Option(
       '--database <url|file>',
-      'for --input sql:QUERY: postgres://…, which is asked by a cursor, or a file of DuckDB (default: DuckDB in memory; the query may be behind statements that attach others)',
+      'for --input sql:QUERY: postgres://…, which is asked by a cursor, or a file of DuckDB (default: DuckDB in memory; the query may follow statements that attach others)',
     ).argParser(path),
   );
   command.addOption(

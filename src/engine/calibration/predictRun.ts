@@ -117,10 +117,10 @@ export function predictRun(
     schedule: name,
     batchSize: paced ? block.batchSize : Math.min(block.batchSize, Math.ceil(fitting / block.batches)),
   };
-  const asItCame = {
+  const actualWorkload = {
     ...workload,
     cachePages: shared && pagesOfAllLayers(shared, workload),
     ...(paced && { admittedPerSweep: admittedPerSweep(shared, workload) }),
   };
-  return { ...predict({ ...request, workload: asItCame }, policy), workload };
+  return { ...predict({ ...request, workload: actualWorkload }, policy), workload };
 }

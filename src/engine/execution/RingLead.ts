@@ -27,7 +27,7 @@ export interface RingLeadSetup {
  */
 export class RingLead {
   /** True where the layers after these are computed elsewhere: heads come back from there. */
-  readonly headElsewhere: boolean;
+  readonly headAtPeer: boolean;
   /** The engines of the other layers have said what they add to the run. */
   begun = false;
   private readonly firstLayer: number;
@@ -45,7 +45,7 @@ export class RingLead {
     const { first, last, samples } = layerBounds(setup.grid);
     this.firstLayer = first;
     this.lastLayer = last;
-    this.headElsewhere = !samples;
+    this.headAtPeer = !samples;
     this.numbers = new PageNumbers(pageTokens);
   }
 
@@ -85,7 +85,7 @@ export class RingLead {
 
   /** A square is about to enter the window: whether its batch goes on to other engines with it. */
   sends({ batch, layer }: Square): boolean {
-    if (!this.headElsewhere) return false;
+    if (!this.headAtPeer) return false;
     if (layer === this.firstLayer) this.connection.tokens.expect(batch);
     // A schedule may leave a batch whose rows have ended where it is: only what leaves the layers here comes back.
     if (layer !== this.lastLayer) return false;

@@ -143,7 +143,7 @@ export class ScheduledSquares<Result> implements SquareSource<Result, LiveRow<Re
   }
 
   retired({ batch, layer, events }: IssuedSquare, last: boolean): Result[] {
-    if (this.ring?.headElsewhere !== true && layer === this.lastLayer) this.rows.through(batch);
+    if (this.ring?.headAtPeer !== true && layer === this.lastLayer) this.rows.through(batch);
     return this.advance(batch, last, events.head);
   }
 

@@ -22,7 +22,7 @@ export function* inTurn<Call extends Claimant, Row>(
   for (;;) {
     let first: Call | undefined;
     const before = owed();
-    for (const call of left.keys()) if (!first || goesBefore(call, first, before)) first = call;
+    for (const call of left.keys()) if (!first || precedes(call, first, before)) first = call;
     if (!first) return;
     const step = left.get(first)?.next();
     if (step?.done === false) yield step.value;
@@ -30,7 +30,7 @@ export function* inTurn<Call extends Claimant, Row>(
   }
 }
 
-function goesBefore(a: Claimant, b: Claimant, owed: ReadonlySet<number>): boolean {
+function precedes(a: Claimant, b: Claimant, owed: ReadonlySet<number>): boolean {
   const [aIsOwed, bIsOwed] = [owed.has(a.priority), owed.has(b.priority)];
   if (aIsOwed !== bIsOwed) return aIsOwed;
   return a.priority > b.priority || (a.priority === b.priority && a.running < b.running);

@@ -53,7 +53,7 @@ export class FollowedPages implements PrefixPages {
     if (begin >= tokens.length)
       throw wrong('', `${begin} tokens that others have computed`, `fewer than the row's ${tokens.length}`);
     if (copy && (begin <= start || begin >= start + pageTokens)) {
-      throw wrong('.copy.position', begin, `one within the page of position ${start}, behind its first`);
+      throw wrong('.copy.position', begin, `one within the page of position ${start}, after its first`);
     }
     const source = copy && this.found('.copy.page', copy.page, start, begin - start);
     const most = Math.ceil(tokens.length / pageTokens) - pages.length;

@@ -61,7 +61,7 @@ const callback = { kind: 'other', check: checkFunction } as const;
 const shares = { kind: 'other', check: checkShares } as const;
 
 /**
- * Every option of `Engine.open`. What is checked, the flags of the command line, the table in docs/command-line.md and
+ * Every option of `Engine.open`. What is checked, the flags of the command line, the table in docs/flags.md and
  * the options' part of `resultIdentity` follow from it; `EngineOptions` says what each means to a program.
  */
 export const OPTION_TABLE = {
@@ -72,7 +72,7 @@ export const OPTION_TABLE = {
     flag: '<path|name>',
     about:
       'a GGUF file, a folder with config.json and safetensors, an id that `pull` knows, or hf:owner/repo[@revision][:file-or-quant], ollama:name, lmstudio:publisher/name',
-    docs: 'the model: [Models](#models)',
+    docs: 'the model: [Models](command-line.md#models)',
   },
   layers: {
     group: 'model',

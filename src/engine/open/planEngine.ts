@@ -137,7 +137,7 @@ export async function planEngine(
   const { gpu: onGpu } = memory;
   const capBytes = capOf(memory, machine);
   const { maxLatency } = options;
-  const asIs = (origin: EnginePlan['origin'], why?: string, request?: PlanRequest): Plan => {
+  const unplanned = (origin: EnginePlan['origin'], why?: string, request?: PlanRequest): Plan => {
     if (maxLatency !== undefined)
       throw new UsageError(
         `maxLatency: found ${maxLatency}, but nothing can be planned to keep it: ${why ?? 'engines that share a model agree on their blocks, and none of them plans'}`,
@@ -151,22 +151,26 @@ export async function planEngine(
   };
   // Engines that share a model's layers have to agree on their blocks: none of them plans for itself.
   if (options.layers !== undefined || options.tensorParallel !== undefined)
-    return { ...asIs(originOf(chosen)), options: { ...options, batches: options.batches ?? batchesOfPart(source) } };
-  if (chosen === 'default') return asIs(originOf(chosen));
+    return {
+      ...unplanned(originOf(chosen)),
+      options: { ...options, batches: options.batches ?? batchesOfPart(source) },
+    };
+  if (chosen === 'default') return unplanned(originOf(chosen));
   // Rows of an encoder are one pass each: a square of the usual size computes longer than its layers take to come.
   if (isEncoder(source.decoder))
-    return asIs(originOf(chosen), maxLatency === undefined ? undefined : 'encoders are not planned for');
+    return unplanned(originOf(chosen), maxLatency === undefined ? undefined : 'encoders are not planned for');
   if (onGpu) {
-    if (typeof options.hardware === 'object' && !hasGpu(options.hardware)) return asIs(originOf(chosen), NOT_MEASURED);
+    if (typeof options.hardware === 'object' && !hasGpu(options.hardware))
+      return unplanned(originOf(chosen), NOT_MEASURED);
     if (
       chosen === 'auto' &&
       (options.weights !== undefined || options.cache !== undefined || options.activations !== undefined)
     ) {
-      return asIs('default', 'beside a GPU nothing is planned where placements are given');
+      return unplanned('default', 'beside a GPU nothing is planned where placements are given');
     }
   }
   if (numerics.precision === 'float32')
-    return asIs(originOf(chosen), 'precision float32 is for checking, and not planned for');
+    return unplanned(originOf(chosen), 'precision float32 is for checking, and not planned for');
 
   const shape = shapeOfModel(source, basename(source.path));
   const workload = workloadOf(expected ?? UNKNOWN_ROWS, shape);
@@ -182,7 +186,7 @@ export async function planEngine(
     hardware = options.hardware;
   } else {
     if (maxLatency === undefined && (expected?.rows === 0 || work(shape, workload) < WORTH_MEASURING))
-      return asIs(
+      return unplanned(
         originOf(chosen),
         onGpu && `there is too little work to measure the GPU of this machine for: ${UNPLANNED}`,
       );
@@ -208,7 +212,7 @@ export async function planEngine(
         },
         onNote: (line) => notes.push(line),
       });
-      if (onGpu && !hasGpu(profile)) return asIs(originOf(chosen), NOT_MEASURED);
+      if (onGpu && !hasGpu(profile)) return unplanned(originOf(chosen), NOT_MEASURED);
       const known = { ...profile, ...(corrections && learns && { corrections }) };
       if (!measuredNow) speed = await speedOf(profile, usesDisk ? memory.disk : undefined, options.signal);
       hardware = speed ? atSpeed(known, speed) : known;
@@ -217,7 +221,7 @@ export async function planEngine(
       if (!(error instanceof SpillwayError) || error instanceof InterruptedError) throw error;
       // Said once.
       if (maxLatency !== undefined && error instanceof UsageError) throw error;
-      return asIs(originOf(chosen), error.message);
+      return unplanned(originOf(chosen), error.message);
     }
   }
   const request: PlanRequest = {
@@ -229,8 +233,8 @@ export async function planEngine(
   };
   const planned =
     typeof chosen === 'object'
-      ? asIs('policy', undefined, request)
-      : (searched({ options, settings }, capBytes, request) ?? asIs('default', nothingFits(request), request));
+      ? unplanned('policy', undefined, request)
+      : (searched({ options, settings }, capBytes, request) ?? unplanned('default', nothingFits(request), request));
   const report = { ...planned.report, ...(speed && { machineSpeed: speed }), ...(notes.length > 0 && { notes }) };
   return { ...planned, report, ...(learning && { learning }) };
 }

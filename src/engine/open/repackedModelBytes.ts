@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { compressBindings, type WeightCompression } from '../../model/compressBindings.js';
 import { identifyModel } from '../../model/identity/identifyModel.js';
 import { readModel } from '../../model/readModel.js';
-import { mayBeStoreOf, repackedBytes } from '../store/openWeightStore.js';
+import { isStoreName, repackedBytes } from '../store/openWeightStore.js';
 import { defaultDiskFolder } from './diskFolder.js';
 import { modelPathOf } from './readModelShape.js';
 
@@ -36,6 +36,6 @@ export async function repackedModelBytes(
   const read = await readModel(path);
   const source = { ...read, bindings: compressBindings(read.bindings, compressWeights) };
   // Nobody waits for hashes where there is nothing to be found by them.
-  if (!names.some((name) => mayBeStoreOf(name, source))) return 0;
+  if (!names.some((name) => isStoreName(name, source))) return 0;
   return repackedBytes(disk, source, await identifyModel(source.files, { signal, onProgress }));
 }

@@ -198,7 +198,7 @@ export class PeerConnection implements DevicePeers {
     }
     if (this.held >= 2 * this.mostHeld)
       throw new PeerError(
-        `hidden states: found those of pass ${pass}, slot ${slot} behind ${this.held} batches that are not to be computed yet, expected those that are`,
+        `hidden states: found those of pass ${pass}, slot ${slot} after ${this.held} batches that are not to be computed yet, expected those that are`,
       );
     this.arrivals.set(key, { hidden });
     this.held++;

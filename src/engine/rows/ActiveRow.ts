@@ -215,7 +215,7 @@ export class ActiveRow implements RunRow<OrderedResult> {
       this.release();
       return this.failed(
         'limit',
-        `the answer's ${this.format?.calls ? 'calls of tools' : 'responseFormat'}, behind ${this.tokens.length} tokens: ${failure}`,
+        `the answer's ${this.format?.calls ? 'calls of tools' : 'responseFormat'}, after ${this.tokens.length} tokens: ${failure}`,
       );
     }
     if (place)

@@ -20,7 +20,7 @@ interface Scored {
 }
 
 /** A token of the choice. */
-interface ToldToken extends TokenLogprob {
+interface ScoredToken extends TokenLogprob {
   top: readonly TokenLogprob[];
 }
 
@@ -166,7 +166,7 @@ export class ChosenRow implements RunRow<OrderedResult> {
     if (!choice || !Number.isFinite(sum))
       return this.row.decided(new RowError('numeric', 'the model gives none of the choices any probability at all'));
     const { text, tokens } = choice;
-    const told = tokens.map((token, at): ToldToken => ({ token, logprob: logprobs[at] ?? NaN, top: [] }));
+    const told = tokens.map((token, at): ScoredToken => ({ token, logprob: logprobs[at] ?? NaN, top: [] }));
     const confidence = this.confidence(sum);
     const decided = { text, tokens: told, ...(confidence !== undefined && { confidence }) };
     if ((this.alternatives ?? 0) === 0 || tokens.length === 0) return this.row.decided(decided);
@@ -181,7 +181,7 @@ export class ChosenRow implements RunRow<OrderedResult> {
   }
 
   /** Finds what else could have stood in the place of each token, a few at a time: each holds the prompt. */
-  private peekAt(told: ToldToken[], decide: () => OrderedResult): Ended {
+  private peekAt(told: ScoredToken[], decide: () => OrderedResult): Ended {
     const { prompt, alternatives: logprobs = 0 } = this;
     const tokens = told.map(({ token }) => token);
     const toCome = [...told.keys()];

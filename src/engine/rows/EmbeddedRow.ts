@@ -51,7 +51,7 @@ export class EmbeddedRow<Result> implements RunRow<Result> {
     return this.end.failed(
       new RowError(
         'numeric',
-        "the hidden states behind the row's tokens are not finite: the model's weights hold such numbers, or it overflows (precision float32 has room for larger ones)",
+        "the hidden states after the row's tokens are not finite: the model's weights hold such numbers, or it overflows (precision float32 has room for larger ones)",
       ),
     );
   }

@@ -240,17 +240,17 @@ function checkLengths(
   completions: readonly (readonly number[])[],
   setup: AnswerSetup,
 ): void {
-  checkBehind(prompt, longestOf(completions), setup);
+  checkRoomAfter(prompt, longestOf(completions), setup);
 }
 
 /** @param longest tokens of what is to stand behind it, of which the last is never computed @throws RowError */
-export function checkBehind(
+export function checkRoomAfter(
   prompt: readonly number[],
   longest: number,
   { limits: { contextTokens }, rowLimit }: Pick<AnswerSetup, 'limits' | 'rowLimit'>,
 ): void {
   const held = prompt.length + longest - 1;
-  const what = `the prompt has ${prompt.length} tokens${longest > 1 ? `, and what is to stand behind it ${longest}` : ''}`;
+  const what = `the prompt has ${prompt.length} tokens${longest > 1 ? `, and what is to stand after it ${longest}` : ''}`;
   if (held > contextTokens) throw new RowError('too-long', `${what}, the model's context holds ${contextTokens}`);
   const limit = rowLimit();
   if (held > limit.tokens) throw new RowError('memory', `${what}, ${rowLimitWords(limit)}`);

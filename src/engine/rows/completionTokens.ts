@@ -34,7 +34,7 @@ export function* completionTokens(
   if (end && last === undefined)
     throw new RowError(
       'invalid-parameter',
-      `${name}: the model has no end token, expected one that can stand behind them`,
+      `${name}: the model has no end token, expected one that can stand after them`,
     );
   let together = 0;
   const all: (readonly number[])[] = [];

@@ -12,7 +12,7 @@ import type { RunRecorder } from '../execution/RunRecorder.js';
 import type { RowLimit } from '../memory/PagePool.js';
 import { acceptedRows } from './acceptedRows.js';
 import { ActiveRow, type RowIdentity } from './ActiveRow.js';
-import { checkBehind } from './answerTasks.js';
+import { checkRoomAfter } from './answerTasks.js';
 import { ChosenRow } from './ChosenRow.js';
 import type { InFlight } from './InFlight.js';
 import { heldBytes, logprobBytes, tokenBytes } from '../../rows/heldBytes.js';
@@ -98,7 +98,7 @@ export async function* intake(
         prepared.responseFormat &&
         refined(await setup.answerFormat(prepared.responseFormat), own ? undefined : setup.refine);
       const choices = takesLikeliest(prepared) ? await format?.choices?.() : undefined;
-      if (choices) checkBehind(prepared.tokens, choices.longest, setup);
+      if (choices) checkRoomAfter(prepared.tokens, choices.longest, setup);
       if (duplicate) throw new RowError('duplicate-id', duplicateId(identity.id).message);
       const kept = retry ? heldBytes(input, inFlight.mostBytes, input.carry) + tokenBytes({ length: TOLD_TOKENS }) : 0;
       inFlight.settle(hold, tokenBytes(prepared.tokens) + kept);

@@ -13,7 +13,7 @@ import { filledTemplate } from '../../rows/promptTemplate.js';
 import { formatInWords, responseFormatOf } from '../../rows/responseFormat.js';
 import { readable } from '../../rows/readableRow.js';
 import { templateInput } from '../../rows/templateInput.js';
-import { isToldOfTools } from '../../rows/tools.js';
+import { offersTools } from '../../rows/tools.js';
 import { toldOfTools } from '../tools/toldOfTools.js';
 import { withObjects } from '../tools/withObjects.js';
 
@@ -53,7 +53,7 @@ export function* promptTokens(
  */
 export function toldInput(row: Row, options: MadeOptions): TemplateInput {
   const { tools, ...others } = templateInput(row, options);
-  return { ...others, ...(tools && isToldOfTools(row, options) && { tools }) };
+  return { ...others, ...(tools && offersTools(row, options) && { tools }) };
 }
 
 /** The tokens of a prompt that is text. @param inputOf what a chat template is given beside messages */

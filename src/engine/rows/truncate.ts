@@ -84,7 +84,7 @@ export function* fittedPrompt(
   if (tokens.length > room)
     throw new RowError(
       'too-long',
-      `the prompt has ${tokens.length} tokens without what may be cut of it, expected at most ${room}, with room for what is to stand behind it: the row's own text alone is cut, and never what the template, instructions or other messages say`,
+      `the prompt has ${tokens.length} tokens without what may be cut of it, expected at most ${room}, with room for what is to stand after it: the row's own text alone is cut, and never what the template, instructions or other messages say`,
     );
   return { tokens, truncated: all - tokens.length };
 }

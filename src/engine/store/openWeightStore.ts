@@ -81,7 +81,7 @@ export async function repackedBytes(folder: string, source: ModelSource, identit
  * Tells whether a file's name may be that of a model's store, also of one that is not complete: for whoever would
  * rather not hash the model's files to know. Pure.
  */
-export function mayBeStoreOf(name: string, source: Pick<ModelSource, 'decoder' | 'bindings'>): boolean {
+export function isStoreName(name: string, source: Pick<ModelSource, 'decoder' | 'bindings'>): boolean {
   return name.replace(/\.partial$/, '').endsWith(suffixOf(meaningOf(source)));
 }
 

@@ -140,7 +140,7 @@ function* readAlone(
   yield* reader.skipSpace();
   return (yield* reader.atEnd())
     ? undefined
-    : `found text behind a call that is the whole answer, at character ${reader.position}`;
+    : `found text after a call that is the whole answer, at character ${reader.position}`;
 }
 
 /** Reads the text after the trigger. @returns what is wrong with it */
@@ -172,7 +172,7 @@ function* readSection(
       (yield* takePieces(ends, reader));
     if (!whole) return wrong(`found a call of ${name} that is no whole one`);
   } while (section && between !== undefined && (yield* reader.take(between + begins)));
-  return (yield* reader.take(closes)) ? undefined : wrong(`found no ${JSON.stringify(closes)} behind the last call`);
+  return (yield* reader.take(closes)) ? undefined : wrong(`found no ${JSON.stringify(closes)} after the last call`);
 }
 
 function* takePieces(of: readonly Piece[], reader: Reader): Steps<boolean> {

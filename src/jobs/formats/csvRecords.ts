@@ -144,7 +144,7 @@ export class CsvRecords {
     const found =
       wrong.what === 'open' || (record.last === first && seen > first)
         ? 'that begins with a quote which nothing closes'
-        : `with more behind its closing quote${seen === first ? '' : `, in line ${seen}`}`;
+        : `with more after its closing quote${seen === first ? '' : `, in line ${seen}`}`;
     const message = `${where}: found a value ${found}, expected one that is quoted as a whole, with quotes within it written twice`;
     return {
       ...record,

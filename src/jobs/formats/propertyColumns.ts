@@ -13,7 +13,7 @@ export type PropertyCell = ScalarCell | readonly (ScalarCell | null)[];
 type ScalarCell = string | number | bigint | boolean;
 
 /** The part of a result that stands in the columns of a schema's properties. */
-interface Told {
+interface AnswerCells {
   readonly cells: ReadonlyMap<string, PropertyCell>;
   /** True where the cells are the whole answer: else its text stands beside them. */
   readonly all: boolean;
@@ -38,7 +38,7 @@ export const COLUMN_OF: Readonly<Record<PropertyType, ColumnKind>> = {
  * fit: what does not is left out, and its text says so.
  */
 export class PropertyCells {
-  readonly #known = new WeakMap<AnyResult, Told>();
+  readonly #known = new WeakMap<AnyResult, AnswerCells>();
 
   readonly #properties: readonly DeclaredProperty[];
 
@@ -55,7 +55,7 @@ export class PropertyCells {
       : properties;
   }
 
-  of(result: AnyResult): Told {
+  of(result: AnyResult): AnswerCells {
     let told = this.#known.get(result);
     if (told === undefined) {
       told = this.#read(result);
@@ -64,7 +64,7 @@ export class PropertyCells {
     return told;
   }
 
-  #read({ answers, value: told, text = '' }: AnyResult): Told {
+  #read({ answers, value: told, text = '' }: AnyResult): AnswerCells {
     const value = answers ? valuesOf(answers) : told;
     if (!isObject(value)) return { cells: new Map(), all: false };
     const sources = answers ? textsOf(answers) : LONG_NUMBER.test(text) ? memberSources(text) : undefined;

@@ -88,7 +88,7 @@ async function* chunksOf(
   if (!ended) {
     throw new JobFileError(
       name,
-      `the query broke off behind row ${number}, and DuckDB does not say why: a database may have gone away, or a value could not be read; rows that were finished are intact`,
+      `the query broke off after row ${number}, and DuckDB does not say why: a database may have gone away, or a value could not be read; rows that were finished are intact`,
     );
   }
 }

@@ -243,7 +243,7 @@ function withRowTokens(description: Description, rowTokens = Infinity): Descript
 function withModules(description: Description, modules: readonly PooledModule[], file: string): Description {
   if (modules.length === 0) return description;
   if (description.classifier)
-    throw new ModelFileError(file, 'architectures', 'a classifier beside modules behind the pooling', 'one of them');
+    throw new ModelFileError(file, 'architectures', 'a classifier beside modules after the pooling', 'one of them');
   return {
     ...description,
     decoder: { ...description.decoder, pooled: modules.map(({ layer }) => layer) },

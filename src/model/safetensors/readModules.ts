@@ -90,7 +90,7 @@ export async function readModules(
       modules.push(await readLayer(kind, place, modules.length, firstFile + files.length));
       files.push(join(place, 'model.safetensors'));
     } else if (kind !== 'Dropout') {
-      pooling = { unknown: `a module ${printable(type)} behind the pooling` };
+      pooling = { unknown: `a module ${printable(type)} after the pooling` };
       break;
     }
   }

@@ -162,5 +162,5 @@ function bottleneckOf({ wall, busy, links, waiting }: PipelineSeconds, machines:
   if (waiting > wall / 2) return 'latency';
   const most = Math.max(...busy, ...links);
   const machine = machines[busy.indexOf(most)];
-  return machine?.name ?? `the link behind ${machines[links.indexOf(most)]?.name ?? ''}`;
+  return machine?.name ?? `the link after ${machines[links.indexOf(most)]?.name ?? ''}`;
 }

@@ -278,7 +278,7 @@ describeGrammars('answers that are held to a format', () => {
     expect(bad).toMatchObject({
       text: expect.stringMatching(/^[ab]$/) as unknown,
       finishReason: 'error',
-      error: { code: 'limit', message: expect.stringContaining('responseFormat, behind 1 tokens') as unknown },
+      error: { code: 'limit', message: expect.stringContaining('responseFormat, after 1 tokens') as unknown },
     });
     expect(good).toMatchObject({ text: 'y', finishReason: 'stop' });
   });

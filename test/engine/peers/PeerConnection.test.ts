@@ -76,7 +76,7 @@ describe('hidden states', () => {
     void connection.receive(task(0));
     await send(sink, sweep(0, 1, 2, 3, 4, 5, 6), ...[1, 2, 3, 4, 5, 6].map(hidden));
     expect((await failure).message).toMatch(
-      /found those of pass 5, slot 1 behind 4 batches that are not to be computed/,
+      /found those of pass 5, slot 1 after 4 batches that are not to be computed/,
     );
   });
 });

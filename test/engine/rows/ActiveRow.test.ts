@@ -222,7 +222,7 @@ describe('ActiveRow, held to a format', () => {
     });
     expect(held(open('ab'), { stop: ['abc'], failure: 'too much' })).toMatchObject({
       text: 'ab',
-      error: { code: 'limit', message: "the answer's responseFormat, behind 2 tokens: too much" },
+      error: { code: 'limit', message: "the answer's responseFormat, after 2 tokens: too much" },
     });
   });
 

@@ -14,7 +14,7 @@ describe('a window that is scored', () => {
   });
 
   test.each([
-    [[-1, NaN, -4], 'the logits behind position 101 are not finite'],
+    [[-1, NaN, -4], 'the logits after position 101 are not finite'],
     [
       [-1, -2, -Infinity],
       'the model gives the token at position 103 no probability at all: the perplexity is infinite',

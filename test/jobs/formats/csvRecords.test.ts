@@ -75,7 +75,7 @@ describe('a quote that is none', () => {
     ]);
     const [, wrong] = await recordsOf('a,b,c\n1,"He said:\n"Yes", I think.\n2,y,z\n');
     expect(wrong?.problem?.message).toMatch(
-      /^lines 2 to 3: found a value with more behind its closing quote, in line 3, expected/,
+      /^lines 2 to 3: found a value with more after its closing quote, in line 3, expected/,
     );
     const { text: out, summary } = await job('stray.csv', 'id,prompt\n1,"a\n2,b\n', 'out.csv');
     expect(summary).toMatchObject({ rows: 2, failed: 1 });

@@ -250,7 +250,7 @@ describe('arguments', () => {
  * As `cp -p` and `rsync -t --inplace` leave a file: other bytes, in what has been read, and the time of modification
  * that it had.
  */
-function rewrittenBehindItsTime(file: string): void {
+function rewrittenWithOldTime(file: string): void {
   const descriptor = openSync(file, 'r+');
   writeSync(descriptor, 'b', 11);
   closeSync(descriptor);
@@ -302,7 +302,7 @@ describe('sources', () => {
       (file) => utimesSync(file, 1_700_000_000, 1_700_000_000),
       /found it written to at 2023-11-14T22:13:20.000Z, expected nothing since 2/,
     ],
-    ['changed', rewrittenBehindItsTime, /found other bytes in it, written at 2.*, expected those that were read/],
+    ['changed', rewrittenWithOldTime, /found other bytes in it, written at 2.*, expected those that were read/],
   ])(
     'a file that %s while it was read once: the rows that were there, then a JobFileError',
     async (how, change, message) => {

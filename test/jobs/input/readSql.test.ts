@@ -141,7 +141,7 @@ test('wrong arguments are refused at once', () => {
           rows += 1;
       };
       expect((await failureOf(read())).message).toBe(
-        `SQL: the query broke off behind row ${rows}, and DuckDB does not say why: a database may have gone away, or a value could not be read; rows that were finished are intact`,
+        `SQL: the query broke off after row ${rows}, and DuckDB does not say why: a database may have gone away, or a value could not be read; rows that were finished are intact`,
       );
       expect(rows).toBeGreaterThan(100_000);
     });

@@ -81,7 +81,7 @@ test('max and the weighted mean are made of the hidden states of all tokens', as
   expect(weighted).not.toEqual(mean);
 });
 
-test('a dense module is a product behind the pooling', async () => {
+test('a dense module is a product after the pooling', async () => {
   await pooling('mean_tokens');
   const plain = await embedding();
   const rows = Array.from({ length: 3 }, (_, r) => plain.map((__, c) => Math.sin(r * 7 + c) / 8));
@@ -127,7 +127,7 @@ test.each([
 test('a module that nobody knows is said where it would count', async () => {
   await write('modules.json', [POOLING, { type: 'own.Whitening', path: '2_Whitening' }]);
   await pooling('mean_tokens');
-  expect((await readModel(folder)).pooling).toEqual({ unknown: 'a module own.Whitening behind the pooling' });
+  expect((await readModel(folder)).pooling).toEqual({ unknown: 'a module own.Whitening after the pooling' });
 });
 
 test('prompts go before texts, by their names', async () => {

@@ -95,7 +95,7 @@ describe('planPipeline', () => {
           { allow: { batchSize: 8, ...allow } },
         ),
       );
-    expect(over({ bytesPerSecond: 1e5, latencySeconds: 0 }).bottleneck).toBe('the link behind a');
+    expect(over({ bytesPerSecond: 1e5, latencySeconds: 0 }).bottleneck).toBe('the link after a');
     const far = { ...LINK, latencySeconds: 5 };
     expect(over(far, { batches: 2 }).bottleneck).toBe('latency');
     // More of them in flight hide some of it.

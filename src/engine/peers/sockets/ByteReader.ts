@@ -81,7 +81,7 @@ export class ByteReader {
 
   /** @throws PeerError unless all has been read */
   end(name: string): void {
-    if (this.left > 0) throw new PeerError(`${name}: found ${this.left} bytes behind its end, expected none`);
+    if (this.left > 0) throw new PeerError(`${name}: found ${this.left} bytes after its end, expected none`);
   }
 
   private cut(name: string, bytes: number): PeerError {

@@ -226,7 +226,7 @@ export class PeerListener implements AsyncDisposable {
   /** Waits, in the last engine, for the connection on which results go back, which the first one makes. */
   private async resultsTo(connection: FrameConnection, { run, route }: Hello): Promise<FrameConnection> {
     if (route.length > 0)
-      throw new PeerError(`route: found ${route.length} engines behind the model's last layers, expected none`);
+      throw new PeerError(`route: found ${route.length} engines after the model's last layers, expected none`);
     if (this.returning.has(run)) throw new PeerError('run: found one that is under way, expected a new one');
     const { connectSeconds = SOCKET_OPTIONS.connectSeconds.fallback } = this.options;
     const patience = { seconds: connectSeconds, signal: this.interrupt.signal };
@@ -246,7 +246,7 @@ export class PeerListener implements AsyncDisposable {
     const [next, ...route] = hello.route;
     if (next === undefined || route.length >= MOST_ROUTE)
       throw new PeerError(
-        `route: found ${hello.route.length} engines behind these layers, expected 1 to ${MOST_ROUTE}: the model has layers behind them`,
+        `route: found ${hello.route.length} engines after these layers, expected 1 to ${MOST_ROUTE}: the model has layers after them`,
       );
     const { facts } = this.engine;
     const { connection: behind } = await dialPeer(

@@ -8,7 +8,7 @@ import type { EngineFacts } from './EngineFacts.js';
 import type { Frame, FrameConnection } from './FrameConnection.js';
 import type { FrameLimits, FrameName } from './frames.js';
 import type { HiddenStates } from '../../grid/HiddenStates.js';
-import { behindWords, follows, isFirst, isLast, layerWords, type LayerPlace } from './layerPlace.js';
+import { nextPlaceWords, follows, isFirst, isLast, layerWords, type LayerPlace } from './layerPlace.js';
 import { block } from './messageCodecs.js';
 import { REASON_BYTES } from './messageLimits.js';
 import { MOST_ADDRESS_CHARACTERS } from './PeerAddress.js';
@@ -179,7 +179,7 @@ export function checkFit(
     throw new PeerError(
       `${peer}: found ${layerWords(behind)}, expected ${
         role === 'forward'
-          ? behindWords(before)
+          ? nextPlaceWords(before)
           : `the engine of the model's last ${before.shares === undefined ? 'layers' : 'share'}`
       }: the engines of a ring are named in the order of their ${before.shares === undefined ? 'layers' : 'shares'}`,
     );

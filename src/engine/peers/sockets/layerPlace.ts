@@ -8,15 +8,15 @@ export interface LayerPlace {
   readonly shares?: number;
 }
 
-/** Tells whether `behind` is the place that the engine after one with `before` has to have. */
-export function follows(before: LayerPlace, behind: LayerPlace): boolean {
-  if (before.of !== behind.of || before.shares !== behind.shares) return false;
-  return before.shares === undefined ? behind.first === layerBehind(before) : behind.share === shareBehind(before);
+/** Tells whether `after` is the place that the engine after one with `before` has to have. */
+export function follows(before: LayerPlace, after: LayerPlace): boolean {
+  if (before.of !== after.of || before.shares !== after.shares) return false;
+  return before.shares === undefined ? after.first === layerAfter(before) : after.share === shareAfter(before);
 }
 
 /** Tells whether the ring ends with this place. */
 export function isLast(place: LayerPlace): boolean {
-  return place.shares === undefined ? layerBehind(place) === place.of : shareBehind(place) === place.shares;
+  return place.shares === undefined ? layerAfter(place) === place.of : shareAfter(place) === place.shares;
 }
 
 /** Tells whether the ring begins with this place. */
@@ -30,16 +30,16 @@ export function layerWords({ first, count, of, share, shares }: LayerPlace): str
 }
 
 /** Says in words what the next engine has to have. */
-export function behindWords(before: LayerPlace): string {
+export function nextPlaceWords(before: LayerPlace): string {
   return before.shares === undefined
-    ? `the engine of layer ${layerBehind(before)} and those behind it, of ${before.of}`
-    : `the engine of share ${shareBehind(before)} of ${before.shares}`;
+    ? `the engine of layer ${layerAfter(before)} and those after it, of ${before.of}`
+    : `the engine of share ${shareAfter(before)} of ${before.shares}`;
 }
 
-function layerBehind({ first, count }: LayerPlace): number {
+function layerAfter({ first, count }: LayerPlace): number {
   return first + count;
 }
 
-function shareBehind({ share = 0 }: LayerPlace): number {
+function shareAfter({ share = 0 }: LayerPlace): number {
   return share + 1;
 }

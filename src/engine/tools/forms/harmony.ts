@@ -79,7 +79,7 @@ function* read(reader: Reader, tools: Tools, parts: AnswerParts): Steps<string |
         return `found a call of ${name} that is no whole one`;
       yield* reader.skipSpace();
       if (!(yield* reader.take(CALL)) && !(yield* reader.take(END)) && !(yield* reader.atEnd()))
-        return `found text behind the arguments of ${name}`;
+        return `found text after the arguments of ${name}`;
     } else if (header.includes(' to=') && !alone)
       return `found a message to ${JSON.stringify(header)}, which is no tool`;
     else if (channel === 'analysis') {

@@ -15,7 +15,7 @@ export function checkThrift(bytes: Uint8Array, start = 0): number {
 
   const byte = (): number => {
     const value = bytes[at];
-    if (value === undefined) throw new Error('a header goes on behind its end');
+    if (value === undefined) throw new Error('a header goes on after its end');
     at += 1;
     return value;
   };
