@@ -87,7 +87,7 @@ export class Series implements Metric {
 }
 
 /** How values are spread. */
-class Histogram implements Metric {
+export class Histogram implements Metric {
   readonly type = 'histogram';
   readonly #counts: number[];
   #sum = 0;
