@@ -5,7 +5,7 @@ import { layerCollectives, paddedShape } from './layerCollectives.js';
 import { chipsAlong } from './Mesh.js';
 import { ACTIVATION_BYTES, LAYOUTS, WEIGHT_FORMATS, type Partitioning } from './Partitioning.js';
 
-const PHASES = ['prefill', 'decode'] as const;
+export const PHASES = ['prefill', 'decode'] as const;
 export type PhaseName = (typeof PHASES)[number];
 
 /** A phase of a batch of rows, all alike. */
