@@ -30,7 +30,7 @@ const USAGE = `usage: node bench/peers.mjs [--quick] [--model FILE|ID] [--type W
 --q4-0: the same model in Q4_0, llama.cpp's fast type (bench/models/requantise.py makes it)
 --python: one that has torch, transformers and gguf; --openvino: one that has openvino-genai, which reads the GGUF file itself
 --vllm: one that has vllm for the CPU; --hf-folder: the model as it reads it, made of the GGUF file where none is given
-needs: npm ci --ignore-scripts --prefix bench/peers; node bench/peers/buildLlamaCpp.mjs for llama.cpp. What is missing is named in the report.`;
+needs: npm install --ignore-scripts --prefix bench/peers; node bench/peers/buildLlamaCpp.mjs for llama.cpp. What is missing is named in the report.`;
 
 const { values, number } = readFlags(USAGE, {
   quick: { type: 'boolean', default: false },
@@ -149,7 +149,7 @@ async function writePrompts(file, model) {
 
 async function main() {
   if (!existsSync(join(HERE, 'peers/node_modules/@stdlib')))
-    fail('the rows and the peers are not installed: npm ci --ignore-scripts --prefix bench/peers');
+    fail('the rows and the peers are not installed: npm install --ignore-scripts --prefix bench/peers');
   if (!existsSync(join(HERE, '../dist/index.js'))) fail('Spillway is not built: npm ci && npm run build');
   const { resolveModel } = await import('../dist/api/models.js');
   const { sha256OfFile } = await import('../dist/jobs/shards/sha256OfFile.js');

@@ -16,7 +16,7 @@ import { resolveModel } from '../dist/api/models.js';
 const USAGE = `usage: node bench/structured.mjs [--model FILE|ID] [--rows 64] [--tokens 48] [--runs 3] [--threads N] [--output FOLDER]
 Rows of --tokens new tokens each, in alternating runs of one engine: without a format, with one schema for all, with another for each row. Their answers are lists of numbers that do not end before
 their limit, so that all have the same number of tokens. Then an extraction of six fields under its schema, with what it forces in one pass, and sampled token by token (as rows with log-probabilities are); and
-by node-llama-cpp with its own grammar of the schema, where that is installed (npm ci --ignore-scripts --prefix bench/peers): eight rows, with a sequence each.`;
+by node-llama-cpp with its own grammar of the schema, where that is installed (npm install --ignore-scripts --prefix bench/peers): eight rows, with a sequence each.`;
 const { values, number } = readFlags(USAGE, {
   model: { type: 'string', default: 'smollm2-135m-instruct' },
   rows: { type: 'string', default: '64' },

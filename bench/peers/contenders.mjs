@@ -114,7 +114,7 @@ export function allContenders({ model, q4_0, type, python, openvinoPython, vllmP
       contenders.push(batchedBench(`ik_llama.cpp ${words}`, 'ik_llama.cpp', file, ikLlamaCpp, settings));
     }
   }
-  if (!existsSync(join(HERE, 'node_modules/node-llama-cpp'))) missing.push({ name: 'node-llama-cpp', reason: 'not installed: npm ci --ignore-scripts --prefix bench/peers' });
+  if (!existsSync(join(HERE, 'node_modules/node-llama-cpp'))) missing.push({ name: 'node-llama-cpp', reason: 'not installed: npm install --ignore-scripts --prefix bench/peers' });
   if (!existsSync(llamaCpp)) missing.push({ name: 'llama.cpp', reason: 'not built: node bench/peers/buildLlamaCpp.mjs' });
   if (!existsSync(ikLlamaCpp)) missing.push({ name: 'ik_llama.cpp', reason: 'not built: node bench/peers/buildLlamaCpp.mjs --source CHECKOUT --name ik_llama.cpp' });
   if (python === undefined) missing.push({ name: 'transformers', reason: 'no --python was given (one that has torch, transformers, gguf)' });

@@ -54,7 +54,7 @@ export function problemsOf({ node, addon, machine, folders, gpuDriver }: Diagnos
   ];
 }
 
-export function describeDoctor(
+function describeDoctor(
   {
     spillway,
     node,

@@ -28,7 +28,7 @@ export interface SubsetOptions {
 }
 
 /** Most rows that are drawn by their number: their ranks are held while the input is read. */
-export const SAMPLE_ROWS = wholeRange(1, 1_000_000);
+const SAMPLE_ROWS = wholeRange(1, 1_000_000);
 
 export const LIMIT = wholeRange(1);
 export const SAMPLE_SEED = wholeRange(0);

@@ -23,7 +23,7 @@ export function rowsAlone(setting: BlockSetting): BlockSetting {
 }
 
 /** Seconds in words that can be asked for: never less than they are. */
-export function secondsToAskFor(seconds: number): string {
+function secondsToAskFor(seconds: number): string {
   const digits = Math.max(0, 3 - Math.floor(Math.log10(seconds)));
   return `${(Math.ceil(seconds * 10 ** digits) / 10 ** digits).toFixed(digits)} seconds`;
 }

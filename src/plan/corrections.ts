@@ -59,7 +59,7 @@ export function computeKind(phase: Phase, weights: string, tokens: number): stri
 }
 
 /** How many steps of sizes lie between two numbers of tokens. */
-export function stepsBetween(tokens: number, others: number): number {
+function stepsBetween(tokens: number, others: number): number {
   return Math.log(tokens / others) / Math.log(STEP);
 }
 

@@ -30,7 +30,7 @@ export type ResponseFormat =
   | { readonly type: 'text' };
 
 /** The most of `maxStringLength` and `maxArrayItems`: the grammar's engine counts so far for one row. */
-export const MOST_BOUND = 2 ** 16;
+const MOST_BOUND = 2 ** 16;
 
 /**
  * The format that is meant: OpenAI's `response_format` (`json_schema` with `{name, schema, strict}`, `json_object`)

@@ -25,7 +25,7 @@ export interface AskedTools {
 /** Names that have a meaning in no form of calls: those of OpenAI's and of the Model Context Protocol. */
 const NAME = /^[A-Za-z0-9_.\-/]{1,128}$/;
 /** Most tools that a row may choose among. */
-export const MOST_TOOLS = 1024;
+const MOST_TOOLS = 1024;
 
 const MODES = ['none', 'auto', 'required'] as const;
 const EXPECTED =

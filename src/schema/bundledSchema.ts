@@ -8,7 +8,7 @@ import { SCHEMA_LIMITS } from './limits.js';
 import { SchemaDocument } from './SchemaDocument.js';
 
 /** Limits of a folder of schemas: with larger ones a job takes too long to begin. */
-export const SCHEMA_FOLDER = { files: 10_000, bytes: 64 * 2 ** 20 } as const;
+const SCHEMA_FOLDER = { files: 10_000, bytes: 64 * 2 ** 20 } as const;
 
 /** A file of a folder of schemas. */
 interface SchemaFile {

@@ -2,7 +2,7 @@ import { RegExpParser, visitRegExpAST, type AST } from '@eslint-community/regexp
 import { SCHEMA_LIMITS } from './limits.js';
 
 /** Any text. */
-export const ANYTHING = '[\\u{0}-\\u{10FFFF}]*';
+const ANYTHING = '[\\u{0}-\\u{10FFFF}]*';
 
 /** Why a pattern cannot be enforced. */
 export class PatternProblem extends Error {}

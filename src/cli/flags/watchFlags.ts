@@ -21,7 +21,7 @@ export function addWatchFlag(command: Command): void {
 }
 
 /** `9464`, `localhost:9464`, `[::1]:9464`. @throws UsageError */
-export function watchAddress(text: string): WatchAddress {
+function watchAddress(text: string): WatchAddress {
   const [, six, name, digits = ''] = /^(?:(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+)):)?(\d{1,5})$/i.exec(text) ?? [];
   const host = six ?? name;
   const port = Number(digits);

@@ -4,7 +4,7 @@ import { zodJsonSchema, type AnswerSchema } from '../../schema/zodJsonSchema.js'
 import type { ReadAnswer } from '../tools/withCalls.js';
 
 /** Makes of values what zod makes of them: defaults, transforms, and what it checks beside. */
-export function zodValue(schema: AnswerSchema): (read: ReadAnswer) => ReadAnswer {
+function zodValue(schema: AnswerSchema): (read: ReadAnswer) => ReadAnswer {
   return (read) => {
     if ('problem' in read) return read;
     try {

@@ -226,7 +226,7 @@ export interface GpuPlan extends GpuCachePlan {
 type TakesWith = (cacheBufferPages: number) => number;
 
 /** One layer is computed while the next one is loaded. */
-export const GPU_WEIGHT_BUFFERS = 2;
+const GPU_WEIGHT_BUFFERS = 2;
 
 /**
  * Divides the GPU's memory between weights and KV cache. Where all weights fit they come first. Else the cache does,

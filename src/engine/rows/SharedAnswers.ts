@@ -249,7 +249,7 @@ function certaintyOf({
 }
 
 /** Reads what a store has given, which may be anybody's, as an answer of a task. @throws UsageError */
-export function keptAnswer<Task extends keyof KeptAnswers>(task: Task, given: unknown): KeptAnswers[Task] | undefined {
+function keptAnswer<Task extends keyof KeptAnswers>(task: Task, given: unknown): KeptAnswers[Task] | undefined {
   if (given === undefined) return undefined;
   const { words, of } = FORMS[task];
   const answer = of(membersOf(given));

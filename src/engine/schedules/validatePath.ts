@@ -178,7 +178,7 @@ function hasPart(grid: Grid, layer: number, part: (typeof PARTS)[number]): boole
  * looked into.
  * @throws ScheduleError
  */
-export function checkComputeParts(grid: Grid, { square, parts }: ComputeSpan): void {
+function checkComputeParts(grid: Grid, { square, parts }: ComputeSpan): void {
   if (parts.every(({ part }) => part === undefined)) {
     if (parts.length > 1) throw new ScheduleError('complete', `${whereIs(square)}: computed a second time`);
     return;

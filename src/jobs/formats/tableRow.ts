@@ -56,7 +56,7 @@ export function fieldsOfTable(
 }
 
 /** @param what of them there are so many @throws JobFileError for more columns than a table may have */
-export function checkColumnCount(name: string, count: number, what: string): void {
+function checkColumnCount(name: string, count: number, what: string): void {
   const { tableColumns: most } = ROW_LIMITS;
   if (count > most) throw new JobFileError(name, `found ${count} ${what}, expected at most ${most} columns of a table`);
 }

@@ -160,7 +160,7 @@ export async function checkLength(file: OpenFile, path: string, bytes: number): 
  * same.
  * @throws JobFileError; the system's errors
  */
-export async function checkInPlace(file: OpenFile, path: string): Promise<void> {
+async function checkInPlace(file: OpenFile, path: string): Promise<void> {
   const own = await file.stat({ bigint: true });
   const there = await stat(path, { bigint: true }).catch((error: unknown) => {
     if (fileErrorCode(error) === 'ENOENT') return undefined;

@@ -137,6 +137,6 @@ export function byteTokens(vocabulary: ReadonlyMap<string, number>): readonly (n
 }
 
 /** The name of the token that stands for one byte, e.g. `<0x0A>`. */
-export function byteTokenName(byte: number): string {
+function byteTokenName(byte: number): string {
   return `<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`;
 }

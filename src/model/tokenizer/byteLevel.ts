@@ -2,7 +2,7 @@
  * GPT-2's alphabet: each byte has a printable character, so that byte strings can be written as text. Printable Latin-1
  * stands for itself, the other bytes take the characters from U+0100 on, in order.
  */
-export const CHARACTER_OF_BYTE: readonly string[] = (() => {
+const CHARACTER_OF_BYTE: readonly string[] = (() => {
   let next = 256;
   return Array.from({ length: 256 }, (_, byte) => {
     const printable = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;

@@ -316,7 +316,7 @@ const inMemory = { gpu: 0, cpu: 1, disk: 0 };
  * program knows only blocks whose rows all fit at their full length; where layers stream, every further row in a pass
  * shares the reading, and rows of all ages take less. Pure.
  */
-export function pacedPolicies(
+function pacedPolicies(
   model: CostModel,
   base: Omit<BlockSetting, 'block'>,
   kind: Omit<BlockChoice, 'batchSize' | 'batches'>,

@@ -5,7 +5,7 @@ import { isAbsent } from '../../rows/rowFields.js';
 import { ApiError } from '../http/ApiError.js';
 import type { Batch } from './Batch.js';
 
-export const ENDPOINTS = [CHAT, COMPLETIONS, EMBEDDINGS];
+const ENDPOINTS = [CHAT, COMPLETIONS, EMBEDDINGS];
 
 const FIELDS = ['input_file_id', 'endpoint', 'completion_window', 'metadata', 'output_expires_after'];
 const SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };

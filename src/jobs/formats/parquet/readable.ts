@@ -100,7 +100,7 @@ function floatOf(value: number): number | string {
 }
 
 /** The unit of a column of moments; undefined for others. */
-export function timestampUnit({ converted_type: old, logical_type: kind }: SchemaElement): TimeUnit | undefined {
+function timestampUnit({ converted_type: old, logical_type: kind }: SchemaElement): TimeUnit | undefined {
   if (kind?.type === 'TIMESTAMP') return kind.unit;
   return old === 'TIMESTAMP_MILLIS' ? 'MILLIS' : old === 'TIMESTAMP_MICROS' ? 'MICROS' : undefined;
 }

@@ -158,7 +158,7 @@ export class Symbols {
 }
 
 /** Calls for each name that an expression reads. */
-export function eachName(node: Expression, visit: (name: string) => void): void {
+function eachName(node: Expression, visit: (name: string) => void): void {
   const each = (inner: Expression | undefined): void => {
     if (inner !== undefined) eachName(inner, visit);
   };
