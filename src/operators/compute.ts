@@ -36,11 +36,16 @@ export function compute(run: StageContext): Stage {
 function computing(run: StageContext, parts: readonly ComputePart[]): Stage {
   return stage(() => {
     const left = new Map<number, IssuedSquare>();
+    const partsOfLayers = new Map<number, readonly ComputePart[]>();
+    const here = (layer: number): readonly ComputePart[] => {
+      let known = partsOfLayers.get(layer);
+      if (!known) partsOfLayers.set(layer, (known = partsOf(layer, run.grid).filter((part) => parts.includes(part))));
+      return known;
+    };
     return (square) => {
       const { batch, layer, events } = square;
       let after = events.compute ? [events.compute] : [...before(square, left), ...events.inputs];
-      for (const part of partsOf(layer, run.grid)) {
-        if (!parts.includes(part)) continue;
+      for (const part of here(layer)) {
         if (part === 'attend') after = [...after, ...events.cache];
         const event = run.issue(square, { name: 'compute', part, queue: queueOf(run.device, part) }, after);
         after = [event];
@@ -55,7 +60,7 @@ function computing(run: StageContext, parts: readonly ComputePart[]): Stage {
 /** The computes that a square's first part comes behind. */
 function before({ batch }: IssuedSquare, left: ReadonlyMap<number, IssuedSquare>): readonly TaskEvent[] {
   const neighbour = left.get(batch.slot);
-  const squares = batch.rows.some(startsAfterPrefix) ? [...left.values()] : neighbour ? [neighbour] : [];
+  const squares = startsAfterPrefix(batch) ? [...left.values()] : neighbour ? [neighbour] : [];
   return squares.flatMap(({ events }) => events.compute ?? []);
 }
 

@@ -1,4 +1,6 @@
+import type { IssuedSquare } from '../engine/execution/IssuedSquare.js';
 import type { StageContext } from '../engine/execution/Run.js';
+import type { TaskEvent } from '../engine/grid/Task.js';
 import {
   aheadOf,
   startsAfterPrefix,
@@ -23,11 +25,13 @@ export function loadCache(run: StageContext, lookAhead: LookAhead = {}): Stage {
     return (square) => {
       gate.open(square);
       const routes = run.movement.loadCache(square, (row) => run.pagesOf(row));
-      const stores = square.batch.rows.some(startsAfterPrefix)
-        ? run.lastStores.cachesOf(square.layer)
-        : run.lastStores.find('store_cache', square);
-      const after = routes.length === 0 ? NO_EVENTS : [...gate.before(), ...stores];
+      const after = routes.length === 0 ? NO_EVENTS : [...gate.before(), ...stores(run, square)];
       square.events.cache.push(...run.issueMoves(square, 'load_cache', routes, after));
     };
   });
+}
+
+/** The stores that a square's loads come behind. */
+function stores({ lastStores }: StageContext, square: IssuedSquare): readonly TaskEvent[] {
+  return startsAfterPrefix(square.batch) ? lastStores.cachesOf(square.layer) : lastStores.find('store_cache', square);
 }

@@ -1,7 +1,7 @@
 import { checkWhole } from '../arguments/checks.js';
 import { defer, tap, type OperatorFunction } from 'rxjs';
 import type { IssuedSquare, SquareEvents } from '../engine/execution/IssuedSquare.js';
-import type { RowRange } from '../engine/grid/Square.js';
+import type { Batch, RowRange } from '../engine/grid/Square.js';
 import type { TaskEvent } from '../engine/grid/Task.js';
 
 /** A stage of the pipeline: it issues tasks for each square that passes, and passes it on at once. */
@@ -10,8 +10,16 @@ export type Stage = OperatorFunction<IssuedSquare, IssuedSquare>;
 /** The events that a stage waits for, or has issued, where there is nothing to move. */
 export const NO_EVENTS: readonly TaskEvent[] = [];
 
-/** Tells whether a square is its row's first, and others have computed what comes before it. */
-export function startsAfterPrefix({ firstPosition, sharedTokens = 0 }: RowRange): boolean {
+const begins = new WeakMap<Batch, boolean>();
+
+/** Tells whether a batch is some row's first, and others have computed what comes before it: the same in all layers. */
+export function startsAfterPrefix(batch: Batch): boolean {
+  let known = begins.get(batch);
+  if (known === undefined) begins.set(batch, (known = batch.rows.some(rowStartsAfterPrefix)));
+  return known;
+}
+
+function rowStartsAfterPrefix({ firstPosition, sharedTokens = 0 }: RowRange): boolean {
   return sharedTokens > 0 && firstPosition === sharedTokens;
 }
 

@@ -6,32 +6,42 @@ const MOST_APART = 1024;
  * comes later than a thousand apart from one another what was before these is left out.
  */
 export class BusyTime {
-  /** In order, apart from one another. */
-  private readonly stretches: { start: number; end: number }[] = [];
+  /** Stretches begin and end here, in order, apart from one another. Numbers alone: there is one for each task. */
+  private readonly starts: number[] = [];
+  private readonly ends: number[] = [];
   private before = 0;
   private closed = -Infinity;
 
   get seconds(): number {
-    return this.stretches.reduce((sum, { start, end }) => sum + end - start, this.before);
+    return this.before + lengths(this.starts, this.ends);
   }
 
   add(from: number, end: number): void {
-    const { stretches } = this;
+    const { starts, ends } = this;
     const start = Math.max(from, this.closed);
     if (end <= start) return;
-    let place = stretches.length;
-    while (place > 0 && (stretches[place - 1]?.end ?? 0) >= start) place--;
-    let past = place;
-    const all = { start, end };
-    for (let next; (next = stretches[past]) && next.start <= end; past++) {
-      all.start = Math.min(all.start, next.start);
-      all.end = Math.max(all.end, next.end);
+    let place = ends.length;
+    while (place > 0 && (ends[place - 1] ?? 0) >= start) place--;
+    if (place === ends.length) {
+      starts.push(start);
+      ends.push(end);
+    } else {
+      let [past, first, last] = [place, start, end];
+      for (; past < starts.length && (starts[past] ?? 0) <= end; past++) {
+        first = Math.min(first, starts[past] ?? 0);
+        last = Math.max(last, ends[past] ?? 0);
+      }
+      starts.splice(place, past - place, first);
+      ends.splice(place, past - place, last);
     }
-    stretches.splice(place, past - place, all);
-    if (stretches.length <= MOST_APART) return;
-    const [oldest] = stretches.splice(0, 1);
-    if (!oldest) return;
-    this.before += oldest.end - oldest.start;
-    this.closed = oldest.end;
+    // Many at once, so that tasks in order cost next to nothing.
+    if (ends.length <= 2 * MOST_APART) return;
+    const oldest = ends.splice(0, ends.length - MOST_APART);
+    this.before += lengths(starts.splice(0, oldest.length), oldest);
+    this.closed = oldest.at(-1) ?? this.closed;
   }
+}
+
+function lengths(starts: readonly number[], ends: readonly number[]): number {
+  return ends.reduce((sum, end, at) => sum + end - (starts[at] ?? 0), 0);
 }

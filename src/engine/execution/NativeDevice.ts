@@ -50,11 +50,13 @@ export interface NativeDeviceSetup {
 
 interface PendingTask {
   readonly event: PendingEvent;
-  readonly run?: NativeRun;
-  readonly batch?: NativeBatch;
+  readonly run: NativeRun | undefined;
+  readonly batch: NativeBatch | undefined;
 }
 
 const GPU_QUEUES: readonly QueueName[] = ['gpu-compute', 'host-to-device', 'device-to-host'];
+
+const NO_EVENTS: readonly TaskEvent[] = [];
 
 /** A buffer of a ring, for a task that uses what it holds. */
 interface Held {
@@ -193,13 +195,7 @@ export class NativeDevice implements Device {
     const cache = part === 'attend' ? this.cacheFor(task, run, batch) : undefined;
     // Of a slot one part after another, whatever a composition says: its hidden states are in one place.
     const left = run.computed.get(task.batch.slot);
-    const waitsFor = pendingIds([
-      ...after,
-      ...(left ? [left] : []),
-      ...activations.after,
-      ...loads(weights),
-      ...(cache?.after ?? []),
-    ]);
+    const waitsFor = pendingIds(after, left ? [left] : NO_EVENTS, activations.after, loads(weights), cache?.after);
     const id = nativeCall(() =>
       this.runtime.submitCompute(
         COMPUTE_PARTS[part],
@@ -222,9 +218,7 @@ export class NativeDevice implements Device {
   private loadWeight(task: Task, after: readonly TaskEvent[]): TaskEvent {
     const { buffer, after: free } = this.weights.take(task.layer);
     const event = this.track(
-      nativeCall(() =>
-        this.runtime.submitLoadWeight(task.layer - this.firstLayer, buffer, pendingIds([...after, ...free])),
-      ),
+      nativeCall(() => this.runtime.submitLoadWeight(task.layer - this.firstLayer, buffer, pendingIds(after, free))),
       task,
     );
     this.weights.filledBy(buffer, event);
@@ -254,7 +248,7 @@ export class NativeDevice implements Device {
     const batch = run.batchOf(task);
     const { buffer, after: free } = this.cache.take(contentOf(batch, task));
     const id = nativeCall(() =>
-      this.runtime.submitLoadCache(task.layer - this.firstLayer, batch.handle, buffer, pendingIds([...after, ...free])),
+      this.runtime.submitLoadCache(task.layer - this.firstLayer, batch.handle, buffer, pendingIds(after, free)),
     );
     const event = this.track(id, task, run, batch);
     this.cache.filledBy(buffer, event);
@@ -307,7 +301,7 @@ export class NativeDevice implements Device {
     const loading = task.name === 'load_activation';
     const place = loading ? activations.forLoad(task) : activations.forStore(task);
     const tokens = batchTokens(task.batch);
-    const waitsFor = pendingIds([...after, ...place.after]);
+    const waitsFor = pendingIds(after, place.after);
     const id = nativeCall(() =>
       loading
         ? this.runtime.submitLoadActivation(place.store, place.handle, tokens, waitsFor)
@@ -335,7 +329,7 @@ export class NativeDevice implements Device {
   private track(id: number, task: Task, run?: NativeRun, batch?: NativeBatch, movesPages = false): PendingEvent {
     const event = new PendingEvent(id, task, movesPages);
     if (batch) batch.outstanding++;
-    this.pending.set(id, { event, ...(run && { run }), ...(batch && { batch }) });
+    this.pending.set(id, { event, run, batch });
     return event;
   }
 
@@ -382,9 +376,13 @@ function contentOf({ serial }: NativeBatch, { run, layer }: Task): string {
 }
 
 function loads(held: Held | undefined): readonly TaskEvent[] {
-  return held?.load ? [held.load] : [];
+  return held?.load ? [held.load] : NO_EVENTS;
 }
 
-function pendingIds(events: readonly TaskEvent[]): number[] {
-  return [...new Set(events.filter(({ timing }) => timing === undefined).map(({ id }) => id))];
+/** Numbers of the events that have not completed, each once. */
+function pendingIds(...groups: readonly (readonly TaskEvent[] | undefined)[]): number[] {
+  const ids: number[] = [];
+  for (const events of groups)
+    for (const { id, timing } of events ?? NO_EVENTS) if (timing === undefined && !ids.includes(id)) ids.push(id);
+  return ids;
 }

@@ -4,10 +4,11 @@ import { InterruptedError } from '../../errors/InterruptedError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { Completion, Device, DevicePeers } from '../grid/Device.js';
 import type { Grid } from '../grid/Square.js';
-import type { Task, TaskEvent } from '../grid/Task.js';
+import type { TaskEvent } from '../grid/Task.js';
 import type { IssuedSquare } from './IssuedSquare.js';
 import { onAbort } from './onAbort.js';
 import type { RunRecorder } from './RunRecorder.js';
+import type { StageTask } from './StageContext.js';
 
 export interface LifecycleSetup {
   /** Unique on the device. */
@@ -116,8 +117,9 @@ export class RunLifecycle {
     this.subscriber?.next(square);
   }
 
-  submit(task: Omit<Task, 'run'>, after: readonly TaskEvent[]): TaskEvent {
-    const event = this.setup.device.submit({ ...task, run: this.setup.id }, after);
+  submit({ batch, layer }: IssuedSquare, task: StageTask, after: readonly TaskEvent[]): TaskEvent {
+    const { device, id } = this.setup;
+    const event = device.submit({ ...task, bytes: task.bytes ?? 0, batch, layer, run: id }, after);
     this.outstanding++;
     return event;
   }

@@ -138,7 +138,8 @@ export class RunRecorder {
   completed(event: TaskEvent): void {
     const { task, timing } = event;
     if (!timing || event.error) return;
-    for (const hop of hopsOf(task)) this.moved(hop, timing);
+    const hops = hopsOf(task);
+    for (const hop of hops) this.moved(hop, timing);
     if (task.name === 'compute') {
       const share = this.shareOf(task.batch);
       // Where attention has a queue of its own, what two of them do at once counts once.
@@ -148,7 +149,7 @@ export class RunRecorder {
       this.setup.computed?.(task.batch, more);
     }
     this.setup.timings?.completed(event);
-    for (const hop of hopsOf(task)) this.trace(hop, timing);
+    for (const hop of hops) this.trace(hop, timing);
   }
 
   /** So long a batch of so many tokens was computed, of which these are the caller's. */

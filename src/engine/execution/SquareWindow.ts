@@ -80,8 +80,7 @@ export class SquareWindow {
 
   issue(square: IssuedSquare, task: StageTask, after: readonly TaskEvent[]): TaskEvent {
     if (task.name === 'compute') this.composition.computes(square);
-    const { batch, layer } = square;
-    return issueFor(square, after, (waitsFor) => this.life.submit({ bytes: 0, ...task, batch, layer }, waitsFor));
+    return issueFor(square, after, (waitsFor) => this.life.submit(square, task, waitsFor));
   }
 
   issueMoves(

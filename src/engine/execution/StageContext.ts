@@ -50,7 +50,7 @@ export class LastStores {
   }
 
   find(name: StoreName, square: IssuedSquare): readonly TaskEvent[] {
-    return this.last.get(keyOf(name, square)) ?? [];
+    return this.last.size === 0 ? [] : (this.last.get(keyOf(name, square)) ?? []);
   }
 }
 

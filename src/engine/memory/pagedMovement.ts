@@ -56,6 +56,7 @@ export function pagedMovement({
   fetch,
 }: PagedBytes): Movement {
   const layers = streamedBytes.length;
+  const cacheStays = diskPages === 0 && !fetch;
   const staged = ({ batch: { rows }, layer }: Square, pagesOf: PageLookup, which: 'loads' | 'stores'): number => {
     if (diskPages === 0 || windows[layer] === KEEPS_NONE) return 0;
     return rows.reduce((sum, range) => {
@@ -90,15 +91,18 @@ export function pagedMovement({
   const all = ({ batch }: Square): number => batchTokens(batch) * tokenBytes;
   const stays = ({ batch: { slot } }: Square): boolean => residentTokens === Infinity || slot < stayingSlots;
   return {
-    loadWeight: ({ layer }) =>
-      gpu
-        ? route({ ...UP, bytes: streamedBytes[layer] ?? 0 }, { ...READ, bytes: gpu.fromDisk[layer] ?? 0 })
-        : route({ ...READ, bytes: streamedBytes[layer] ?? 0 }),
+    loadWeight: ({ layer }) => {
+      const bytes = streamedBytes[layer] ?? 0;
+      if (bytes === 0) return [];
+      return gpu ? route({ ...UP, bytes }, { ...READ, bytes: gpu.fromDisk[layer] ?? 0 }) : route({ ...READ, bytes });
+    },
     loadCache: (square, pagesOf) => {
+      if (cacheStays) return [];
       const read = { ...READ, bytes: staged(square, pagesOf, 'loads') * pageSlotBytes };
       return overLink(square, pagesOf, 'loads', UP, read);
     },
     storeCache: (square, pagesOf) => {
+      if (cacheStays) return [];
       const write = { ...WRITE, bytes: staged(square, pagesOf, 'stores') * pageSlotBytes };
       return overLink(square, pagesOf, 'stores', DOWN, write);
     },
