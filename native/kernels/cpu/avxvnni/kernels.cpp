@@ -29,7 +29,7 @@ void attendBlocks(const AttentionBlock* blocks, uint32_t count) {
 
 const MatmulKernels& matmulKernels() {
   const MatmulKernels& rest = avx2::matmulKernels();
-  static const MatmulKernels kernels{QuantisedInput::Groups, rest.mostRowsInPlace, rest.quantiseRows, multiplyQuantised,
+  static const MatmulKernels kernels{QuantisedInput::Groups, rest.mostRowsInPlace, rest.quantiseRows, rest.quantiseEvenly, multiplyQuantised,
                                      rest.multiplyFloat};
   return kernels;
 }
