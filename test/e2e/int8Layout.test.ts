@@ -7,7 +7,7 @@ import { validateOptions } from '../../src/engine/open/validateOptions.js';
 import { loadAddon } from '../../src/bindings/loadAddon.js';
 import { generateUnequal, model } from './support.js';
 
-const scored = Array.from({ length: 300 }, (_, i) => 3 + ((i * i * 7 + i) % 240));
+const scored = Array.from({ length: 300 }, (_, i) => 3 + ((i * i * 7 + i) % 120));
 
 let disk: string;
 beforeAll(() => {

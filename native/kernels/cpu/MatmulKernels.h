@@ -53,7 +53,7 @@ constexpr size_t kTilesPerGroup = 2;      // the group and its refinement
 
 // Activations of four consecutive rows for weights of one scale a row (Q8_R): x = scale * value, with one scale for all
 // inputs of a row, so that a product is a sum of integers and one float step. The scale is that with which the row's
-// largest group that is not beyond kRefineOver times their mean uses all of -127..127. What is larger has more digits:
+// largest group that is not beyond kDigitsOver times their mean uses all of -127..127. What is larger has more digits:
 // value = v0 + 2^7 * v1 + 2^14 * v2, and of the higher ones only those groups are there that have them. Which digits
 // other rows of a tile have changes no bit of a row, since all of it is integers.
 struct alignas(64) EvenTile {

@@ -45,20 +45,31 @@ struct EvenRows {
         digits(reinterpret_cast<const EvenDigits*>(groups + count)) {}
 };
 
-// The higher digits of the block's groups, for sums that are in memory. Rare, so one panel at a time.
-template <int R>
-__attribute__((noinline)) void addDigits(const EvenBlock& block, const EvenRows& rows, int panels, float* at) {
+bool isZero(const int8_t (&values)[kGroupInputs]) {
+  uint64_t words[4];
+  __builtin_memcpy(words, values, sizeof words);
+  return (words[0] | words[1] | words[2] | words[3]) == 0;
+}
+
+// The higher digits of the block's groups, for sums that are in memory. Few rows of a tile have them at the same group,
+// so they come one by one.
+template <int P>
+__attribute__((noinline)) void addDigits(const EvenBlock& block, const EvenRows& rows, int count, float* at) {
   for (uint32_t d = 0; d < rows.tile->digits; d++) {
     const EvenDigits& digit = rows.digits[d];
-    if (digit.group < block.begin || digit.group >= block.end) continue;
-    for (int p = 0; p < panels; p++) {
-      const EvenWeights panel{block.weights.vectors + static_cast<size_t>(p) * block.weights.panelBytes, 0};
-      i32x16 sum[R][1];
-      for (int r = 0; r < R; r++) sum[r][0] = set1Int(0);
-      dot<8, R, 1, 8>(panel, digit.group - block.begin, 0, digit.values, sum);
-      for (int r = 0; r < R; r++) {
+    if (digit.group < block.begin) continue;
+    if (digit.group >= block.end) return;
+    for (int r = 0; r < count; r++) {
+      if (isZero(digit.values[r])) continue;
+      i32x16 sum[1][P];
+      SPILLWAY_UNROLL(6)
+      for (int p = 0; p < P; p++) sum[0][p] = set1Int(0);
+      dot<8, 1, P, 8>(block.weights, digit.group - block.begin, 0,
+                      reinterpret_cast<const TileValues&>(digit.values[r]), sum);
+      SPILLWAY_UNROLL(6)
+      for (int p = 0; p < P; p++) {
         float* to = at + static_cast<size_t>(r) * block.accumulators.stride + p * 16;
-        i32x16 part = shiftLeft<kDigitBits>(sum[r][0]);
+        i32x16 part = shiftLeft<kDigitBits>(sum[0][p]);
         if (digit.place == 2) part = shiftLeft<kDigitBits>(part);
         store(to, asFloat(add(asInt(load(to)), part)));
       }
@@ -94,7 +105,7 @@ void multiplyTile(const EvenBlock& block, const EvenRows& rows, float* at, Ahead
   };
   if (rows.tile->digits > 0) {
     storeSums();
-    addDigits<R>(block, rows, P, at);
+    addDigits<P>(block, rows, R, at);
     if (!block.last) return;
     SPILLWAY_UNROLL(4)
     for (int r = 0; r < R; r++) SPILLWAY_UNROLL(6)

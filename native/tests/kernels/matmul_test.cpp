@@ -123,7 +123,7 @@ std::vector<double> roundedTo8Bits(const float* values, size_t columns) {
   return rounded;
 }
 
-// Rounding to 8 bits with one scale a row: that with which the largest of the groups that are not beyond three times
+// Rounding to 8 bits with one scale a row: that with which the largest of the groups that are not beyond twice
 // the mean is 127, unless the row's sum is too large for it. What is beyond has more digits, and the same step.
 std::vector<double> roundedEvenly(const float* values, size_t columns) {
   float sum = 0, most = 0, mostOfOthers = 0;
@@ -132,7 +132,7 @@ std::vector<double> roundedEvenly(const float* values, size_t columns) {
     most = std::max(most, largestOf(values + k, 32));
   }
   for (size_t k = 0; k < columns; k += 32)
-    if (largestOf(values + k, 32) <= sum * (3.0f / static_cast<float>(columns / 32)))
+    if (largestOf(values + k, 32) <= sum * (2.0f / static_cast<float>(columns / 32)))
       mostOfOthers = std::max(mostOfOthers, largestOf(values + k, 32));
   const float scale =
       std::max((mostOfOthers > 0 ? mostOfOthers : most) * (1.0f / 127.0f), sum * (1.0f / kMostEvenSum));
