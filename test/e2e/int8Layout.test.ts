@@ -25,8 +25,8 @@ async function perplexity(options: EngineOptions): Promise<number> {
   return (await engine.perplexity(scored, { window: 100 })).perplexity;
 }
 
-// Dense, with a window, with experts, latent attention, states. The last one's random weights make much of little: 8 bits
-// in groups of 32 change its perplexity by 9%.
+// Dense, with a window, with experts, latent attention, states. The last one's random weights make much of little:
+// 8 bits in groups of 32 change its perplexity by 9%.
 describe.each([
   ['gemma3', 0.02],
   ['mixtral', 0.02],

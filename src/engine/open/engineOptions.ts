@@ -183,8 +183,7 @@ export const OPTION_TABLE = {
     default: 'as-is',
     identity: true,
     flag: '<name>',
-    about:
-      'int8: matrices, and the activations that they are multiplied with, in 8 bits with one scale a row: faster products for many rows, which changes results; as-is: as the file has them, or compressWeights says',
+    about: 'int8: matrices and activations in 8 bits with one scale a row, which changes results; as-is: as they are',
     docs: '`int8`: matrices, and the activations that they are multiplied with, in 8 bits with one scale a row: faster products for many rows; changes results ([what it costs](performance.md#what-precision-costs)); never chosen by a plan',
   },
   compressCache: {
