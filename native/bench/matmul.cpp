@@ -98,8 +98,7 @@ void measure(const Compute& compute, Weights& weights, const char* name, size_t 
   Scratch sizes(nullptr, 0);
   const auto product = [&](Scratch& scratch, double* quantiseSeconds) {
     const double start = secondsNow(options.threads);
-    const MatrixInput input =
-        prepareInput(compute, values.data(), rows, shape.inputs, shape.inputs, form, scratch);
+    const MatrixInput input = prepareInput(compute, values.data(), rows, shape.inputs, shape.inputs, form, scratch);
     const double middle = secondsNow(options.threads);
     const MatmulJob job{&weights.next(), nullptr, reinterpret_cast<float*>(output.get()), shape.outputs};
     matmul(compute, &job, 1, input, scratch);
@@ -120,8 +119,9 @@ void measure(const Compute& compute, Weights& weights, const char* name, size_t 
   Figures figures;
   double peak = 0, speed = 0;
   for (int turn = 0; turn < (options.quick ? 3 : 7); turn++) {
-    peak = form != QuantisedInput::None ? bench::peakQuantised(set, options.threads, panelFormat(shape.type).numberBits(), 1)
-                     : bench::peakFloat(set, options.threads, 1);
+    peak = form != QuantisedInput::None
+               ? bench::peakQuantised(set, options.threads, panelFormat(shape.type).numberBits(), 1)
+               : bench::peakFloat(set, options.threads, 1);
     if (rows <= kTileRows) speed = weights.readSpeed(compute.pool);
     double seconds = 0, quantiseSeconds = 0;
     size_t runs = 0;

@@ -30,9 +30,8 @@ MatmulBlock blockOf(const MatmulKernels& kernels, const WeightMatrix& weights, c
   block.panelBytes = panelBytes(weights.type, weights.inputs);
   block.outputs = std::min(weights.outputs - firstOutput, item.panels * kPanelOutputs);
   block.rows = item.rows;
-  block.quantised = input.quantised == nullptr
-                        ? nullptr
-                        : input.quantised + quantisedBytes(input.form, firstRow, input.columns);
+  block.quantised =
+      input.quantised == nullptr ? nullptr : input.quantised + quantisedBytes(input.form, firstRow, input.columns);
   block.values = input.values == nullptr ? nullptr : input.values + firstRow * input.stride;
   block.valueStride = input.stride;
   block.bias = bias == nullptr ? nullptr : bias + firstOutput;

@@ -48,8 +48,9 @@ enum class Epilogue : uint8_t {
 
 // What activations a product with weights of this type takes, on these kernels and at this precision; None: floats.
 QuantisedInput quantisedInput(const Compute& compute, WeightType type);
-// Rounds in parallel to `form`; columns is a multiple of 32 then, but for bfloat16. Buffers come from scratch. In 8 bits a value that is no number, infinite or beyond 1e33 makes the row's outputs NaN; otherwise they
-// follow IEEE arithmetic.
+// Rounds in parallel to `form`; columns is a multiple of 32 then, but for bfloat16. Buffers come from scratch. In 8
+// bits a value that is no number, infinite or beyond 1e33 makes the row's outputs NaN; otherwise they follow IEEE
+// arithmetic.
 MatrixInput prepareInput(const Compute& compute, const float* values, size_t rows, size_t columns, size_t stride,
                          QuantisedInput form, Scratch& scratch);
 

@@ -92,7 +92,8 @@ static constexpr size_t rowsTogether(QuantisedInput form) { return form == Quant
 static constexpr size_t quantisedBytes(QuantisedInput form, size_t rows, size_t columns) {
   if (form == QuantisedInput::Bfloat16) return rows * ((columns + 31) / 32) * 64;
   const size_t tiles = (rows + kTileRows - 1) / kTileRows, groups = columns / kGroupInputs;
-  return tiles * (form == QuantisedInput::Rows ? evenTileBytes(groups) : kTilesPerGroup * groups * sizeof(QuantisedTile));
+  return tiles *
+         (form == QuantisedInput::Rows ? evenTileBytes(groups) : kTilesPerGroup * groups * sizeof(QuantisedTile));
 }
 // What a type is multiplied with on kernels of the form Groups or Bfloat16; None where that is floats.
 static constexpr QuantisedInput quantisedFor(QuantisedInput kernels, WeightType type) {

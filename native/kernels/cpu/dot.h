@@ -8,9 +8,10 @@
 //   byteToFloat(v, i)       input i (0 to 3) of the sixteen outputs, as floats
 //   uint8ToFloat(p) int8ToFloat(p)   sixteen bytes in memory as floats
 //   storeInt8(p, first, second, sums)   two times sixteen integers within -127..127 as bytes, and the sum of either
-// dot<Bits, R, P, V>(source, group, first, values, sum): adds to sum[r][p] the products of V vectors, from vector `first`
-// of the group on, of P panels with R rows. Values have Bits bits, activations are within -127..127. dotZero(bits,
-// zero): the zero point as the dot product needs it to be made good by the caller: 0 where dot does it itself.
+// dot<Bits, R, P, V>(source, group, first, values, sum): adds to sum[r][p] the products of V vectors, from vector
+// `first` of the group on, of P panels with R rows. Values have Bits bits, activations are within -127..127.
+// dotZero(bits, zero): the zero point as the dot product needs it to be made good by the caller: 0 where dot does it
+// itself.
 #pragma once
 #include "MatmulKernels.h"
 #include "panelLayout.h"

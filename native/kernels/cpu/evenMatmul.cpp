@@ -9,8 +9,8 @@ namespace {
 constexpr int kPanels = SPILLWAY_ISA_LEVEL == 2 ? static_cast<int>(kEvenPanelsPerTile) : 1;
 constexpr int kFewerPanels = SPILLWAY_ISA_LEVEL == 2 ? 3 : 1;
 constexpr size_t kGroupBytes = 8 * kVectorBytes;
-// Of a tile's panels so much is multiplied with all rows before the next, so that it stays in the first-level cache. On a
-// Zen 5, which has 48 KiB of it, 64 rows of 9728 inputs are at 79% of the peak with 16 KiB, 85 with 24, 88 with 32.
+// Of a tile's panels so much is multiplied with all rows before the next, so that it stays in the first-level cache. On
+// a Zen 5, which has 48 KiB of it, 64 rows of 9728 inputs are at 79% of the peak with 16 KiB, 85 with 24, 88 with 32.
 constexpr size_t kBlockBytes = (SPILLWAY_ISA_LEVEL == 2 ? 32 : 16) * 1024;
 constexpr bool kZero = dotZero(8, 128) != 0;
 
@@ -64,8 +64,8 @@ __attribute__((noinline)) void addDigits(const EvenBlock& block, const EvenRows&
       i32x16 sum[1][P];
       SPILLWAY_UNROLL(6)
       for (int p = 0; p < P; p++) sum[0][p] = set1Int(0);
-      dot<8, 1, P, 8>(block.weights, digit.group - block.begin, 0,
-                      reinterpret_cast<const TileValues&>(digit.values[r]), sum);
+      dot<8, 1, P, 8>(block.weights, digit.group - block.begin, 0, reinterpret_cast<const TileValues&>(digit.values[r]),
+                      sum);
       SPILLWAY_UNROLL(6)
       for (int p = 0; p < P; p++) {
         float* to = at + static_cast<size_t>(r) * block.accumulators.stride + p * 16;
@@ -114,7 +114,8 @@ void multiplyTile(const EvenBlock& block, const EvenRows& rows, float* at, Ahead
   if (!block.last) return storeSums();
   SPILLWAY_UNROLL(6)
   for (int p = 0; p < P; p++) {
-    const f32x16 scale = loadScale<ScaleKind::Row>(block.scales + static_cast<size_t>(p) * weights.panelBytes, 0, 0).scale;
+    const f32x16 scale =
+        loadScale<ScaleKind::Row>(block.scales + static_cast<size_t>(p) * weights.panelBytes, 0, 0).scale;
     const f32x16 bias = block.accumulators.bias == nullptr ? zero() : load(block.accumulators.bias + p * 16);
     SPILLWAY_UNROLL(4)
     for (int r = 0; r < R; r++)
@@ -156,8 +157,8 @@ void multiplyPanels(const MatmulBlock& of, size_t panel, const Accumulators& acc
     const uint8_t* asked = last ? following : at;
     const Ahead ahead(asked, of.panelBytes, asked == nullptr ? 0 : P, {next * kGroupBytes, scales},
                       {(nextEnd - next) * kGroupBytes, 2 * kPanelOutputs});
-    multiplyRows<P>({{at + begin * kGroupBytes, of.panelBytes}, begin, end, b == 0, last, at + scales, accumulators}, of,
-                    ahead);
+    multiplyRows<P>({{at + begin * kGroupBytes, of.panelBytes}, begin, end, b == 0, last, at + scales, accumulators},
+                    of, ahead);
   }
 }
 
@@ -185,8 +186,7 @@ void multiplyEvenly(const MatmulBlock& block, uint8_t* workspace) {
   for (; panel + kFewerPanels <= panels; panel += kFewerPanels)
     multiplyPanels<kFewerPanels>(block, panel, accumulatorsAt(panel));
   for (; panel < panels; panel++) multiplyPanels<1>(block, panel, accumulatorsAt(panel));
-  if (block.outputs % kPanelOutputs != 0)
-    multiplyPartialPanel(block, panel, block.outputs % kPanelOutputs, workspace);
+  if (block.outputs % kPanelOutputs != 0) multiplyPartialPanel(block, panel, block.outputs % kPanelOutputs, workspace);
 }
 
 }  // namespace spillway::SPILLWAY_ISA

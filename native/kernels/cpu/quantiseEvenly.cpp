@@ -6,8 +6,8 @@
 namespace spillway::SPILLWAY_ISA {
 namespace {
 
-// Groups beyond so many times the mean of a row have more digits. Perplexity of SmolLM2 (Q4_1, 2,048 tokens): 53.43 with
-// 3, 52.91 with 2, 53.12 with 1.5; 52.91 with a scale for each group.
+// Groups beyond so many times the mean of a row have more digits. Perplexity of SmolLM2 (Q4_1, 2,048 tokens): 53.43
+// with 3, 52.91 with 2, 53.12 with 1.5; 52.91 with a scale for each group.
 constexpr float kDigitsOver = 2;
 
 struct RowRounding {
@@ -40,8 +40,8 @@ int32_t storeDigit(TileValues& values, size_t lane, i32x16 first, i32x16 second)
 
 // One group of R rows; adds to the rows' sums. `digits`: where higher ones go. Returns how many there are.
 template <size_t R>
-uint32_t storeGroup(const float* values, size_t stride, size_t group, const float largest[R],
-                    const RowRounding rows[R], EvenGroup& to, EvenDigits* digits, int32_t sums[R]) {
+uint32_t storeGroup(const float* values, size_t stride, size_t group, const float largest[R], const RowRounding rows[R],
+                    EvenGroup& to, EvenDigits* digits, int32_t sums[R]) {
   uint32_t count = 0;
   for (size_t lane = 0; lane < R; lane++) {
     // A value that has one digit is at most 127, which 127.4 rounds to.
@@ -95,7 +95,8 @@ void quantiseTile(const float* values, size_t stride, size_t columns, EvenTile& 
     float largest[R];
     __builtin_memcpy(largest, magnitudesOf(g), sizeof largest);
     for (size_t lane = 0; lane < R; lane++)
-      reference[lane] = largest[lane] <= over[lane] && largest[lane] > reference[lane] ? largest[lane] : reference[lane];
+      reference[lane] =
+          largest[lane] <= over[lane] && largest[lane] > reference[lane] ? largest[lane] : reference[lane];
   }
   RowRounding rows[R];
   for (size_t lane = 0; lane < R; lane++) rows[lane] = roundingOf(reference[lane], most[lane], sum[lane]);

@@ -80,8 +80,8 @@ __device__ __forceinline__ void fetchChunk(const uint8_t* panel, size_t inputs, 
     for (size_t at = 16 * lane; at < valueBytes; at += 16 * kWarp) copy16Async(to + at, values + at);
   }
   if constexpr (Panel::kQuantised) {
-    const uint8_t* scales = panel + Panel::scalesBegin(inputs) +
-                            first / kGroupInputs / Panel::kGroupsPerScales * Panel::kScaleStride;
+    const uint8_t* scales =
+        panel + Panel::scalesBegin(inputs) + first / kGroupInputs / Panel::kGroupsPerScales * Panel::kScaleStride;
     for (size_t at = 16 * lane; at < scaleBytes; at += 16 * kWarp)
       copy16Async(to + Chunk<Type>::kValueBytes + at, scales + at);
   }

@@ -126,8 +126,8 @@ TEST(Epilogue, RoundsForTheNextProduct) {
     Bench bench(InstructionSet::Amx, type, 1000, rows);
     const std::vector<float> activated = bench.activated();
     withScratch([&](Scratch& scratch) {
-      const MatrixInput expected =
-          prepareInput(bench.compute, activated.data(), rows, bench.outputs, bench.outputs, QuantisedInput::Bfloat16, scratch);
+      const MatrixInput expected = prepareInput(bench.compute, activated.data(), rows, bench.outputs, bench.outputs,
+                                                QuantisedInput::Bfloat16, scratch);
       const MatrixInput quantised = allocateQuantised(QuantisedInput::Bfloat16, rows, bench.outputs, scratch);
       const MatrixInput input =
           prepareInput(bench.compute, bench.values.data(), rows, kInputs, kInputs, bench.form, scratch);
@@ -152,9 +152,10 @@ TEST(Epilogue, RowsAreRoundedAsTheyAreMade) {
                        },
                        bench.values.data()};
   withScratch([&](Scratch& scratch) {
-    const MatrixInput expected =
-        prepareInput(bench.compute, bench.values.data(), bench.rows, kInputs, kInputs, QuantisedInput::Bfloat16, scratch);
-    const MatrixInput made = prepareQuantised(bench.compute, maker, bench.rows, kInputs, QuantisedInput::Bfloat16, scratch);
+    const MatrixInput expected = prepareInput(bench.compute, bench.values.data(), bench.rows, kInputs, kInputs,
+                                              QuantisedInput::Bfloat16, scratch);
+    const MatrixInput made =
+        prepareQuantised(bench.compute, maker, bench.rows, kInputs, QuantisedInput::Bfloat16, scratch);
     EXPECT_EQ(made.values, nullptr);
     if (expected.quantised == nullptr) return;
     EXPECT_EQ(

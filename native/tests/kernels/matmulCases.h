@@ -55,12 +55,12 @@ struct MatmulShape {
 };
 constexpr MatmulShape kModelShapes[] = {
     {"135M attention", 576, 576}, {"135M up", 1536, 576}, {"135M down", 576, 1536}, {"135M head", 49152, 576},
-    {"7B attention", 4096, 4096}, {"7B up", 11008, 4096}, {"7B down", 4096, 11008},
-    {"1B up", 5632, 2048},        {"1B down", 2048, 5632}, {"4B up", 9728, 2560}, {"4B down", 2560, 9728}};
+    {"7B attention", 4096, 4096}, {"7B up", 11008, 4096}, {"7B down", 4096, 11008}, {"1B up", 5632, 2048},
+    {"1B down", 2048, 5632},      {"4B up", 9728, 2560},  {"4B down", 2560, 9728}};
 // Those that files people download are made of, and what matrices are compressed to.
-constexpr WeightType kCommonTypes[] = {WeightType::Q4_0,   WeightType::Q4_1, WeightType::Q4_G64, WeightType::Q8_0,
-                                       WeightType::Q4_K,   WeightType::Q5_K, WeightType::Q6_K,   WeightType::IQ4_NL,
-                                       WeightType::IQ4_XS, WeightType::MXFP4,  WeightType::Q8_R};
+constexpr WeightType kCommonTypes[] = {WeightType::Q4_0,   WeightType::Q4_1,  WeightType::Q4_G64, WeightType::Q8_0,
+                                       WeightType::Q4_K,   WeightType::Q5_K,  WeightType::Q6_K,   WeightType::IQ4_NL,
+                                       WeightType::IQ4_XS, WeightType::MXFP4, WeightType::Q8_R};
 
 struct AlignedFree {
   void operator()(uint8_t* block) const { std::free(block); }

@@ -134,8 +134,7 @@ std::vector<double> roundedEvenly(const float* values, size_t columns) {
   for (size_t k = 0; k < columns; k += 32)
     if (largestOf(values + k, 32) <= sum * (2.0f / static_cast<float>(columns / 32)))
       mostOfOthers = std::max(mostOfOthers, largestOf(values + k, 32));
-  const float scale =
-      std::max((mostOfOthers > 0 ? mostOfOthers : most) * (1.0f / 127.0f), sum * (1.0f / kMostEvenSum));
+  const float scale = std::max((mostOfOthers > 0 ? mostOfOthers : most) * (1.0f / 127.0f), sum * (1.0f / kMostEvenSum));
   std::vector<double> rounded(columns);
   for (size_t k = 0; k < columns; k++)
     rounded[k] = scale == 0 ? 0 : static_cast<double>(scale) * std::nearbyint(values[k] * (1.0f / scale));
@@ -639,11 +638,14 @@ TEST(MatmulErrors, AreTyped) {
   std::vector<float> output(100);
   const MatmulJob job{&matrix.weights, nullptr, output.data(), 16};
   EXPECT_THROW(prepareInput(compute, values.data(), 1, 33, 33, QuantisedInput::Groups, scratch), Error);
-  EXPECT_THROW(matmul(compute, &job, 1, prepareInput(compute, values.data(), 1, 96, 96, QuantisedInput::Groups, scratch), scratch),
+  EXPECT_THROW(matmul(compute, &job, 1,
+                      prepareInput(compute, values.data(), 1, 96, 96, QuantisedInput::Groups, scratch), scratch),
                Error);
-  EXPECT_THROW(matmul(compute, &job, 1, prepareInput(compute, values.data(), 1, 64, 64, QuantisedInput::None, scratch), scratch),
-               Error);
-  EXPECT_NO_THROW(matmul(compute, &job, 1, prepareInput(compute, values.data(), 0, 64, 64, QuantisedInput::Groups, scratch), scratch));
+  EXPECT_THROW(
+      matmul(compute, &job, 1, prepareInput(compute, values.data(), 1, 64, 64, QuantisedInput::None, scratch), scratch),
+      Error);
+  EXPECT_NO_THROW(matmul(compute, &job, 1,
+                         prepareInput(compute, values.data(), 0, 64, 64, QuantisedInput::Groups, scratch), scratch));
 }
 
 }  // namespace
