@@ -10,7 +10,7 @@ import type { ProfileProgress } from './profile/profileMachine.js';
 import type { ExpectedRows } from './ExpectedRows.js';
 import type { LayerRange } from './model/partOf.js';
 import type { LayerShare } from './model/shareOf.js';
-import type { WeightCompression } from './model/compressBindings.js';
+import type { WeightCompression, WeightsLayout } from './model/compressBindings.js';
 import type { PullProgress } from './model/pull/ModelDownload.js';
 import type { Tokenizer } from './model/Tokenizer.js';
 import type { Size } from './units.js';
@@ -89,6 +89,12 @@ export interface EngineOptions {
    * in the file. `auto`: whatever is fastest. Default `none`.
    */
   readonly compressWeights?: WeightCompression | 'auto';
+  /**
+   * `int8`: matrices, and the activations that they are multiplied with, are rounded to 8 bits with one scale a row, so
+   * that products are sums of integers: faster for many rows. Changes results; on the processor alone, without
+   * `compressWeights`; no plan chooses it. Default `as-is`: as the file has them, or `compressWeights` says.
+   */
+  readonly weightsLayout?: WeightsLayout;
   /**
    * Keys and values rounded to so many bits, in groups of 64 elements with a scale and a minimum each: the cache takes
    * 4.5 or 8.5 bits an element instead of 16 (32 with precision `float32`). Changes results. `auto`: whatever is

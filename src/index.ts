@@ -16,7 +16,12 @@ export type { StoreHolder } from './engine/store/storeHolder.js';
 export { resultIdentityKey, type GpuIdentity, type ResultIdentity } from './engine/open/resultIdentity.js';
 export type { ExpectedRows } from './ExpectedRows.js';
 
-export { WEIGHT_COMPRESSIONS, type WeightCompression } from './model/compressBindings.js';
+export {
+  WEIGHT_COMPRESSIONS,
+  WEIGHTS_LAYOUTS,
+  type WeightCompression,
+  type WeightsLayout,
+} from './model/compressBindings.js';
 export type { GpuProducts } from './bindings/Gpu.js';
 export type { Perplexity, PerplexityOptions } from './engine/rows/perplexity.js';
 export type {

@@ -12,6 +12,7 @@
 #include <ctime>
 #include <string>
 
+#include "../system/Arena.h"
 #include "../system/ThreadPool.h"
 #include "../tests/kernels/matmulCases.h"
 #include "matmulPeak.h"
@@ -43,20 +44,20 @@ double median(std::vector<double> values) {
   return *at;
 }
 
-// Copies of one matrix, which together are larger than caches.
+// Copies of one matrix, which together are larger than caches, in huge pages as an engine has its weights.
 class Weights {
  public:
   Weights(const cases::MatmulCase& shape, size_t wantedBytes)
-      : bytes_(packedBytes(shape.type, shape.outputs, shape.inputs)) {
-    copies_.push_back(cases::randomMatrix(shape, 1));
-    while (copies_.size() * bytes_ < wantedBytes) {
-      cases::PackedMatrix copy{cases::alignedBytes(bytes_), copies_[0].weights};
-      std::memcpy(copy.panels.get(), copies_[0].panels.get(), bytes_);
-      copy.weights.panels = copy.panels.get();
-      copies_.push_back(std::move(copy));
+      : bytes_(packedBytes(shape.type, shape.outputs, shape.inputs)),
+        memory_((wantedBytes + bytes_ - 1) / bytes_ * bytes_, "the weights") {
+    const cases::PackedMatrix first = cases::randomMatrix(shape, 1);
+    for (size_t at = 0; at < memory_.bytes(); at += bytes_) {
+      copies_.push_back(first.weights);
+      copies_.back().panels = memory_.data() + at;
+      std::memcpy(memory_.data() + at, first.panels.get(), bytes_);
     }
   }
-  const WeightMatrix& next() { return copies_[turn_++ % copies_.size()].weights; }
+  const WeightMatrix& next() { return copies_[turn_++ % copies_.size()]; }
   size_t bytes() const { return bytes_; }
   // Bytes a second of a loop that does nothing but read the next copies, 16 MiB or more of them.
   double readSpeed(ThreadPool& pool) {
@@ -81,7 +82,8 @@ class Weights {
 
  private:
   size_t bytes_, turn_ = 0;
-  std::vector<cases::PackedMatrix> copies_;
+  Arena memory_;
+  std::vector<WeightMatrix> copies_;
 };
 
 struct Figures {
@@ -90,14 +92,13 @@ struct Figures {
 
 void measure(const Compute& compute, Weights& weights, const char* name, size_t rows, const Options& options) {
   const WeightMatrix shape = weights.next();
-  const bool quantised = usesQuantisedInput(compute, shape.type);
+  const QuantisedInput form = quantisedInput(compute, shape.type);
   const std::vector<float> values = cases::randomFloats(rows * shape.inputs, 1);
   const cases::AlignedBytes output = cases::alignedBytes(rows * shape.outputs * sizeof(float));  // as in a model
   Scratch sizes(nullptr, 0);
   const auto product = [&](Scratch& scratch, double* quantiseSeconds) {
     const double start = secondsNow(options.threads);
-    const MatrixInput input =
-        prepareInput(compute, values.data(), rows, shape.inputs, shape.inputs, quantised, scratch);
+    const MatrixInput input = prepareInput(compute, values.data(), rows, shape.inputs, shape.inputs, form, scratch);
     const double middle = secondsNow(options.threads);
     const MatmulJob job{&weights.next(), nullptr, reinterpret_cast<float*>(output.get()), shape.outputs};
     matmul(compute, &job, 1, input, scratch);
@@ -118,8 +119,9 @@ void measure(const Compute& compute, Weights& weights, const char* name, size_t 
   Figures figures;
   double peak = 0, speed = 0;
   for (int turn = 0; turn < (options.quick ? 3 : 7); turn++) {
-    peak = quantised ? bench::peakQuantised(set, options.threads, panelFormat(shape.type).numberBits(), 1)
-                     : bench::peakFloat(set, options.threads, 1);
+    peak = form != QuantisedInput::None
+               ? bench::peakQuantised(set, options.threads, panelFormat(shape.type).numberBits(), 1)
+               : bench::peakFloat(set, options.threads, 1);
     if (rows <= kTileRows) speed = weights.readSpeed(compute.pool);
     double seconds = 0, quantiseSeconds = 0;
     size_t runs = 0;
@@ -161,7 +163,7 @@ void run(InstructionSet set, const Options& options) {
     if (options.wanted != "all" && options.wanted != shape.name) continue;
     Weights weights(shape, kColdBytes);
     const std::vector<size_t> batches =
-        options.quick ? std::vector<size_t>{1, 64} : std::vector<size_t>{1, 4, 16, 64, 256};
+        options.quick ? std::vector<size_t>{1, 64} : std::vector<size_t>{1, 4, 16, 64, 128, 256};
     for (const size_t rows : batches) measure(compute, weights, shape.name, rows, options);
   }
 }

@@ -139,7 +139,8 @@ struct Matcher {
   void checkCompressed(const WeightBinding& binding) const {
     const WeightType type = *binding.compressed;
     if (!binding.matrix || !isCompressedType(type))
-      refuse(binding, "compression to " + std::string(weightTypeName(type)), "a matrix, compressed to Q4_G64 or Q8_0");
+      refuse(binding, "compression to " + std::string(weightTypeName(type)),
+             "a matrix, compressed to Q4_G64, Q8_0 or Q8_R");
     const size_t block = weightBlockElements(type);
     if (binding.columns % block == 0) return;
     refuse(binding, std::to_string(binding.columns) + " columns",

@@ -165,12 +165,12 @@ class MatmulMeasurement final : public Measurement {
 
   void takeSamples(Workbench& bench, const ComputeSetting& setting, const Shape& shape, size_t tokens, Point& point) {
     const Compute compute{kernelsFor(setting.set), *setting.pool, Precision::Default};
-    const bool quantised = usesQuantisedInput(compute, type_);
+    const QuantisedInput form = quantisedInput(compute, type_);
     for (size_t i = inputs_.size(); i < tokens * shape.inputs; i++)
       inputs_.push_back(static_cast<float>(static_cast<int>(i * 37 % 101) - 50) * 0.02f);
     outputs_.resize(std::max(outputs_.size(), tokens * shape.outputs));
     Scratch counter(nullptr, 0);
-    prepareInput(compute, inputs_.data(), tokens, shape.inputs, shape.inputs, quantised, counter);
+    prepareInput(compute, inputs_.data(), tokens, shape.inputs, shape.inputs, form, counter);
     matmul(compute, nullptr, 0, MatrixInput{inputs_.data(), tokens, shape.inputs, shape.inputs, nullptr}, counter);
     if (scratch_.bytes() < counter.peak()) scratch_ = Arena(counter.peak(), "profiling this machine");
 
@@ -183,7 +183,7 @@ class MatmulMeasurement final : public Measurement {
       at_ += panels;
       Scratch scratch(scratch_.data(), scratch_.bytes());
       const MatrixInput input =
-          prepareInput(compute, inputs_.data(), tokens, shape.inputs, shape.inputs, quantised, scratch);
+          prepareInput(compute, inputs_.data(), tokens, shape.inputs, shape.inputs, form, scratch);
       const MatmulJob job{&weights, nullptr, outputs_.data(), outputs};
       return timed([&] { matmul(compute, &job, 1, input, scratch); });
     };

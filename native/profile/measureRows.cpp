@@ -33,7 +33,7 @@ class RowsMeasurement final : public Measurement {
       weight_.assign(kWidth, 1.0f);
       angles_.assign(kHead, 0.7f);  // cosines and sines alike: rotating keeps the length
       Scratch counter(nullptr, 0);
-      prepareInput(compute, normed_.data(), kRows, kWidth, kWidth, true, counter);
+      prepareInput(compute, normed_.data(), kRows, kWidth, kWidth, compute.kernels.matmul.quantised, counter);
       scratch_ = Arena(std::max<size_t>(1, counter.peak()), "profiling this machine");
     }
     // Loops as a layer has them: norm; rounding; rotation, activation and sum.
@@ -43,7 +43,7 @@ class RowsMeasurement final : public Measurement {
           kernels.rmsNorm(&hidden_[row * kWidth], weight_.data(), 1e-5f, kWidth, &normed_[row * kWidth]);
       });
       Scratch scratch(scratch_.data(), scratch_.bytes());
-      prepareInput(compute, normed_.data(), kRows, kWidth, kWidth, true, scratch);
+      prepareInput(compute, normed_.data(), kRows, kWidth, kWidth, compute.kernels.matmul.quantised, scratch);
       bench.all().parallelFor(kRows / kTogether, [&](size_t part, unsigned) {
         for (size_t row = part * kTogether; row < (part + 1) * kTogether; row++) {
           float* values = &normed_[row * kWidth];

@@ -5,7 +5,7 @@ export const WEIGHT_COMPRESSIONS = ['none', '8bit', '4bit'] as const;
 /** The format that weights are stored in, beyond what their file has. */
 export type WeightCompression = (typeof WEIGHT_COMPRESSIONS)[number];
 
-const GROUP: Readonly<Record<CompressedType, number>> = { Q4_G64: 64, Q8_0: 32 };
+const GROUP: Readonly<Record<CompressedType, number>> = { Q4_G64: 64, Q8_0: 32, Q8_R: 32 };
 
 /**
  * Says which matrices are compressed while they are loaded or repacked, and to what.
@@ -41,9 +41,27 @@ const EXACT: ReadonlySet<TensorBinding['role']> = new Set([
 ]);
 
 function typeFor(binding: TensorBinding, compression: WeightCompression): CompressedType | undefined {
-  const { kind, role, layer, type, columns } = binding;
-  if (kind !== 'matrix' || EXACT.has(role) || role.startsWith('pooled.')) return undefined;
+  const { layer, type, columns } = binding;
+  if (!isCompressible(binding)) return undefined;
   const { bits } = WEIGHT_TYPES[type];
   if (compression === '4bit' && layer >= 0 && bits > 4 && columns % GROUP.Q4_G64 === 0) return 'Q4_G64';
   return bits > 8 && columns % GROUP.Q8_0 === 0 ? 'Q8_0' : undefined;
+}
+
+function isCompressible({ kind, role }: TensorBinding): boolean {
+  return kind === 'matrix' && !EXACT.has(role) && !role.startsWith('pooled.');
+}
+
+export const WEIGHTS_LAYOUTS = ['as-is', 'int8'] as const;
+/** The form in which products take a model's matrices. */
+export type WeightsLayout = (typeof WEIGHTS_LAYOUTS)[number];
+
+/**
+ * Has all matrices but those that keep their precision anyway rounded to 8 bits with one scale a row (Q8_R) while they
+ * are loaded or repacked, whatever their file has. Rows that are no whole groups of 32 stay as they are.
+ */
+export function int8Bindings(bindings: readonly TensorBinding[]): readonly TensorBinding[] {
+  return bindings.map((binding) =>
+    isCompressible(binding) && binding.columns % GROUP.Q8_R === 0 ? { ...binding, compressed: 'Q8_R' } : binding,
+  );
 }

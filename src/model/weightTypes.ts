@@ -34,10 +34,10 @@ export interface WeightTypeFacts {
 export type WeightType = keyof typeof WEIGHT_TYPES;
 
 /**
- * The types that matrices can be compressed to: Q4_G64 is 4 bits in groups of 64 with a scale and a minimum, which no
- * file has.
+ * The types that matrices can be compressed to. Two are in no file: Q4_G64 is 4 bits in groups of 64 with a scale and a
+ * minimum, Q8_R 8 bits with one scale a row.
  */
-export type CompressedType = 'Q4_G64' | 'Q8_0';
+export type CompressedType = 'Q4_G64' | 'Q8_0' | 'Q8_R';
 
 /** A type that GGML has or had and Spillway does not read; what to take instead, where there is something to say. */
 export interface UnreadType {

@@ -250,9 +250,15 @@ export function shapeOfModel(
   let elsewhere = 0;
   let behind = 0;
   for (const binding of bindings) {
-    const { layer, kind, type, rows, columns, role } = binding;
+    const { layer, kind, rows, columns, role } = binding;
+    // Of one scale a row: plans know such products as those of Q8_0.
+    const int8 = binding.compressed === 'Q8_R';
+    const type = int8 ? 'Q8_0' : binding.type;
     // Vectors are kept as 32-bit floats, matrices in their file's precision (panels of 16 outputs).
-    const bytes = kind === 'vector' ? rows * 4 : (Math.ceil(rows / 16) * 16 * columns * bitsOf(type)) / 8;
+    const bytes =
+      kind === 'vector'
+        ? rows * 4
+        : (Math.ceil(rows / 16) * 16 * (int8 ? columns * 8 + 16 : columns * bitsOf(type))) / 8;
     if (layer < 0) {
       elsewhere += bytes;
       if (!embeds(binding)) behind += bytes;
@@ -271,7 +277,7 @@ export function shapeOfModel(
   return {
     ...sizes(decoder, name, weightType),
     ...(elementsByType.size > 1 && { weightMix: sharesOf(elementsByType) }),
-    headWeightType: head?.type,
+    headWeightType: head?.compressed === 'Q8_R' ? 'Q8_0' : head?.type,
     layerWeightBytes: sumOf(layerBytes) / decoder.layers,
     largestLayerWeightBytes: Math.max(...layerBytes),
     globalWeightBytes: elsewhere,

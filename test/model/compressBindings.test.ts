@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { compressBindings } from '../../src/model/compressBindings.js';
+import { compressBindings, int8Bindings } from '../../src/model/compressBindings.js';
 import { WEIGHT_TYPES, type WeightType } from '../../src/model/weightTypes.js';
 import { type TensorBinding } from '../../src/model/TensorBinding.js';
 
@@ -58,5 +58,22 @@ describe('compressBindings', () => {
   test('none changes nothing', () => {
     const bindings = Object.keys(WEIGHT_TYPES).map((type) => matrix('q.weight', 0, type as WeightType));
     expect(compressBindings(bindings, 'none')).toBe(bindings);
+  });
+});
+
+describe('int8Bindings', () => {
+  test.each(Object.keys(WEIGHT_TYPES) as WeightType[])('a matrix of %s, in layers and outside', (type) => {
+    for (const binding of [matrix('q.weight', 3, type), matrix('head.weight', -1, type)])
+      expect(int8Bindings([binding])).toEqual([{ ...binding, compressed: 'Q8_R' }]);
+  });
+
+  test('vectors, routers, positions and rows that are no whole groups keep their precision', () => {
+    const kept = [
+      matrix('router.weight', 0, 'F32'),
+      matrix('position_embedding', -1, 'F32'),
+      matrix('q.weight', 0, 'F16', 80),
+      { ...matrix('q.bias', 0, 'F32', 1), kind: 'vector' as const },
+    ];
+    expect(int8Bindings(kept)).toEqual(kept);
   });
 });

@@ -88,19 +88,22 @@ void CpuPass::addRows(const float* x, float* y) const {
   forRows(tokens(), width, [&](size_t t, unsigned) { compute.kernels.rows.add(x + t * width, y + t * width, width); });
 }
 
-// Whether products with these weights take rounded rows and nothing else: then whole rows need not stand in memory as
-// floats.
-bool CpuPass::takeQuantisedRows(const StoredMatrix* const* weights, size_t count) const {
+// What rounded rows products with these weights take, if they take nothing else: then whole rows need not stand in
+// memory as floats.
+QuantisedInput CpuPass::quantisedRows(const StoredMatrix* const* weights, size_t count) const {
+  const QuantisedInput form = quantisedInput(compute, weights[0]->type);
   return std::all_of(weights, weights + count,
-                     [this](const StoredMatrix* each) { return usesQuantisedInput(compute, each->type); });
+                     [=](const StoredMatrix* each) { return quantisedInput(compute, each->type) == form; })
+             ? form
+             : QuantisedInput::None;
 }
 
 MatrixInput CpuPass::prepared(const StoredMatrix* const* weights, size_t count, const float* input, size_t rows,
                               size_t columns, ProductOf of) const {
   const Compute on = computeOf(of);
-  const bool round = std::any_of(weights, weights + count,
-                                 [&on](const StoredMatrix* each) { return usesQuantisedInput(on, each->type); });
-  return prepareInput(on, input, rows, columns, columns, round, scratch);
+  QuantisedInput form = QuantisedInput::None;
+  for (size_t w = 0; w < count && form == QuantisedInput::None; w++) form = quantisedInput(on, weights[w]->type);
+  return prepareInput(on, input, rows, columns, columns, form, scratch);
 }
 
 MatrixInput CpuPass::normed(const StoredMatrix* const* weights, size_t count, const float* weight,
@@ -109,10 +112,10 @@ MatrixInput CpuPass::normed(const StoredMatrix* const* weights, size_t count, co
   const auto make = [this, weight, bias, width](size_t t, float* to) {
     normRow(activations.hidden + t * width, weight, bias, to);
   };
-  if (takeQuantisedRows(weights, count)) {
+  if (const QuantisedInput form = quantisedRows(weights, count); form != QuantisedInput::None) {
     const RowMaker maker{
         [](const void* context, size_t row, float* to) { (*static_cast<decltype(&make)>(context))(row, to); }, &make};
-    return prepareQuantised(compute, maker, tokens(), width, scratch);
+    return prepareQuantised(compute, maker, tokens(), width, form, scratch);
   }
   float* rows = scratch.take<float>(tokens() * width);
   forRows(tokens(), width, [&](size_t t, unsigned) { make(t, rows + t * width); });
@@ -143,11 +146,11 @@ MatrixInput CpuPass::activated(const LayerWeights& layer, const MatrixInput& inp
   const float* firstBias = gated ? layer.gateBias : layer.upBias;
   const bool whole =
       !(streams(first) && first.residentOutputs != 0) && !(streams(layer.up) && layer.up.residentOutputs != 0);
-  if (whole && usesQuantisedInput(compute, first.type) == usesQuantisedInput(compute, layer.up.type)) {
+  if (whole && quantisedInput(compute, first.type) == quantisedInput(compute, layer.up.type)) {
     // Groups of 8 bits are rounded as the whole row is, so only bfloat16 can be rounded part by part.
-    const bool rounds = compute.kernels.matmul.quantised == QuantisedInput::Bfloat16 && takeQuantisedRows(down, 1);
+    const bool rounds = quantisedRows(down, 1) == QuantisedInput::Bfloat16;
     const MatrixInput rows = rounds
-                                 ? allocateQuantised(compute, tokens(), width, scratch)
+                                 ? allocateQuantised(QuantisedInput::Bfloat16, tokens(), width, scratch)
                                  : MatrixInput{scratch.take<float>(tokens() * width), tokens(), width, width, nullptr};
     // Both are whole, wherever they are: one part each.
     SplitProduct parts, up;

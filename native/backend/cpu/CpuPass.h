@@ -104,7 +104,7 @@ struct CpuPass final : Pass {
   Compute computeOf(ProductOf of) const {
     return {compute.kernels, compute.pool, of == ProductOf::Exact ? Precision::Float32 : compute.precision};
   }
-  bool takeQuantisedRows(const StoredMatrix* const* weights, size_t count) const;
+  QuantisedInput quantisedRows(const StoredMatrix* const* weights, size_t count) const;
   void finishTokens(size_t layer) const;
   void finishWanted(size_t layer) const;
 };

@@ -45,8 +45,8 @@ void takeLargest(const CpuPass& pass, const WantedLogits* wanted, size_t rows, c
   const float* bias = pass.weights.global().headBias;
   const size_t slice = std::max<size_t>(1, kSliceBytes / (rows * sizeof(float) * kSliceOutputs)) * kSliceOutputs;
   const size_t mark = pass.scratch.used();
-  const MatrixInput prepared = prepareInput(pass.compute, input, rows, width, width,
-                                            usesQuantisedInput(pass.compute, weights.type), pass.scratch);
+  const MatrixInput prepared =
+      prepareInput(pass.compute, input, rows, width, width, quantisedInput(pass.compute, weights.type), pass.scratch);
   std::fill_n(largest, rows, -std::numeric_limits<float>::infinity());
   for (size_t r = 0; r < rows; r++) result.tokens[wanted[r].result] = 0;
   for (size_t first = 0; first < weights.outputs; first += slice) {

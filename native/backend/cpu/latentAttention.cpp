@@ -57,7 +57,7 @@ void CpuPass::projectLatent(size_t layer, float* keys) const {
     const ScratchScope head(*this);
     const StoredMatrix up = outputsOf(layerWeights.kUp, h * latent.rank, latent.rank);
     const MatrixInput input = prepareInput(compute, queries + h * each, count, latent.plain, projected,
-                                           usesQuantisedInput(compute, up.type), scratch);
+                                           quantisedInput(compute, up.type), scratch);
     const ProductJob job{&up, nullptr, activations.queries + size_t(h) * spec.headDim, spec.queryWidth()};
     multiply(&job, 1, input, ProductOf::Tokens);
   }
@@ -77,7 +77,7 @@ void CpuPass::expandLatent(size_t layer) const {
     const ScratchScope head(*this);
     const StoredMatrix up = outputsOf(weights.layer(layer).vUp, h * latent.value, latent.value);
     const MatrixInput input = prepareInput(compute, activations.queries + size_t(h) * spec.headDim, count, latent.rank,
-                                           spec.queryWidth(), usesQuantisedInput(compute, up.type), scratch);
+                                           spec.queryWidth(), quantisedInput(compute, up.type), scratch);
     const ProductJob job{&up, nullptr, values + size_t(h) * latent.value, width};
     multiply(&job, 1, input, ProductOf::Tokens);
   }

@@ -30,9 +30,8 @@ MatmulBlock blockOf(const MatmulKernels& kernels, const WeightMatrix& weights, c
   block.panelBytes = panelBytes(weights.type, weights.inputs);
   block.outputs = std::min(weights.outputs - firstOutput, item.panels * kPanelOutputs);
   block.rows = item.rows;
-  block.quantised = input.quantised == nullptr
-                        ? nullptr
-                        : input.quantised + quantisedBytes(kernels.quantised, firstRow, input.columns);
+  block.quantised =
+      input.quantised == nullptr ? nullptr : input.quantised + quantisedBytes(input.form, firstRow, input.columns);
   block.values = input.values == nullptr ? nullptr : input.values + firstRow * input.stride;
   block.valueStride = input.stride;
   block.bias = bias == nullptr ? nullptr : bias + firstOutput;
@@ -44,7 +43,7 @@ MatmulBlock blockOf(const MatmulKernels& kernels, const WeightMatrix& weights, c
 }
 
 void multiply(const Compute& compute, const MatmulPath& path, const MatmulBlock& block, uint8_t* workspace) {
-  if (path.quantised)
+  if (path.quantised())
     compute.kernels.matmul.multiplyQuantised(block, workspace);
   else
     compute.kernels.matmul.multiplyFloat(block, workspace);
@@ -90,12 +89,12 @@ void check(const Compute& compute, const MatmulJob& job, const MatrixInput& inpu
       throw Error(ErrorCode::InvalidArgument, "a product of " + std::to_string(input.columns) +
                                                   " columns with weights of " + std::to_string(weights->inputs) +
                                                   " inputs");
-    const bool quantised = usesQuantisedInput(compute, weights->type);
-    if (quantised && input.quantised == nullptr)
-      throw Error(ErrorCode::InvalidArgument, "a product of rounded activations whose input was not rounded");
-    if (!quantised && input.values == nullptr)
+    const QuantisedInput form = quantisedInput(compute, weights->type);
+    if (form != QuantisedInput::None && form != input.form)
+      throw Error(ErrorCode::InvalidArgument, "a product of rounded activations whose input was not rounded so");
+    if (form == QuantisedInput::None && input.values == nullptr)
       throw Error(ErrorCode::InvalidArgument, "a product of float activations whose input was only rounded");
-    if (quantised != usesQuantisedInput(compute, job.weights->type) || weights->outputs != job.weights->outputs)
+    if (form != quantisedInput(compute, job.weights->type) || weights->outputs != job.weights->outputs)
       throw Error(ErrorCode::InvalidArgument, "a gated product of matrices that are not alike");
   }
 }
@@ -104,8 +103,8 @@ void check(const Compute& compute, const MatmulJob& job, const MatrixInput& inpu
 
 // body(first row, rows, worker) for all tiles of rows that are rounded together, in parallel.
 template <typename Body>
-static void forRowTiles(const Compute& compute, size_t rows, size_t columns, Body body) {
-  const size_t together = rowsTogether(compute.kernels.matmul.quantised);
+static void forRowTiles(const Compute& compute, QuantisedInput form, size_t rows, size_t columns, Body body) {
+  const size_t together = rowsTogether(form);
   const size_t tiles = ceilDivide(rows, together);
   const size_t tilesPerItem = std::max<size_t>(1, 16384 / (together * columns));
   const size_t threads = compute.pool.threads(), least = ceilDivide(tiles, tilesPerItem);
@@ -117,47 +116,50 @@ static void forRowTiles(const Compute& compute, size_t rows, size_t columns, Bod
   });
 }
 
-bool usesQuantisedInput(const Compute& compute, WeightType type) {
-  return compute.precision == Precision::Default && takesQuantised(compute.kernels.matmul.quantised, type);
+QuantisedInput quantisedInput(const Compute& compute, WeightType type) {
+  return compute.precision == Precision::Default ? quantisedFor(compute.kernels.matmul.quantised, type)
+                                                 : QuantisedInput::None;
+}
+
+// Rounds rows that lie together to the input's form, `first` being the first of them.
+static void roundRows(const MatmulKernels& kernels, const MatrixInput& input, const float* values, size_t stride,
+                      size_t first, size_t rows) {
+  uint8_t* to = const_cast<uint8_t*>(input.quantised) + quantisedBytes(input.form, first, input.columns);
+  const auto round = input.form == QuantisedInput::Rows ? kernels.quantiseEvenly : kernels.quantiseRows;
+  round(values, stride, rows, input.columns, to);
 }
 
 MatrixInput prepareInput(const Compute& compute, const float* values, size_t rows, size_t columns, size_t stride,
-                         bool round, Scratch& scratch) {
+                         QuantisedInput form, Scratch& scratch) {
   MatrixInput input{values, rows, columns, stride, nullptr};
-  if (!round || rows == 0) return input;
-  const MatmulKernels& kernels = compute.kernels.matmul;
-  input.quantised = allocateQuantised(compute, rows, columns, scratch).quantised;
+  if (form == QuantisedInput::None || rows == 0) return input;
+  input.form = form;
+  input.quantised = allocateQuantised(form, rows, columns, scratch).quantised;
   if (input.quantised == nullptr) return input;
-  uint8_t* quantised = const_cast<uint8_t*>(input.quantised);
-  const size_t together = rowsTogether(kernels.quantised);
-  forRowTiles(compute, rows, columns, [&](size_t row, size_t count, unsigned) {
-    kernels.quantiseRows(values + row * stride, stride, std::min(together, count), columns,
-                         quantised + quantisedBytes(kernels.quantised, row, columns));
+  forRowTiles(compute, form, rows, columns, [&](size_t row, size_t count, unsigned) {
+    roundRows(compute.kernels.matmul, input, values + row * stride, stride, row, count);
   });
   return input;
 }
 
-MatrixInput allocateQuantised(const Compute& compute, size_t rows, size_t columns, Scratch& scratch) {
-  if (compute.kernels.matmul.quantised == QuantisedInput::Groups && columns % kGroupInputs != 0)
+MatrixInput allocateQuantised(QuantisedInput form, size_t rows, size_t columns, Scratch& scratch) {
+  if (form != QuantisedInput::Bfloat16 && columns % kGroupInputs != 0)
     throw Error(ErrorCode::InvalidArgument,
                 "8-bit activations come in groups of 32: " + std::to_string(columns) + " columns");
-  return {nullptr, rows, columns, columns,
-          scratch.take<uint8_t>(quantisedBytes(compute.kernels.matmul.quantised, rows, columns))};
+  return {nullptr, rows, columns, columns, scratch.take<uint8_t>(quantisedBytes(form, rows, columns)), form};
 }
 
 MatrixInput prepareQuantised(const Compute& compute, const RowMaker& maker, size_t rows, size_t columns,
-                             Scratch& scratch) {
-  const MatmulKernels& kernels = compute.kernels.matmul;
-  const size_t tileFloats = rowsTogether(kernels.quantised) * columns;
-  const MatrixInput input = allocateQuantised(compute, rows, columns, scratch);
+                             QuantisedInput form, Scratch& scratch) {
+  const size_t tileFloats = rowsTogether(form) * columns;
+  const MatrixInput input = allocateQuantised(form, rows, columns, scratch);
   const size_t mark = scratch.used();
   float* made = scratch.take<float>(tileFloats * compute.pool.threads());
-  uint8_t* quantised = const_cast<uint8_t*>(input.quantised);
-  if (quantised != nullptr) {
-    forRowTiles(compute, rows, columns, [&](size_t row, size_t count, unsigned worker) {
+  if (input.quantised != nullptr) {
+    forRowTiles(compute, form, rows, columns, [&](size_t row, size_t count, unsigned worker) {
       float* tile = made + worker * tileFloats;
       for (size_t i = 0; i < count; i++) maker.make(maker.context, row + i, tile + i * columns);
-      kernels.quantiseRows(tile, columns, count, columns, quantised + quantisedBytes(kernels.quantised, row, columns));
+      roundRows(compute.kernels.matmul, input, tile, columns, row, count);
     });
   }
   scratch.release(mark);

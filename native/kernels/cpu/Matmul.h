@@ -34,7 +34,8 @@ struct MatrixInput {
   size_t rows;
   size_t columns;
   size_t stride;
-  const uint8_t* quantised;  // as QuantisedInput, or a device's pass, says; null when no product needs it
+  const uint8_t* quantised;  // as `form`, or a device's pass, says; null when no product needs it
+  QuantisedInput form = QuantisedInput::None;
 };
 
 // What is done with a product, while it is in the caches of the thread that computed it.
@@ -45,13 +46,13 @@ enum class Epilogue : uint8_t {
              // given, else to the output
 };
 
-// True when a product with weights of this type uses rounded activations, on these kernels and at this precision.
-bool usesQuantisedInput(const Compute& compute, WeightType type);
-// Rounds in parallel where `round` says so; columns is a multiple of 32 then, but for bfloat16. Buffers come from
-// scratch. In 8 bits a value that is no number, infinite or beyond 1e33 makes the row's outputs NaN; otherwise they
-// follow IEEE arithmetic.
+// What activations a product with weights of this type takes, on these kernels and at this precision; None: floats.
+QuantisedInput quantisedInput(const Compute& compute, WeightType type);
+// Rounds in parallel to `form`; columns is a multiple of 32 then, but for bfloat16. Buffers come from scratch. In 8
+// bits a value that is no number, infinite or beyond 1e33 makes the row's outputs NaN; otherwise they follow IEEE
+// arithmetic.
 MatrixInput prepareInput(const Compute& compute, const float* values, size_t rows, size_t columns, size_t stride,
-                         bool round, Scratch& scratch);
+                         QuantisedInput form, Scratch& scratch);
 
 // Rows that are made when they are needed: make(context, row, to) writes `columns` floats. Called once a row, by any
 // thread.
@@ -60,11 +61,11 @@ struct RowMaker {
   const void* context;
 };
 // The same for rows that are rounded as they are made and never stood in memory as floats: `values` of the result is
-// null. Only for kernels that round rows one tile at a time (QuantisedInput::Bfloat16).
+// null.
 MatrixInput prepareQuantised(const Compute& compute, const RowMaker& maker, size_t rows, size_t columns,
-                             Scratch& scratch);
+                             QuantisedInput form, Scratch& scratch);
 // Memory for rounded rows, which an epilogue is to fill.
-MatrixInput allocateQuantised(const Compute& compute, size_t rows, size_t columns, Scratch& scratch);
+MatrixInput allocateQuantised(QuantisedInput form, size_t rows, size_t columns, Scratch& scratch);
 
 struct MatmulJob {
   const WeightMatrix* weights;

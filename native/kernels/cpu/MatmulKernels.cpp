@@ -12,7 +12,8 @@ void multiplyQuantised(const MatmulBlock& block, uint8_t* workspace) {
 
 const MatmulKernels& matmulKernels() {
   static const MatmulKernels kernels{QuantisedInput::Groups, SPILLWAY_ISA_LEVEL == 2 ? mostRowsInPlace() : 0,
-                                     quantiseRows, multiplyQuantised, multiplyFloat};
+                                     quantiseRows,           quantiseEvenly,
+                                     multiplyQuantised,      multiplyFloat};
   return kernels;
 }
 

@@ -116,20 +116,25 @@ void compress4(const float* values, uint8_t* block) {
   }
 }
 
-// ---- Q8_0.
+// ---- Q8_0 and Q8_R.
 
-void compress8(const float* values, uint8_t* block) {
-  constexpr size_t kInputs = 32;
+// The scale of a group, or of a row: the half with which the largest of the values is 127, NaN where one is not finite.
+uint16_t scale8(const float* values, size_t count) {
   float largest = 0, sum = 0;
-  for (size_t i = 0; i < kInputs; i++) {
+  for (size_t i = 0; i < count; i++) {
     largest = std::max(largest, std::fabs(values[i]));
     sum += values[i] * 0.0f;
   }
-  const uint16_t scale = floatToHalf(largest / 127 + sum);
+  return floatToHalf(largest / 127 + sum);
+}
+
+constexpr size_t kGroup8 = 32;
+
+void compress8(const float* values, uint16_t scale, uint8_t* block) {
   putHalf(scale, block);
   const float step = halfToFloat(scale);
   const float inverse = step > 0 && std::isfinite(step) ? 1 / step : 0.0f;
-  for (size_t i = 0; i < kInputs; i++) {
+  for (size_t i = 0; i < kGroup8; i++) {
     const unsigned size = nearest(std::fabs(values[i]) * inverse, 127);
     block[2 + i] = static_cast<uint8_t>(values[i] < 0 ? 0u - size : size);
   }
@@ -137,15 +142,18 @@ void compress8(const float* values, uint8_t* block) {
 
 }  // namespace
 
-bool isCompressedType(WeightType type) { return type == WeightType::Q4_G64 || type == WeightType::Q8_0; }
+bool isCompressedType(WeightType type) {
+  return type == WeightType::Q4_G64 || type == WeightType::Q8_0 || type == WeightType::Q8_R;
+}
 
 void compressRow(WeightType type, const float* values, size_t inputs, uint8_t* row) {
   const size_t elements = weightBlockElements(type);
+  const uint16_t ofRow = type == WeightType::Q8_R ? scale8(values, inputs) : uint16_t{0};
   for (size_t k = 0; k < inputs; k += elements, row += weightBlockBytes(type)) {
     if (type == WeightType::Q4_G64)
       compress4(values + k, row);
     else
-      compress8(values + k, row);
+      compress8(values + k, type == WeightType::Q8_R ? ofRow : scale8(values + k, kGroup8), row);
   }
 }
 

@@ -8,7 +8,7 @@
 namespace spillway {
 
 // What compressed weights may be stored in.
-bool isCompressedType(WeightType type);  // Q4_G64 or Q8_0
+bool isCompressedType(WeightType type);  // Q4_G64, Q8_0 or Q8_R
 
 // One row of floats as blocks of `type`, one of the above; inputs is a multiple of its block.
 //   Q4_G64  group of 64: weight = minimum + q * scale (FlexGen, section 4.3), both rounded to half precision before q
@@ -17,6 +17,7 @@ bool isCompressedType(WeightType type);  // Q4_G64 or Q8_0
 //           / 15, narrower ranges, and regressions from their codes. A second takes some tens of millions of weights a
 //           core.
 //   Q8_0    group of 32: weight = q * scale, scale = max |w| / 127
+//   Q8_R    the same with the whole row for a group; each block has its scale
 // Values beyond the range of half precision, or not finite, make their group's weights infinite or NaN, as they are in
 // the file.
 void compressRow(WeightType type, const float* values, size_t inputs, uint8_t* row);

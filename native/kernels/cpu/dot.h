@@ -8,9 +8,10 @@
 //   byteToFloat(v, i)       input i (0 to 3) of the sixteen outputs, as floats
 //   uint8ToFloat(p) int8ToFloat(p)   sixteen bytes in memory as floats
 //   storeInt8(p, first, second, sums)   two times sixteen integers within -127..127 as bytes, and the sum of either
-// dot<Bits, R, P, V>(source, group, first, tile, sum): adds to sum[r][p] the products of V vectors, from vector `first`
-// of the group on, of P panels with R rows. Values have Bits bits, activations are within -127..127. dotZero(bits,
-// zero): the zero point as the dot product needs it to be made good by the caller: 0 where dot does it itself.
+// dot<Bits, R, P, V>(source, group, first, values, sum): adds to sum[r][p] the products of V vectors, from vector
+// `first` of the group on, of P panels with R rows. Values have Bits bits, activations are within -127..127.
+// dotZero(bits, zero): the zero point as the dot product needs it to be made good by the caller: 0 where dot does it
+// itself.
 #pragma once
 #include "MatmulKernels.h"
 #include "panelLayout.h"
@@ -77,7 +78,7 @@ static inline GroupScale loadScale(const uint8_t* scales, size_t group, int half
   const uint8_t* at = scales + group / groupsPerScales(Kind) * scaleStride(Kind);
   if constexpr (Kind == ScaleKind::Exponent) return {powersOfTwo(at), zero()};
   const f32x16 first = loadHalf(reinterpret_cast<const uint16_t*>(at));
-  if constexpr (Kind == ScaleKind::Half) return {first, zero()};
+  if constexpr (Kind == ScaleKind::Half || Kind == ScaleKind::Row) return {first, zero()};
   if constexpr (Kind == ScaleKind::SuperSigned)
     return {mul(first, int8ToFloat(at + 32 + kPanelOutputs * (2 * (group % kSuperGroups) + static_cast<size_t>(half)))),
             zero()};

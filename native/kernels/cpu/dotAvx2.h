@@ -22,7 +22,7 @@ static inline __m256i added(__m256i sum, __m256i pairs) {
 }
 
 template <int Bits, int R, int P, int V, typename Source>
-static inline void dot(const Source& source, size_t group, int first, const QuantisedTile& tile, i32x16 (&sum)[R][P]) {
+static inline void dot(const Source& source, size_t group, int first, const TileValues& values, i32x16 (&sum)[R][P]) {
   constexpr int kSteps = stepsInWords(Bits) < V ? stepsInWords(Bits) : V;
   const __m256i ones = _mm256_set1_epi16(1);
   SPILLWAY_UNROLL(4)
@@ -42,7 +42,7 @@ static inline void dot(const Source& source, size_t group, int first, const Quan
         SPILLWAY_UNROLL(8)
         for (int r = 0; r < R; r++) {
           int32_t four;
-          __builtin_memcpy(&four, tile.values[r] + 4 * v, 4);
+          __builtin_memcpy(&four, values[r] + 4 * v, 4);
           const __m256i inputs = _mm256_set1_epi32(four);
           const __m256i lowPairs =
               _mm256_maddubs_epi16(weights.low, Bits == 8 ? _mm256_sign_epi8(inputs, signs.low) : inputs);

@@ -45,18 +45,18 @@ static inline void storeInt8(int8_t* p, i32x16 first, i32x16 second, int32_t sum
 static constexpr int dotZero(int, int zero) { return zero; }
 
 template <int Bits, int R, int P, int V, typename Source>
-static inline void dot(const Source& source, size_t group, int first, const QuantisedTile& tile, i32x16 (&sum)[R][P]) {
+static inline void dot(const Source& source, size_t group, int first, const TileValues& values, i32x16 (&sum)[R][P]) {
   SPILLWAY_UNROLL(8)
   for (int v = 0; v < V; v++) {
     Bytes weights[P];
-    SPILLWAY_UNROLL(4)
+    SPILLWAY_UNROLL(6)
     for (int p = 0; p < P; p++) weights[p] = source.vector(group, p, first + v);
     SPILLWAY_UNROLL(8)
     for (int r = 0; r < R; r++) {
       int32_t four;
-      __builtin_memcpy(&four, tile.values[r] + 4 * (first + v), 4);
+      __builtin_memcpy(&four, values[r] + 4 * (first + v), 4);
       const __m512i inputs = _mm512_set1_epi32(four);
-      SPILLWAY_UNROLL(4)
+      SPILLWAY_UNROLL(6)
       for (int p = 0; p < P; p++) sum[r][p].v = _mm512_dpbusd_epi32(sum[r][p].v, weights[p].v, inputs);
     }
   }

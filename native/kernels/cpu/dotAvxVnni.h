@@ -11,7 +11,7 @@ namespace spillway::SPILLWAY_ISA {
 static constexpr int dotZero(int, int zero) { return zero; }
 
 template <int Bits, int R, int P, int V, typename Source>
-static inline void dot(const Source& source, size_t group, int first, const QuantisedTile& tile, i32x16 (&sum)[R][P]) {
+static inline void dot(const Source& source, size_t group, int first, const TileValues& values, i32x16 (&sum)[R][P]) {
   SPILLWAY_UNROLL(8)
   for (int v = first; v < first + V; v++) SPILLWAY_UNROLL(4)
   for (int p = 0; p < P; p++) {
@@ -19,7 +19,7 @@ static inline void dot(const Source& source, size_t group, int first, const Quan
     SPILLWAY_UNROLL(4)
     for (int r = 0; r < R; r++) {
       int32_t four;
-      __builtin_memcpy(&four, tile.values[r] + 4 * v, 4);
+      __builtin_memcpy(&four, values[r] + 4 * v, 4);
       const __m256i inputs = _mm256_set1_epi32(four);
       sum[r][p] = {dpbusd(sum[r][p].low, weights.low, inputs), dpbusd(sum[r][p].high, weights.high, inputs)};
     }

@@ -109,12 +109,12 @@ static inline int32x4_t dotLane(int32x4_t sum, int8x16_t weights, int8x16_t inpu
 }
 
 template <int Bits, int R, int P, int V, typename Source>
-static inline void dot(const Source& source, size_t group, int first, const QuantisedTile& tile, i32x16 (&sum)[R][P]) {
+static inline void dot(const Source& source, size_t group, int first, const TileValues& values, i32x16 (&sum)[R][P]) {
   SPILLWAY_UNROLL(2)
   for (int begin = first; begin < first + V; begin += 4) {
     int8x16_t inputs[R];
     SPILLWAY_UNROLL(4)
-    for (int r = 0; r < R; r++) inputs[r] = vld1q_s8(tile.values[r] + 4 * begin);
+    for (int r = 0; r < R; r++) inputs[r] = vld1q_s8(values[r] + 4 * begin);
     SPILLWAY_UNROLL(4)
     for (int p = 0; p < P; p++) {
       const auto add = [&](auto lane) {

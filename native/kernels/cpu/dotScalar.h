@@ -54,12 +54,12 @@ static inline void storeInt8(int8_t* p, i32x16 first, i32x16 second, int32_t sum
 static constexpr int dotZero(int, int zero) { return zero; }
 
 template <int Bits, int R, int P, int V, typename Source>
-static inline void dot(const Source& source, size_t group, int first, const QuantisedTile& tile, i32x16 (&sum)[R][P]) {
+static inline void dot(const Source& source, size_t group, int first, const TileValues& values, i32x16 (&sum)[R][P]) {
   for (int v = first; v < first + V; v++)
     for (int p = 0; p < P; p++) {
       const Bytes weights = source.vector(group, p, v);
       for (int r = 0; r < R; r++) {
-        const int8_t* inputs = tile.values[r] + 4 * v;
+        const int8_t* inputs = values[r] + 4 * v;
         for (int output = 0; output < 16; output++)
           for (int i = 0; i < 4; i++) sum[r][p].lane[output] += weights.byte[4 * output + i] * inputs[i];
       }

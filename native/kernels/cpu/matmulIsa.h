@@ -7,7 +7,10 @@
 namespace spillway::SPILLWAY_ISA {
 
 void quantiseRows(const float* values, size_t stride, size_t rows, size_t columns, uint8_t* to);
+void quantiseEvenly(const float* values, size_t stride, size_t rows, size_t columns, uint8_t* to);
 void multiplyFloat(const MatmulBlock& block, uint8_t* workspace);
+// Q8_R.
+void multiplyEvenly(const MatmulBlock& block, uint8_t* workspace);
 
 // Rounded activations times the types whose numbers are stored in so many bits. A source a few bits: each type is a set
 // of register tiles, and the compiler's time adds up.
@@ -19,7 +22,9 @@ template <typename Floats>
 static inline void multiplyByType(const MatmulBlock& block, uint8_t* workspace, Floats floats) {
   withWeightType(block.type, [&](auto type) {
     constexpr WeightType T = decltype(type)::value;
-    if constexpr (isQuantised(T))
+    if constexpr (panelFormat(T).kind == ScaleKind::Row)
+      multiplyEvenly(block, workspace);
+    else if constexpr (isQuantised(T))
       multiplyTypesOf<panelFormat(T).bits>(block, workspace);
     else
       floats(block, workspace);

@@ -27,23 +27,27 @@ constexpr size_t kWorkerBytes = kMatmulWorkspaceBytes + kAccumulatorBytes;
 
 // What the partition of a job follows from.
 struct MatmulPath {
-  bool quantised;
   QuantisedInput form;
-  bool tiles() const { return quantised && form == QuantisedInput::Bfloat16; }
-  size_t mostRows() const { return quantised ? mostQuantised(form) : kMatmulBlockRows; }
-  size_t rowsTogether() const { return quantised ? spillway::rowsTogether(form) : kTileRows; }
+  bool quantised() const { return form != QuantisedInput::None; }
+  bool tiles() const { return form == QuantisedInput::Bfloat16; }
+  size_t mostRows() const { return mostQuantised(form); }
+  size_t rowsTogether() const { return spillway::rowsTogether(form); }
   // Time, in multiply-adds: on AMX weights are unpacked for each block of rows, which takes about as long as
   // multiplying it.
   size_t cost(size_t weights, size_t rows) const {
     return weights * (tiles() ? ceilDivide(rows, mostRows()) * mostRows() : rows);
   }
   size_t leastItem() const { return tiles() ? 4000 * 1000 : 200 * 1000; }
-  size_t panelsTogether() const { return quantised && !tiles() ? kQuantisedPanelsPerTile : 2; }
+  size_t panelsTogether() const {
+    switch (form) {
+      case QuantisedInput::Groups: return kQuantisedPanelsPerTile;
+      case QuantisedInput::Rows: return kEvenPanelsPerTile;
+      default: return 2;
+    }
+  }
 };
 
-inline MatmulPath pathOf(const Compute& compute, WeightType type) {
-  return {usesQuantisedInput(compute, type), compute.kernels.matmul.quantised};
-}
+inline MatmulPath pathOf(const Compute& compute, WeightType type) { return {quantisedInput(compute, type)}; }
 
 // Whether products go through an item's accumulators. Tiles always do: in an output of other outputs' size they might
 // stand in each other's way in the nearest cache.

@@ -72,7 +72,7 @@ void packScales(ScaleKind kind, const FileBlock& block, size_t output, uint8_t* 
     return;
   }
   packHalf(at, output, block.scale);
-  if (kind == ScaleKind::Half) return;
+  if (kind == ScaleKind::Half || kind == ScaleKind::Row) return;
   if (kind == ScaleKind::SuperSigned || kind == ScaleKind::SuperGroups) {
     for (size_t i = 0; i < (kind == ScaleKind::SuperSigned ? 16 : kSuperGroups); i++)
       at[32 + kPanelOutputs * i + output] = block.scales[i];

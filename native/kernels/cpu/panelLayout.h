@@ -14,6 +14,7 @@
 //   3 bits: two vectors of bit pairs, then a plane of one vector: its bit v is bit 2 of vector v
 // Scales keep the file's bits (6-bit ones take a byte), 16 outputs side by side:
 //   Half        for each group half scale[16]
+//   Row         half scale[16], once for all groups
 //   HalfOffset  for each group half scale[16], half offset[16]
 //   Exponent    (MXFP4) for each group uint8 exponent[16]: the scale is 2^(exponent - 128)
 //   PairOffset  (Q4_G64) for each 2 groups half scale[16], half offset[16]
@@ -37,6 +38,7 @@ constexpr size_t kSuperGroups = 8;
 enum class ScaleKind : uint8_t {
   None,
   Half,
+  Row,
   HalfOffset,
   Exponent,
   PairOffset,
@@ -118,10 +120,11 @@ static constexpr bool hasKernels(const PanelFormat& format) {
 
 static constexpr bool isQuantised(WeightType type) { return panelFormat(type).kind != ScaleKind::None; }
 
-// Bytes from the scales of one group, pair or super block to the next one's.
+// Bytes from the scales of one group, pair or super block to the next one's: 0 where all groups have the same.
 static constexpr size_t scaleStride(ScaleKind kind) {
   switch (kind) {
     case ScaleKind::Half: return 32;
+    case ScaleKind::Row: return 0;
     case ScaleKind::Exponent: return 16;
     case ScaleKind::HalfOffset:
     case ScaleKind::PairOffset: return 64;
@@ -146,6 +149,7 @@ static constexpr size_t scalesAt(const PanelFormat& format, size_t inputs) {
 }
 
 static constexpr size_t scalesBytes(const PanelFormat& format, size_t inputs) {
+  if (format.kind == ScaleKind::Row) return 2 * kPanelOutputs;
   return inputs / kGroupInputs / groupsPerScales(format.kind) * scaleStride(format.kind);
 }
 

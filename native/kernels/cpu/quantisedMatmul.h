@@ -183,7 +183,9 @@ template <int Bits>
 void multiplyTypesOf(const MatmulBlock& block, uint8_t* workspace) {
   withWeightType(block.type, [&](auto type) {
     constexpr WeightType T = decltype(type)::value;
-    if constexpr (isQuantised(T) && panelFormat(T).bits == Bits) multiplyType<T>(block, workspace);
+    constexpr PanelFormat format = panelFormat(T);
+    if constexpr (isQuantised(T) && format.kind != ScaleKind::Row && format.bits == Bits)
+      multiplyType<T>(block, workspace);
   });
 }
 

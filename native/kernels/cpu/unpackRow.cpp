@@ -42,7 +42,7 @@ ScaleAndOffset scaleAt(ScaleKind kind, const uint8_t* scales, size_t output, siz
   const uint8_t* at = scales + group / groupsPerScales(kind) * scaleStride(kind);
   if (kind == ScaleKind::Exponent) return {std::ldexp(1.0f, at[output] - 128), 0};
   const float first = halfToFloat(halfAt(at, output));
-  if (kind == ScaleKind::Half) return {first, 0};
+  if (kind == ScaleKind::Half || kind == ScaleKind::Row) return {first, 0};
   if (kind == ScaleKind::SuperSigned || kind == ScaleKind::SuperGroups) {
     const size_t index = kind == ScaleKind::SuperSigned ? k / 16 % 16 : group % kSuperGroups;
     const uint8_t scale = at[32 + kPanelOutputs * index + output];

@@ -56,7 +56,7 @@ static inline void multiplyGroup(const Source& source, size_t group, const Quant
     SPILLWAY_UNROLL(4)
     for (int r = 0; r < R; r++) SPILLWAY_UNROLL(4)
     for (int p = 0; p < P; p++) sum[r][p] = set1Int(startOf<A>(tile, starts, half, r));
-    dot<A::kBits, R, P, 8 / kHalves>(source, group, 4 * half, tile, sum);
+    dot<A::kBits, R, P, 8 / kHalves>(source, group, 4 * half, tile.values, sum);
     SPILLWAY_UNROLL(4)
     for (int p = 0; p < P; p++) {
       const f32x16 scale = source.scale(group, p, half);

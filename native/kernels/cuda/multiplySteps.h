@@ -23,7 +23,7 @@ struct Chunk {
                                                                    : 4;
   static_assert(kGroups % Panel::kGroupsPerScales == 0);
   static constexpr unsigned kValueBytes = kGroups * Panel::kGroupBytes;
-  static constexpr unsigned kScaleBytes = kGroups / Panel::kGroupsPerScales * Panel::kScaleStride;
+  static constexpr unsigned kScaleBytes = static_cast<unsigned>(Panel::scaleBytes(kGroups));
   static constexpr unsigned kBytes = kValueBytes + kScaleBytes;
 };
 
@@ -62,7 +62,7 @@ __device__ __forceinline__ void fetchChunk(const uint8_t* panel, size_t inputs, 
   if constexpr (Panel::kQuantised) {
     const size_t groups = inputs / kGroupInputs - first / kGroupInputs;
     valueBytes = groups * Panel::kGroupBytes;
-    scaleBytes = groups / Panel::kGroupsPerScales * Panel::kScaleStride;
+    scaleBytes = Panel::scaleBytes(groups);
   } else {
     valueBytes = (inputs - first) * kPanelOutputs * Panel::kElementBytes;
   }
@@ -80,7 +80,8 @@ __device__ __forceinline__ void fetchChunk(const uint8_t* panel, size_t inputs, 
     for (size_t at = 16 * lane; at < valueBytes; at += 16 * kWarp) copy16Async(to + at, values + at);
   }
   if constexpr (Panel::kQuantised) {
-    const uint8_t* scales = panel + Panel::scalesBegin(inputs) + size_t{chunk} * Chunk<Type>::kScaleBytes;
+    const uint8_t* scales =
+        panel + Panel::scalesBegin(inputs) + first / kGroupInputs / Panel::kGroupsPerScales * Panel::kScaleStride;
     for (size_t at = 16 * lane; at < scaleBytes; at += 16 * kWarp)
       copy16Async(to + Chunk<Type>::kValueBytes + at, scales + at);
   }

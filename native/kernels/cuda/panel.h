@@ -26,6 +26,10 @@ struct PanelOf {
   static constexpr unsigned kGroupBytes =
       kQuantised ? kFormat.bits * kVectorBytes : kGroupInputs * kPanelOutputs * kElementBytes;
   static constexpr unsigned kScaleStride = scaleStride(kKind), kGroupsPerScales = groupsPerScales(kKind);
+  // Of so many groups, the first of which begins a block of scales; of all groups where they have the same.
+  static constexpr size_t scaleBytes(size_t groups) {
+    return kKind == ScaleKind::Row ? 2 * kPanelOutputs : groups / kGroupsPerScales * kScaleStride;
+  }
   // From the beginning of a panel to its scales.
   static constexpr size_t scalesBegin(size_t inputs) { return inputs / kGroupInputs * kGroupBytes; }
 };

@@ -35,11 +35,11 @@ struct Bench {
         outputs(outputs),
         values(cases::randomFloats(rows * kInputs, 3)),
         bias(cases::randomFloats(outputs, 4)),
-        quantised(usesQuantisedInput(compute, type)) {}
+        form(quantisedInput(compute, type)) {}
 
   std::vector<float> run(MatmulJob job, std::vector<float> output) {
     withScratch([&](Scratch& scratch) {
-      const MatrixInput input = prepareInput(compute, values.data(), rows, kInputs, kInputs, quantised, scratch);
+      const MatrixInput input = prepareInput(compute, values.data(), rows, kInputs, kInputs, form, scratch);
       job.output = output.data();
       job.outputStride = outputs;
       matmul(compute, &job, 1, input, scratch);
@@ -67,7 +67,7 @@ struct Bench {
   cases::PackedMatrix first, second;
   size_t rows, outputs;
   std::vector<float> values, bias;
-  bool quantised;
+  QuantisedInput form;
 };
 
 bool sameBits(const std::vector<float>& a, const std::vector<float>& b) {
@@ -126,11 +126,11 @@ TEST(Epilogue, RoundsForTheNextProduct) {
     Bench bench(InstructionSet::Amx, type, 1000, rows);
     const std::vector<float> activated = bench.activated();
     withScratch([&](Scratch& scratch) {
-      const MatrixInput expected =
-          prepareInput(bench.compute, activated.data(), rows, bench.outputs, bench.outputs, true, scratch);
-      const MatrixInput quantised = allocateQuantised(bench.compute, rows, bench.outputs, scratch);
+      const MatrixInput expected = prepareInput(bench.compute, activated.data(), rows, bench.outputs, bench.outputs,
+                                                QuantisedInput::Bfloat16, scratch);
+      const MatrixInput quantised = allocateQuantised(QuantisedInput::Bfloat16, rows, bench.outputs, scratch);
       const MatrixInput input =
-          prepareInput(bench.compute, bench.values.data(), rows, kInputs, kInputs, bench.quantised, scratch);
+          prepareInput(bench.compute, bench.values.data(), rows, kInputs, kInputs, bench.form, scratch);
       MatmulJob job = bench.gated();
       job.quantised = const_cast<uint8_t*>(quantised.quantised);
       matmul(bench.compute, &job, 1, input, scratch);
@@ -152,9 +152,10 @@ TEST(Epilogue, RowsAreRoundedAsTheyAreMade) {
                        },
                        bench.values.data()};
   withScratch([&](Scratch& scratch) {
-    const MatrixInput expected =
-        prepareInput(bench.compute, bench.values.data(), bench.rows, kInputs, kInputs, true, scratch);
-    const MatrixInput made = prepareQuantised(bench.compute, maker, bench.rows, kInputs, scratch);
+    const MatrixInput expected = prepareInput(bench.compute, bench.values.data(), bench.rows, kInputs, kInputs,
+                                              QuantisedInput::Bfloat16, scratch);
+    const MatrixInput made =
+        prepareQuantised(bench.compute, maker, bench.rows, kInputs, QuantisedInput::Bfloat16, scratch);
     EXPECT_EQ(made.values, nullptr);
     if (expected.quantised == nullptr) return;
     EXPECT_EQ(

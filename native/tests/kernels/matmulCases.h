@@ -40,6 +40,7 @@ constexpr MatmulCase kMatmulCases[] = {
     {"IQ4_NL", WeightType::IQ4_NL, 106, 832, true},
     {"IQ4_XS", WeightType::IQ4_XS, 122, 1024, false},
     {"MXFP4", WeightType::MXFP4, 106, 864, true},
+    {"Q8_R", WeightType::Q8_R, 186, 1568, true},
     {"F32", WeightType::F32, 122, 577, true},
     {"F16", WeightType::F16, 138, 1000, false},
     {"BF16", WeightType::BF16, 17, 193, true},
@@ -54,11 +55,12 @@ struct MatmulShape {
 };
 constexpr MatmulShape kModelShapes[] = {
     {"135M attention", 576, 576}, {"135M up", 1536, 576}, {"135M down", 576, 1536}, {"135M head", 49152, 576},
-    {"7B attention", 4096, 4096}, {"7B up", 11008, 4096}, {"7B down", 4096, 11008}};
+    {"7B attention", 4096, 4096}, {"7B up", 11008, 4096}, {"7B down", 4096, 11008}, {"1B up", 5632, 2048},
+    {"1B down", 2048, 5632},      {"4B up", 9728, 2560},  {"4B down", 2560, 9728}};
 // Those that files people download are made of, and what matrices are compressed to.
-constexpr WeightType kCommonTypes[] = {WeightType::Q4_0,   WeightType::Q4_1, WeightType::Q4_G64, WeightType::Q8_0,
-                                       WeightType::Q4_K,   WeightType::Q5_K, WeightType::Q6_K,   WeightType::IQ4_NL,
-                                       WeightType::IQ4_XS, WeightType::MXFP4};
+constexpr WeightType kCommonTypes[] = {WeightType::Q4_0,   WeightType::Q4_1,  WeightType::Q4_G64, WeightType::Q8_0,
+                                       WeightType::Q4_K,   WeightType::Q5_K,  WeightType::Q6_K,   WeightType::IQ4_NL,
+                                       WeightType::IQ4_XS, WeightType::MXFP4, WeightType::Q8_R};
 
 struct AlignedFree {
   void operator()(uint8_t* block) const { std::free(block); }
@@ -110,6 +112,14 @@ inline std::vector<uint8_t> randomFileRows(WeightType type, size_t outputs, size
   if (type == WeightType::MXFP4) {
     for (size_t at = 0; at < bytes.size(); at += weightBlockBytes(type))
       bytes[at] = static_cast<uint8_t>(117 + random() % 5);  // 2^-11 to 2^-7
+    return bytes;
+  }
+  if (panelFormat(type).kind == ScaleKind::Row) {
+    for (size_t output = 0; output < outputs; output++) {
+      const uint16_t half = floatToHalf(0.01f * uniform(random));
+      for (size_t at = 0; at < weightRowBytes(type, inputs); at += weightBlockBytes(type))
+        std::memcpy(&bytes[output * weightRowBytes(type, inputs) + at], &half, 2);
+    }
     return bytes;
   }
   const HalvesOfBlock halves = halvesOfBlock(type);

@@ -1,5 +1,6 @@
 // Products of every type, precision and instruction set against double precision, and bit for bit against each other.
 #include "../../kernels/cpu/Matmul.h"
+#include "../../kernels/cpu/compressRows.h"
 
 #include <gtest/gtest.h>
 
@@ -33,8 +34,9 @@ std::vector<Product> multiply(const Kernels& kernels, unsigned threads, Precisio
   ThreadPool pool(threads);
   const Compute compute{kernels, pool, precision};
   const size_t columns = jobs[0].weights->inputs;
-  bool round = false;
-  for (const Job& job : jobs) round = round || usesQuantisedInput(compute, job.weights->type);
+  QuantisedInput form = QuantisedInput::None;
+  for (const Job& job : jobs)
+    if (form == QuantisedInput::None) form = quantisedInput(compute, job.weights->type);
 
   std::vector<std::vector<float>> outputs;
   std::vector<MatmulJob> matmulJobs;
@@ -45,7 +47,7 @@ std::vector<Product> multiply(const Kernels& kernels, unsigned threads, Precisio
   // Once with measure-only scratch, which says how much is needed, then with exactly as much.
   Scratch measure(nullptr, 0);
   const auto compile = [&](Scratch& scratch) {
-    const MatrixInput input = prepareInput(compute, values, rows, columns, stride, round, scratch);
+    const MatrixInput input = prepareInput(compute, values, rows, columns, stride, form, scratch);
     matmul(compute, matmulJobs.data(), matmulJobs.size(), input, scratch);
   };
   compile(measure);
@@ -121,11 +123,30 @@ std::vector<double> roundedTo8Bits(const float* values, size_t columns) {
   return rounded;
 }
 
+// Rounding to 8 bits with one scale a row: that with which the largest of the groups that are not beyond twice
+// the mean is 127, unless the row's sum is too large for it. What is beyond has more digits, and the same step.
+std::vector<double> roundedEvenly(const float* values, size_t columns) {
+  float sum = 0, most = 0, mostOfOthers = 0;
+  for (size_t k = 0; k < columns; k += 32) {
+    sum += largestOf(values + k, 32);
+    most = std::max(most, largestOf(values + k, 32));
+  }
+  for (size_t k = 0; k < columns; k += 32)
+    if (largestOf(values + k, 32) <= sum * (2.0f / static_cast<float>(columns / 32)))
+      mostOfOthers = std::max(mostOfOthers, largestOf(values + k, 32));
+  const float scale = std::max((mostOfOthers > 0 ? mostOfOthers : most) * (1.0f / 127.0f), sum * (1.0f / kMostEvenSum));
+  std::vector<double> rounded(columns);
+  for (size_t k = 0; k < columns; k++)
+    rounded[k] = scale == 0 ? 0 : static_cast<double>(scale) * std::nearbyint(values[k] * (1.0f / scale));
+  return rounded;
+}
+
 // What a product multiplies with.
-enum class Activations { Floats, Groups, Bfloat16 };
+enum class Activations { Floats, Groups, Rows, Bfloat16 };
 Activations activationsOf(InstructionSet set, WeightType type, Precision precision) {
   if (precision == Precision::Float32) return Activations::Floats;
   if (set == InstructionSet::Amx) return type == WeightType::F32 ? Activations::Floats : Activations::Bfloat16;
+  if (panelFormat(type).kind == ScaleKind::Row) return Activations::Rows;
   return isQuantised(type) ? Activations::Groups : Activations::Floats;
 }
 
@@ -205,14 +226,15 @@ TEST_P(Matmul, AgreesWithDoublePrecision) {
   const size_t rows = mostRows(), inputs = shape().inputs;
   for (const Precision precision : {Precision::Default, Precision::Float32}) {
     const Activations activations = activationsOf(GetParam().set, shape().type, precision);
-    const bool quantised = activations == Activations::Groups;
+    const bool quantised = activations == Activations::Groups || activations == Activations::Rows;
     const std::vector<std::vector<float>> weights =
         activations == Activations::Bfloat16 ? roundedWeights() : unpacked();
     const std::vector<float> product = run(precision, 0, rows, 2);
     for (size_t row = 0; row < rows; row++) {
       const float* x = values.data() + row * stride;
       std::vector<double> rounded(x, x + inputs);
-      if (quantised) rounded = roundedTo8Bits(x, inputs);
+      if (activations == Activations::Groups) rounded = roundedTo8Bits(x, inputs);
+      if (activations == Activations::Rows) rounded = roundedEvenly(x, inputs);
       if (activations == Activations::Bfloat16)
         for (double& value : rounded) value = roundedToBfloat16(static_cast<float>(value));
       for (size_t output = 0; output < shape().outputs; output++) {
@@ -318,8 +340,9 @@ TEST_P(Matmul, NotFiniteActivationsTurnIntoNotFiniteOutputsOfTheirRowAlone) {
       const std::vector<float> after = run(precision, 0, rows);
       for (size_t output = 0; output < width; output++) {
         const float value = after[width + output];
+        const Activations activations = activationsOf(GetParam().set, shape().type, precision);
         const bool mustBeNan =
-            activationsOf(GetParam().set, shape().type, precision) == Activations::Groups || std::isnan(poison);
+            activations == Activations::Groups || activations == Activations::Rows || std::isnan(poison);
         ASSERT_TRUE(mustBeNan ? std::isnan(value) : !std::isfinite(value)) << "output " << output << " is " << value;
       }
       if (precision == Precision::Default) {
@@ -329,6 +352,30 @@ TEST_P(Matmul, NotFiniteActivationsTurnIntoNotFiniteOutputsOfTheirRowAlone) {
     }
   }
   values[stride] = saved;
+}
+
+// Sums of integers of 32 bits: from rows whose values all add up, over magnitudes that need a second and a third digit,
+// to sums that only a larger scale keeps below 2^31.
+TEST(EvenProducts, DoNotOverflow) {
+  const uint32_t inputs = 32768, outputs = 16;
+  std::vector<uint8_t> rows(outputs * weightRowBytes(WeightType::Q8_R, inputs));
+  const std::vector<float> ones(inputs, 1.0f);
+  for (uint32_t output = 0; output < outputs; output++)
+    compressRow(WeightType::Q8_R, ones.data(), inputs, rows.data() + output * weightRowBytes(WeightType::Q8_R, inputs));
+  const cases::PackedMatrix matrix = cases::packMatrix(WeightType::Q8_R, outputs, inputs, rows.data());
+  for (const InstructionSet set : kInstructionSets) {
+    if (!machineHas(set) || set == InstructionSet::Amx) continue;
+    for (const float outlier : {1.0f, 1e2f, 1e4f, 1e6f, 1e9f, -1e9f}) {
+      std::vector<float> values(inputs, 1.0f);
+      for (size_t k = 0; k < 32; k++) values[320 + k] = outlier;
+      const double sum = static_cast<double>(inputs) - 32 + 32.0 * outlier;
+      const float product =
+          multiply(set, 1, Precision::Default, {{&matrix.weights, nullptr}}, values.data(), 1, inputs)[0].output[3];
+      const double step = std::max(std::fabs(outlier), 1.0f) * static_cast<double>(inputs) / kMostEvenSum;
+      EXPECT_NEAR(product, sum, 2e-3 * std::fabs(sum) + (std::fabs(outlier) > 1e4f ? step : 0))
+          << instructionSetName(set) << ", " << outlier;
+    }
+  }
 }
 
 std::vector<Setting> settings(const std::vector<InstructionSet>& sets) {
@@ -590,12 +637,15 @@ TEST(MatmulErrors, AreTyped) {
   Scratch scratch(block.get(), 1 << 20);
   std::vector<float> output(100);
   const MatmulJob job{&matrix.weights, nullptr, output.data(), 16};
-  EXPECT_THROW(prepareInput(compute, values.data(), 1, 33, 33, true, scratch), Error);
-  EXPECT_THROW(matmul(compute, &job, 1, prepareInput(compute, values.data(), 1, 96, 96, true, scratch), scratch),
+  EXPECT_THROW(prepareInput(compute, values.data(), 1, 33, 33, QuantisedInput::Groups, scratch), Error);
+  EXPECT_THROW(matmul(compute, &job, 1,
+                      prepareInput(compute, values.data(), 1, 96, 96, QuantisedInput::Groups, scratch), scratch),
                Error);
-  EXPECT_THROW(matmul(compute, &job, 1, prepareInput(compute, values.data(), 1, 64, 64, false, scratch), scratch),
-               Error);
-  EXPECT_NO_THROW(matmul(compute, &job, 1, prepareInput(compute, values.data(), 0, 64, 64, true, scratch), scratch));
+  EXPECT_THROW(
+      matmul(compute, &job, 1, prepareInput(compute, values.data(), 1, 64, 64, QuantisedInput::None, scratch), scratch),
+      Error);
+  EXPECT_NO_THROW(matmul(compute, &job, 1,
+                         prepareInput(compute, values.data(), 0, 64, 64, QuantisedInput::Groups, scratch), scratch));
 }
 
 }  // namespace

@@ -120,7 +120,7 @@ INSTANTIATE_TEST_SUITE_P(Types, Packing, testing::ValuesIn(fileTypes()),
 TEST(WeightTypes, OnlyTheKnownNumbersAreTypes) {
   size_t known = 0;
   for (int number = -1; number < 300; number++) known += isWeightType(number) ? 1 : 0;
-  EXPECT_EQ(known, fileTypes().size() + 1) << "the types of files, and Q4_G64";
+  EXPECT_EQ(known, fileTypes().size() + 2) << "the types of files, Q4_G64 and Q8_R";
   for (const WeightType type : kWeightTypes) EXPECT_TRUE(isWeightType(static_cast<int>(type)));
 }
 
@@ -149,6 +149,16 @@ TEST(Compression, EightBitsAreOffByHalfAStepAtMost) {
         EXPECT_NEAR(result[i], values[i], 0.5f * size / 127 + size * 0x1.8p-10f) << "input " << i;
     }
   }
+}
+
+TEST(Compression, EightBitsOfARowHaveOneScale) {
+  std::vector<float> values = cases::randomFloats(320, 9);
+  values[77] = -9;
+  const std::vector<float> result = compressed(WeightType::Q8_R, values);
+  for (size_t i = 0; i < values.size(); i++)
+    EXPECT_NEAR(result[i], values[i], 0.5f * 9 / 127 + 9 * 0x1.8p-10f) << "input " << i;
+  const float step = halfToFloat(floatToHalf(9.0f / 127));
+  for (const float value : result) EXPECT_EQ(value, step * std::nearbyint(value / step));
 }
 
 // What a group of 64 loses when its whole range is cut into 15 steps, in double precision.
@@ -182,7 +192,7 @@ TEST(Compression, FourBitsLoseLessThanStepsOverTheWholeRange) {
 }
 
 TEST(Compression, KeepsConstantsAndZerosAndShowsWhatIsNotFinite) {
-  for (const WeightType type : {WeightType::Q4_G64, WeightType::Q8_0}) {
+  for (const WeightType type : {WeightType::Q4_G64, WeightType::Q8_0, WeightType::Q8_R}) {
     for (const float constant : {0.0f, 0.5f, -2.0f})
       for (const float value : compressed(type, std::vector<float>(64, constant)))
         EXPECT_NEAR(value, constant, std::fabs(constant) * 0x1p-11f);

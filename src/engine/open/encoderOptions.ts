@@ -32,7 +32,8 @@ export function encoderOptions(
   if (options.layers !== undefined) refuse('layers', 'some', 'an encoder is computed by one engine');
   if (options.tensorParallel !== undefined) refuse('tensorParallel', 'some', 'an encoder is computed by one engine');
   if (settings.memory.cacheOnDisk > 0) refuse('cache', 'a share on disk', 'an encoder keeps no cache');
-  if (!eightBits || options.compressWeights !== undefined || settings.numerics.precision === 'float32')
+  const { precision, weightsLayout } = settings.numerics;
+  if (!eightBits || options.compressWeights !== undefined || weightsLayout !== undefined || precision === 'float32')
     return requested;
   const all = { ...options, compressWeights: '8bit' as const };
   return { options: all, settings: settle(all, machine) };

@@ -8,7 +8,7 @@ import type { EngineOptions, EngineShares } from '../../EngineOptions.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { ExpectedRows } from '../../ExpectedRows.js';
 import { MemoryBudget } from '../../MemoryBudget.js';
-import { WEIGHT_COMPRESSIONS } from '../../model/compressBindings.js';
+import { WEIGHT_COMPRESSIONS, WEIGHTS_LAYOUTS } from '../../model/compressBindings.js';
 import { checkKeyEviction } from '../../model/evictKeys.js';
 import type { LayerRange } from '../../model/partOf.js';
 import type { LayerShare } from '../../model/shareOf.js';
@@ -176,6 +176,15 @@ export const OPTION_TABLE = {
     about:
       'matrices in fewer bits than their file has, which changes results: none, 8bit (groups of 32), 4bit (groups of 64; embeddings and head 8bit)',
     docs: 'matrices in fewer bits than their file has; changes results; `auto`: whatever is fastest',
+  },
+  weightsLayout: {
+    group: 'compression',
+    value: { kind: 'choice', among: WEIGHTS_LAYOUTS },
+    default: 'as-is',
+    identity: true,
+    flag: '<name>',
+    about: 'int8: matrices and activations in 8 bits with one scale a row, which changes results; as-is: as they are',
+    docs: '`int8`: matrices, and the activations that they are multiplied with, in 8 bits with one scale a row: faster products for many rows; changes results ([what it costs](performance.md#what-precision-costs)); never chosen by a plan',
   },
   compressCache: {
     group: 'compression',

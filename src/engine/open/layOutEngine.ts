@@ -6,7 +6,7 @@ import { InterruptedError } from '../../errors/InterruptedError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { MemoryBudgetError } from '../../errors/MemoryBudgetError.js';
 import type { MemoryBudget } from '../../MemoryBudget.js';
-import { compressBindings } from '../../model/compressBindings.js';
+import { compressBindings, int8Bindings } from '../../model/compressBindings.js';
 import { createTokenizer } from '../../model/createTokenizer.js';
 import { identifyModel, type ModelIdentity } from '../../model/identity/identifyModel.js';
 import { evictKeys, parseKeyEviction } from '../../model/evictKeys.js';
@@ -73,7 +73,8 @@ export async function layOutEngine(
   const shared = tensorParallel ? shareOf(whole, tensorParallel) : whole;
   const { numerics, memory } = requested.settings;
   const eviction = numerics.kvEviction === undefined ? undefined : parseKeyEviction('kvEviction', numerics.kvEviction);
-  const part = eviction ? evictKeys(shared, eviction) : shared;
+  const kept = eviction ? evictKeys(shared, eviction) : shared;
+  const part = numerics.weightsLayout === 'int8' ? { ...kept, bindings: int8Bindings(kept.bindings) } : kept;
   if (eviction && memory.gpu)
     throw new UsageError(
       'kvEviction: found a law beside gpuMemory, expected none: the processor lets go of keys alone',

@@ -177,8 +177,8 @@ export async function planEngine(
   let hardware: HardwareProfile;
   let speed: MachineSpeed | undefined;
   let learning: LearningTarget | undefined;
-  // Profile and corrections are of the engine's own kernels.
-  const learns = learn && ownProducts(onGpu);
+  // Profile and corrections are of the engine's own kernels, and of weights as files have them.
+  const learns = learn && ownProducts(onGpu) && numerics.weightsLayout === undefined;
   const notes: string[] = [];
   if (typeof options.hardware === 'object') {
     const gpu = onGpu && machine.gpus[onGpu.device];

@@ -23,6 +23,8 @@ export interface Settings {
 export interface Numerics {
   readonly precision: 'default' | 'float32';
   readonly compressWeights: WeightCompression;
+  /** There where it is not as the file has it. */
+  readonly weightsLayout?: 'int8';
   readonly compressCache: 'none' | '8bit' | '4bit';
   /** Share of the keys that a decoding query attends to; 1 = all. */
   readonly sparseAttention: number;
@@ -133,6 +135,7 @@ function numericsOf(options: EngineOptions, machine: MachineFacts): Numerics {
   return {
     precision,
     compressWeights: chosen(options.compressWeights),
+    ...(options.weightsLayout === 'int8' && { weightsLayout: options.weightsLayout }),
     compressCache: chosen(options.compressCache),
     sparseAttention,
     instructionSet: instructionSetOf(options, machine),

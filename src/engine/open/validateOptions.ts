@@ -65,7 +65,21 @@ export function requestedOptions(options: EngineOptions, machine: MachineFacts):
   checkAlone(options);
   const all =
     typeof policy === 'object' ? { ...policyOptions(policy, gpuBytes(options.gpuMemory) > 0), ...options } : options;
+  checkLayout(all);
   return { options: all, settings: settle(all, machine) };
+}
+
+/** @throws UsageError for a layout of weights beside what it is not made for */
+function checkLayout({ weightsLayout, compressWeights = 'none', gpuMemory }: EngineOptions): void {
+  if (weightsLayout !== 'int8') return;
+  if (compressWeights !== 'none')
+    throw new UsageError(
+      `weightsLayout: found "int8" beside compressWeights "${compressWeights}", expected one of them: both say in how many bits matrices are kept`,
+    );
+  if (gpuBytes(gpuMemory) > 0)
+    throw new UsageError(
+      'weightsLayout: found "int8" beside gpuMemory, expected as-is: the processor has such products alone',
+    );
 }
 
 /** @throws UsageError for a share of each layer beside what only whole layers can be */

@@ -26,6 +26,7 @@ describe('resultIdentity', () => {
     ['layers', { layers: { first: 0, count: 3 } }],
     ['precision', { precision: 'float32' }],
     ['compressWeights', { compressWeights: '8bit' }],
+    ['weightsLayout', { weightsLayout: 'int8' }],
     ['compressCache', { compressCache: '4bit' }],
     ['sparseAttention', { sparseAttention: 0.5 }],
     ['instructions', { instructionSet: 'amx' }],

@@ -124,6 +124,7 @@ describe('checkEngineOptions', () => {
       'expectedRows',
       'schedule',
       'compressWeights',
+      'weightsLayout',
       'compressCache',
       'sparseAttention',
       'gpuMemory',

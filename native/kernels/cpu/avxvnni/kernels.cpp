@@ -29,8 +29,8 @@ void attendBlocks(const AttentionBlock* blocks, uint32_t count) {
 
 const MatmulKernels& matmulKernels() {
   const MatmulKernels& rest = avx2::matmulKernels();
-  static const MatmulKernels kernels{QuantisedInput::Groups, rest.mostRowsInPlace, rest.quantiseRows, multiplyQuantised,
-                                     rest.multiplyFloat};
+  static const MatmulKernels kernels{QuantisedInput::Groups, rest.mostRowsInPlace, rest.quantiseRows,
+                                     rest.quantiseEvenly,    multiplyQuantised,    rest.multiplyFloat};
   return kernels;
 }
 
