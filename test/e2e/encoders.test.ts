@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { Engine, type EmbedOptions, type EngineOptions } from '../../src/index.js';
 import { loadAddon } from '../../src/bindings/loadAddon.js';
+import { readModel } from '../../src/model/readModel.js';
 import { encoderNamed, fixtureEncoders, type EncodedRow } from '../support/model/fixtureEncoders.js';
 import { at } from './support.js';
 
@@ -123,6 +124,23 @@ describe('a row does not depend on its company', () => {
     expect(streamed).toEqual(whole);
   });
 });
+
+test.each(['bert', 'mpnet', 'nomic-bert', 'gte', 'roberta'])(
+  '%s: in 8 bits values, and what the last layers begin with, are as in the file, and outputs say so',
+  async (name) => {
+    const { path } = encoderNamed(name);
+    const { bindings } = await readModel(path);
+    const kept = bindings.filter(({ notEightBits }) => notEightBits).map(({ role, layer }) => `${role} ${layer}`);
+    const gated = bindings.some(({ role }) => role === 'gate.weight');
+    expect(new Set(kept)).toEqual(
+      new Set([0, 1, 2].map((layer) => `v.weight ${layer}`).concat('up.weight 2', gated ? ['gate.weight 2'] : [])),
+    );
+    await using usual = await Engine.open({ model: path });
+    await using float = await Engine.open({ model: path, precision: 'float32' });
+    expect(usual.resultIdentity).toMatchObject({ compressWeights: '8bit', notEightBits: kept.length });
+    expect(float.resultIdentity).not.toHaveProperty('notEightBits');
+  },
+);
 
 describe('what an encoder is not', () => {
   const { path } = encoderNamed('bert');

@@ -49,6 +49,12 @@ describe('compressBindings', () => {
     expect(compressBindings(kept, '4bit')).toEqual(kept);
   });
 
+  test('what an encoder keeps beside 8 bits stays as it is there', () => {
+    const kept = { ...matrix('v.weight', 0, 'F16'), notEightBits: true as const };
+    expect(compressed(kept, '8bit')).toBeUndefined();
+    expect(compressed(kept, '4bit')).toBe('Q4_G64');
+  });
+
   test('rows that are no whole groups', () => {
     expect(compressed(matrix('q.weight', 0, 'F16', 96), '4bit')).toBe('Q8_0');
     expect(compressed(matrix('q.weight', 0, 'F16', 80), '4bit')).toBeUndefined();

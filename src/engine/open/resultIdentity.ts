@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { GpuFacts } from '../../bindings/Gpu.js';
 import { loadAddon } from '../../bindings/loadAddon.js';
 import type { LayerRange } from '../../model/partOf.js';
+import type { TensorBinding } from '../../model/TensorBinding.js';
 import type { DiskCache } from '../memory/PagePool.js';
 import { ENGINE_OPTIONS, type IdentityOption } from './engineOptions.js';
 import { fetches, hostAttends } from './gpuMemory.js';
@@ -33,6 +34,8 @@ export interface ResultIdentity extends Pick<Numerics, IdentityOption> {
    * they do. The values of all of them are equal.
    */
   readonly shares?: number;
+  /** How many of its matrices an encoder in 8 bits leaves as they are. There where it leaves some. */
+  readonly notEightBits?: number;
   /**
    * `amx` rounds activations and weights of products to bfloat16; all other instruction sets give the same bits, and so
    * do all of them in float32.
@@ -68,6 +71,8 @@ export interface IdentityFacts extends Numerics {
   readonly model: string;
   readonly layers?: LayerRange | undefined;
   readonly shares?: number | undefined;
+  /** Matrices that are left as they are where others become 8 bits. */
+  readonly notEightBits?: number;
   readonly gpu?:
     | (Pick<GpuIdentity, 'products' | 'cacheShare'> & {
         readonly facts: Pick<GpuFacts, 'name' | 'computeCapability'>;
@@ -78,12 +83,13 @@ export interface IdentityFacts extends Numerics {
 
 /** Pure. */
 export function resultIdentity(facts: IdentityFacts): ResultIdentity {
-  const { numerics, model, layers, shares, precision, instructionSet, gpu } = facts;
+  const { numerics, model, layers, shares, precision, instructionSet, gpu, compressWeights, notEightBits = 0 } = facts;
   return {
     numerics,
     model,
     layers: layers ? { first: layers.first, count: layers.count } : null,
     ...(shares !== undefined && { shares }),
+    ...(compressWeights === '8bit' && notEightBits > 0 && { notEightBits }),
     ...identityOptions(facts),
     // On a GPU it is the GPU that multiplies, and of all that the processor does products alone differ.
     instructions: instructionSet === 'amx' && precision === 'default' && !gpu ? 'amx' : 'others',
@@ -123,6 +129,7 @@ function identityOfGpu({
 export function identityOf(
   { runtime, settings, grid, gpu, cache }: Pick<Opened, 'runtime' | 'settings' | 'grid' | 'gpu' | 'cache'>,
   model: string,
+  bindings: readonly TensorBinding[],
 ): ResultIdentity {
   const addon = loadAddon();
   const { part, share, layers: count } = grid;
@@ -133,6 +140,7 @@ export function identityOf(
     model,
     layers: part && { first: part.first, count },
     shares: share?.of,
+    notEightBits: bindings.filter((each) => each.notEightBits).length,
     gpu: gpu &&
       facts && {
         facts,

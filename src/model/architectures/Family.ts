@@ -38,12 +38,17 @@ export interface Description {
   /** The number of each layer in the tensors' names, where some of the file's layers are left out. Default: its own. */
   readonly layerNumbers?: readonly number[];
   /**
-   * True for an encoder whose products have weights and activations of 8 bits each, where nobody says otherwise and its
-   * file has more. True where that was measured to give embeddings of a cosine of 0.999 to float32's. Default false.
+   * For an encoder whose products have weights and activations of 8 bits each, where nobody says otherwise and its file
+   * has more. There where that was measured to give embeddings of a cosine of 0.999 to float32's. Default: none has.
    */
-  readonly eightBits?: boolean;
+  readonly eightBits?: EightBits;
   /** The meaning of its pooled layers' outputs, where these classify. */
   readonly classifier?: SequenceClassifier;
+}
+
+/** The products of an encoder that 8 bits are not enough for: of a role, in the layers from this share of all on. */
+export interface EightBits {
+  readonly except: readonly { readonly role: LayerRole; readonly from: number }[];
 }
 
 /** Which tensor holds the weight of one role. */

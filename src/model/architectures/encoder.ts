@@ -1,9 +1,22 @@
 import type { SequenceClassifier } from '../ModelSource.js';
 import type { DecoderSpec, PooledLayer } from '../DecoderSpec.js';
-import type { Description, WeightSource } from './Family.js';
+import type { Description, EightBits, WeightSource } from './Family.js';
 import { LIMITS, type Fields } from './Fields.js';
 import { activation, dividedHeadDim, sameLayers } from './specs.js';
 import { weights } from './weights.js';
+
+/**
+ * Measured with all-MiniLM-L6-v2 on 2,000 texts (`scripts/nightly/encoderAnswers.mjs`): with all products in 8 bits the
+ * least cosine to float32 is 0.99899, and nDCG@10 is 0.27 points off. Of what is lost on average values have a quarter,
+ * with a twelfth of the work; what feed-forward blocks begin with has the most of it in the last layers.
+ */
+export const EIGHT_BITS: EightBits = {
+  except: [
+    { role: 'v.weight', from: 0 },
+    { role: 'up.weight', from: 2 / 3 },
+    { role: 'gate.weight', from: 2 / 3 },
+  ],
+};
 
 /** The sizes that encoders state of themselves; the rest is common to them. */
 export type EncoderSizes = Pick<

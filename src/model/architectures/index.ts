@@ -206,10 +206,14 @@ export function describeModel(header: ModelHeader): DescribedModel {
   const description =
     header.format === 'gguf' ? described : withModules(withRowTokens(described, header.rowTokens), modules, file);
   checkDecoder(file, description.decoder);
-  const bindings = bindWeights(description, tensors);
-  if (header.format === 'gguf') refuseUnused(tensors);
   const { decoder, classifier, eightBits } = description;
-  return { decoder, bindings, ...(classifier && { classifier }), ...(eightBits && { eightBits }) };
+  const keeps = ({ role, layer }: TensorBinding): boolean =>
+    eightBits?.except.some((each) => each.role === role && layer >= each.from * decoder.layers) ?? false;
+  const bindings = bindWeights(description, tensors).map((each): TensorBinding =>
+    keeps(each) ? { ...each, notEightBits: true } : each,
+  );
+  if (header.format === 'gguf') refuseUnused(tensors);
+  return { decoder, bindings, ...(classifier && { classifier }), ...(eightBits && { eightBits: true }) };
 }
 
 /**

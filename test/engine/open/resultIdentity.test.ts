@@ -47,6 +47,13 @@ describe('resultIdentity', () => {
     if (change.gpu) expect(change.gpu === gpu || keyOf(change) !== keyOf({ gpu })).toBe(true);
   });
 
+  test('tells encoders in 8 bits apart that leave other numbers of matrices as they are; nothing else is', () => {
+    const eight = { compressWeights: '8bit' } as const;
+    expect(keyOf({ ...eight, notEightBits: 8 })).not.toBe(keyOf(eight));
+    expect(keyOf({ ...eight, notEightBits: 0 })).toBe(keyOf(eight));
+    expect(keyOf({ notEightBits: 8 })).toBe(keyOf({}));
+  });
+
   test.each([
     { share: 0.5, mostPerRow: 4 },
     { share: 0.25, mostPerRow: 3 },

@@ -2,6 +2,7 @@ import type { DecoderSpec } from '../../DecoderSpec.js';
 import {
   biased,
   embeddingProjection,
+  EIGHT_BITS,
   encoder,
   encoderSizes,
   layerNorm,
@@ -46,7 +47,7 @@ export const bert: Family = {
       return withHead(
         {
           decoder: { ...plain, feedForward: { kind: 'plain', activation: 'gelu' } },
-          eightBits: true,
+          eightBits: EIGHT_BITS,
           weights: [
             ...ggufEncoderGlobals(),
             ...weights('', { position_embedding: 'position_embd.weight' }),
@@ -72,7 +73,7 @@ export interface BertVariant {
   readonly defaults?: EncoderDefaults;
   /** The width of embeddings, and the tensors that make hidden states of them where these are not as wide. */
   readonly embedded?: { readonly width: number; readonly projection: string };
-  /** See `Description.eightBits`. Default: true. */
+  /** Default: true. */
   readonly eightBits?: boolean;
 }
 
@@ -100,7 +101,7 @@ export function bertLike(family: string, config: Fields, variant: BertVariant): 
     {
       decoder,
       bases: variant.bases,
-      eightBits: variant.eightBits ?? true,
+      ...(variant.eightBits !== false && { eightBits: EIGHT_BITS }),
       weights: [
         ...bertEmbeddings({ positions: true, types: true }),
         ...(embedded ? embeddingProjection(embedded.projection) : []),

@@ -1,4 +1,4 @@
-import { biased, encoder, encoderSizes, layerNorm, sequenceClassifier, withHead } from '../encoder.js';
+import { biased, EIGHT_BITS, encoder, encoderSizes, layerNorm, sequenceClassifier, withHead } from '../encoder.js';
 import type { Description, Family } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
 import { activation } from '../specs.js';
@@ -33,7 +33,7 @@ export const distilBert: Family = {
       {
         decoder,
         bases: ['distilbert.', ''],
-        eightBits: true,
+        eightBits: EIGHT_BITS,
         weights: [
           ...bertEmbeddings({ positions: true }),
           ...biased(LAYER, {

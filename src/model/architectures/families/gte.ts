@@ -1,4 +1,4 @@
-import { biased, encoder, encoderSizes, layerNorm, sequenceClassifier, withHead } from '../encoder.js';
+import { biased, EIGHT_BITS, encoder, encoderSizes, layerNorm, sequenceClassifier, withHead } from '../encoder.js';
 import { configuredRotary, rotaryFields, rotaryTheta } from '../configRotary.js';
 import type { Description, Family } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
@@ -43,7 +43,7 @@ export const gte: Family = {
       {
         decoder,
         bases: ['new.', 'gte.', 'model.', ''],
-        eightBits: true,
+        eightBits: EIGHT_BITS,
         weights: [
           ...weights('{base}embeddings.', {
             token_embedding: 'word_embeddings.weight',

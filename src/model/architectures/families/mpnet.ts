@@ -1,4 +1,4 @@
-import { biased, encoder, encoderSizes, layerNorm, sequenceClassifier, withHead } from '../encoder.js';
+import { biased, EIGHT_BITS, encoder, encoderSizes, layerNorm, sequenceClassifier, withHead } from '../encoder.js';
 import type { Description, Family } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
 import { activation } from '../specs.js';
@@ -42,7 +42,7 @@ export const mpnet: Family = {
           attention: { ...decoder.attention, relativeBias: { buckets: BUCKETS, distance: DISTANCE } },
         },
         bases: ['mpnet.', ''],
-        eightBits: true,
+        eightBits: EIGHT_BITS,
         weights: [
           ...bertEmbeddings(),
           ...weights('{base}', {

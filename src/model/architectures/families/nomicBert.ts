@@ -1,4 +1,4 @@
-import { encoder, encoderSizes, layerNorm, sequenceClassifier, withHead } from '../encoder.js';
+import { EIGHT_BITS, encoder, encoderSizes, layerNorm, sequenceClassifier, withHead } from '../encoder.js';
 import { configuredRotary, rotaryFields, rotaryTheta } from '../configRotary.js';
 import type { Description, Family } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
@@ -48,7 +48,7 @@ export const nomicBert: Family = {
       {
         decoder,
         bases: ['nomic_bert.', 'bert.', 'model.', ''],
-        eightBits: true,
+        eightBits: EIGHT_BITS,
         weights: [
           ...weights('{base}embeddings.', {
             token_embedding: 'word_embeddings.weight',
@@ -80,7 +80,7 @@ export const nomicBert: Family = {
             position: rotary('halves', dims, table),
             feedForward: { kind: 'gated', activation: 'silu' },
           },
-          eightBits: true,
+          eightBits: EIGHT_BITS,
           weights: [...ggufEncoderGlobals(), ...ggufEncoderLayers(model, true)],
         },
         ggufClassifier(model, plain.hiddenSize),
