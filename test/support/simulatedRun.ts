@@ -53,6 +53,7 @@ export interface SimulatedSetup {
   readonly simulation?: SimulationOptions;
   readonly signal?: AbortSignal;
   readonly sharePrefixes?: boolean;
+  readonly turnMilliseconds?: number;
   /** Stands between the run and the simulated device. */
   readonly wrapDevice?: (device: SimulatedDevice) => Device;
   /** Bytes in use, for the trace. */
@@ -117,6 +118,7 @@ export function simulatedRun(setup: SimulatedSetup): SimulatedRun {
     feed: new RowFeed(runRows(rows), setup.ahead ?? grid.slots * grid.rowsPerSlot),
     recorder,
     signal: setup.signal,
+    turnMilliseconds: setup.turnMilliseconds,
     ...(setup.sharePrefixes !== undefined && { sharePrefixes: setup.sharePrefixes }),
   });
   return { run, device, pool, recorder, events, nothingLeft };

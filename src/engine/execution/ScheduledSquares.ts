@@ -21,6 +21,22 @@ export interface RunSetup<Result> extends SquareRunSetup, RowAdmissionSetup, Rin
   readonly feed?: RowFeed<Result> | undefined;
   /** Called when the engines of the other layers have joined, where there are some: rows may come in then. */
   readonly joined?: (() => void) | undefined;
+  /**
+   * Rows that end together are seen to for so long, and the others when the event loop has had its turn: a result may
+   * take milliseconds to be made. Default: all at once, as on a device whose time is not this machine's.
+   */
+  readonly turnMilliseconds?: number | undefined;
+}
+
+/** A batch of which the head's findings are there, and how many of its rows have heard them. */
+interface HeardBatch {
+  readonly rows: readonly RowRange[];
+  /** Nothing of it is under way any more. */
+  readonly left: boolean;
+  readonly head: HeadOutput | undefined;
+  heard: number;
+  /** Its rows with tokens that their formats force. */
+  withForced: number;
 }
 
 /**
@@ -41,6 +57,12 @@ export class ScheduledSquares<Result> implements SquareSource<Result, LiveRow<Re
   /** Rows share pages. Where engines of other layers have to, too, they say whether they can. */
   private sharesPages: boolean;
   private started = false;
+  /** Batches in the order in which they came, as far as their rows have not heard of them. */
+  private readonly unheard: HeardBatch[] = [];
+  /** The rest of them is heard of in a turn to come. */
+  private hearsLater = false;
+  /** When the first row ended in this turn of the event loop. */
+  private endedAt: number | undefined;
   /** The results of the square that is looked at, in a run that is one call. */
   private results: Result[] = [];
 
@@ -193,13 +215,14 @@ export class ScheduledSquares<Result> implements SquareSource<Result, LiveRow<Re
   }
 
   closing(): void {
+    this.unheard.length = 0;
     this.admission.close();
   }
 
   paused(): void {
     const { life, window, rows, ring } = this;
     if (!this.together) return;
-    if (window.idle && (ring?.idle ?? true) && rows.size > 0 && !life.closed) {
+    if (window.idle && (ring?.idle ?? true) && !this.hearsLater && rows.size > 0 && !life.closed) {
       const some = [...rows.ids()].slice(0, 3).join(', ');
       if (window.lacksMemory)
         life.fail(
@@ -246,32 +269,78 @@ export class ScheduledSquares<Result> implements SquareSource<Result, LiveRow<Re
   }
 
   next(): Square | undefined {
-    return this.together ? this.sweeps.next() : undefined;
+    // A sweep is planned when it is known of the last one who has ended.
+    return this.together && !this.hearsLater ? this.sweeps.next() : undefined;
   }
 
   /** Gives a batch's rows what the head has found for them, and their memory back where they are through. */
   private advance({ rows }: Batch, left: boolean, head: HeadOutput | undefined): Result[] {
     this.results = [];
-    let withForced = 0;
-    for (const { row, firstPosition, tokens } of left || head ? rows : []) {
-      const live = this.rows.get(row);
-      if (!live) continue;
-      if (left && !live.row && this.window.path.missing(row) === 0) this.endOfPrefix(live);
-      if (head && live.row && !live.ended) {
-        const forced = head.sampled.get(row)?.forced ?? [];
-        if (forced.length > 0) {
-          withForced++;
-          const stretch = { behind: firstPosition + tokens - 1, end: firstPosition + tokens + 1 + forced.length };
-          this.sweeps.knows(live, stretch);
-          this.setup.recorder.known(row, stretch);
-        }
-        this.accept(live, live.row, head);
-      }
-      this.rows.releaseIfUnused(row);
-    }
-    if (head) this.sweeps.sampled(head.sampled.size, withForced);
-    this.window.ask();
+    if (left || head) this.unheard.push({ rows, left, head, heard: 0, withForced: 0 });
+    if (!this.hearsLater) this.hear();
     return this.results;
+  }
+
+  /** Batches are heard of one after the other, and the rows of each in their order. */
+  private hear(): void {
+    for (let batch = this.unheard[0]; batch; batch = this.unheard[0]) {
+      while (batch.heard < batch.rows.length) {
+        const range = batch.rows[batch.heard++];
+        if (range && this.rowHears(range, batch) && this.isLongTurn()) {
+          this.hearLater();
+          return;
+        }
+      }
+      this.unheard.shift();
+      if (batch.head) this.sweeps.sampled(batch.head.sampled.size, batch.withForced);
+    }
+    this.window.ask();
+  }
+
+  private hearLater(): void {
+    this.hearsLater = true;
+    setImmediate(() => {
+      this.hearsLater = false;
+      this.results = [];
+      this.life.guarded(() => {
+        this.hear();
+        for (const result of this.results) this.returned$.next(result);
+      });
+    });
+  }
+
+  /** Rows have ended in this turn for as long as they may. */
+  private isLongTurn(): boolean {
+    const { turnMilliseconds = Infinity } = this.setup;
+    if (turnMilliseconds === Infinity) return false;
+    const now = performance.now();
+    if (this.endedAt === undefined)
+      setImmediate(() => {
+        this.endedAt = undefined;
+      });
+    this.endedAt ??= now;
+    return now - this.endedAt >= turnMilliseconds;
+  }
+
+  /** @returns whether the row has ended */
+  private rowHears({ row, firstPosition, tokens }: RowRange, batch: HeardBatch): boolean {
+    const { left, head } = batch;
+    const live = this.rows.get(row);
+    if (!live) return false;
+    if (left && !live.row && this.window.path.missing(row) === 0) this.endOfPrefix(live);
+    const goesOn = !live.ended;
+    if (head && live.row && goesOn) {
+      const forced = head.sampled.get(row)?.forced ?? [];
+      if (forced.length > 0) {
+        batch.withForced++;
+        const stretch = { behind: firstPosition + tokens - 1, end: firstPosition + tokens + 1 + forced.length };
+        this.sweeps.knows(live, stretch);
+        this.setup.recorder.known(row, stretch);
+      }
+      this.accept(live, live.row, head);
+    }
+    this.rows.releaseIfUnused(row);
+    return goesOn && live.ended;
   }
 
   private accept(live: LiveRow<Result>, row: RunRow<Result>, head: HeadOutput): void {

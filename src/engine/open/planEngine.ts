@@ -13,8 +13,9 @@ import type { EnginePlan } from './EnginePlan.js';
 import { freeDisk } from './diskFolder.js';
 import { recommendCompression } from '../../plan/document/advise.js';
 import { atSpeed, type MachineSpeed } from '../../plan/atSpeed.js';
+import { inTurns } from '../../collections/inTurns.js';
 import { chooseBlock } from '../../plan/search/chooseBlock.js';
-import { choosePolicy, type Choice, type RankedPlan } from '../../plan/search/choosePolicy.js';
+import { choosePolicyInParts, type Choice, type RankedPlan } from '../../plan/search/choosePolicy.js';
 import { type HardwareProfile, type MatmulWeights, checkSameMachine, hasGpu } from '../../plan/HardwareProfile.js';
 import { shapeOfModel, type ModelShape } from '../../plan/ModelShape.js';
 import type { PlacementShares } from '../../plan/Placement.js';
@@ -234,7 +235,7 @@ export async function planEngine(
   const planned =
     typeof chosen === 'object'
       ? unplanned('policy', undefined, request)
-      : (searched({ options, settings }, capBytes, request) ?? unplanned('default', nothingFits(request), request));
+      : ((await searched({ options, settings }, capBytes, request)) ?? unplanned('default', nothingFits(request), request));
   const report = { ...planned.report, ...(speed && { machineSpeed: speed }), ...(notes.length > 0 && { notes }) };
   return { ...planned, report, ...(learning && { learning }) };
 }
@@ -295,18 +296,18 @@ function ownProducts(gpu: GpuSettings | undefined): boolean {
 }
 
 /** Undefined where by the model nothing fits: whoever opens the engine finds out exactly, and says what would. */
-function searched(
+async function searched(
   { options: given, settings }: RequestedOptions,
   capBytes: number,
   first: PlanRequest,
-): Plan | undefined {
+): Promise<Plan | undefined> {
   const { memory, block } = settings;
   const withGpu = memory.gpu !== undefined;
   const shares = settledShares(given, memory);
-  const search = (request: PlanRequest): RankedPlan | undefined =>
-    shares ? chooseBlock(request, shares) : bestPlan(request);
+  const search = (request: PlanRequest): RankedPlan | undefined | Promise<RankedPlan | undefined> =>
+    shares ? chooseBlock(request, shares) : bestPlan(request, given.signal);
   let request = first;
-  let best = search(request);
+  let best = await search(request);
   const cpuBytes = leftBytes(capBytes, PLANNED_BYTES);
   if (
     (best === undefined || best.policy.weights.disk > 0 || best.policy.cache.disk > 0) &&
@@ -314,7 +315,7 @@ function searched(
   ) {
     // Memory is scarce, and what a search takes of it is known by now.
     request = { ...first, hardware: { ...first.hardware, memory: { ...first.hardware.memory, cpuBytes } } };
-    best = search(request);
+    best = await search(request);
   }
   if (best === undefined) return undefined;
   const usual = shares || withGpu ? undefined : usualPlan(request, block);
@@ -350,10 +351,11 @@ function searched(
 }
 
 /** The best plan; undefined if nothing fits. */
-function bestPlan(request: PlanRequest): RankedPlan | undefined {
+async function bestPlan(request: PlanRequest, signal: AbortSignal | undefined): Promise<RankedPlan | undefined> {
   try {
-    return bestOrReadsOnly(choosePolicy(request));
+    return bestOrReadsOnly(await inTurns(choosePolicyInParts(request), { signal }));
   } catch (error) {
+    if (signal?.aborted) throw new InterruptedError(signal.reason);
     if (!(error instanceof MemoryBudgetError)) throw error;
     return undefined;
   }

@@ -401,6 +401,8 @@ export class EngineRuns {
         sharePrefixes && cache.states === undefined && !(gpu && hostAttends(gpu) && this.pool.disk.share > 0),
       feed,
       mostRows,
+      // Longer than this signals, timers and sockets do not wait for rows that end together.
+      turnMilliseconds: 20,
       ...(peers && { peers, begin: beginOf(this.peerFacts), microBatches, joined }),
     });
     if (peers) this.ringRun = run;
@@ -433,8 +435,7 @@ export class EngineRuns {
   ): RunRecorder {
     const { forecast, pool } = this;
     const { source, tokenizer, loadSeconds } = this.host;
-    const { beginToken } = tokenizer;
-    const run = { model: source.path, beginToken, loadSeconds, forecast, pool, schedule, ...of };
+    const run = { model: source.path, beginToken: tokenizer.beginToken, loadSeconds, forecast, pool, schedule, ...of };
     return recorderOf(this.opened, run, options);
   }
 

@@ -1,4 +1,6 @@
 import type { VectorType } from '../../Results.js';
+import type { Work } from '../../collections/drained.js';
+import { inTurns } from '../../collections/inTurns.js';
 import { isThenable } from '../../arguments/isThenable.js';
 import { Subject, type Observable } from 'rxjs';
 import type { AnswerStore, GeneratedAnswer, KeptAnswers } from '../../KeptAnswer.js';
@@ -62,8 +64,8 @@ export class SharedAnswers<Of extends Task, Result extends ResultBase> {
   private readonly results = new Subject<Ordered<Result>>();
   /** By the key of a row that is under way: those that wait for its answer. */
   private readonly waiting = new Map<string, HeldRow<Of, Result>[]>();
-  /** Answers that are on their way into the store. */
-  private storing = 0;
+  /** Answers that are on their way into the store, or to the rows that wait for them. */
+  private underWay = 0;
   private inputEnded = false;
 
   /**
@@ -141,12 +143,22 @@ export class SharedAnswers<Of extends Task, Result extends ResultBase> {
   answered(key: string, outcome: Outcome<Of>): void {
     const others = this.waiting.get(key) ?? [];
     this.waiting.delete(key);
+    // Whoever gets the row's own may change it before all others have theirs.
+    const kept = this.recent ? copyOf(outcome) : outcome;
     if ('answer' in outcome) {
-      this.recent?.put(key, copyOf(outcome));
-      this.stored(this.store?.put(key, outcome.answer));
+      this.recent?.put(key, kept);
+      this.pending(this.store?.put(key, outcome.answer));
     }
-    for (const row of others) this.equal(row, outcome);
+    this.pending(inTurns(this.answerAll(others, kept)));
     this.completeIfOver();
+  }
+
+  private *answerAll(rows: readonly HeldRow<Of, Result>[], outcome: Outcome<Of>): Work<void> {
+    for (const row of rows) {
+      if (!this.results.observed) return;
+      this.equal(row, outcome);
+      yield;
+    }
   }
 
   private equal(row: HeldRow<Of, Result>, outcome: Outcome<Of>): void {
@@ -155,12 +167,12 @@ export class SharedAnswers<Of extends Task, Result extends ResultBase> {
     this.results.next({ sequence: row.sequence, result });
   }
 
-  private stored(stored: unknown): void {
-    if (!isThenable(stored)) return;
-    this.storing++;
-    stored.then(
+  private pending(work: unknown): void {
+    if (!isThenable(work)) return;
+    this.underWay++;
+    work.then(
       () => {
-        this.storing--;
+        this.underWay--;
         this.completeIfOver();
       },
       (error: unknown) => {
@@ -176,7 +188,7 @@ export class SharedAnswers<Of extends Task, Result extends ResultBase> {
   }
 
   private completeIfOver(): void {
-    if (this.inputEnded && this.waiting.size === 0 && this.storing === 0) this.results.complete();
+    if (this.inputEnded && this.waiting.size === 0 && this.underWay === 0) this.results.complete();
   }
 }
 

@@ -1,4 +1,5 @@
 import { stringify } from 'csv-stringify/sync';
+import { Turns } from '../../collections/Turns.js';
 import { JobFileError } from '../../errors/JobFileError.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { RowInput } from '../../Row.js';
@@ -40,7 +41,10 @@ async function* rowsOf(source: RowSource, options: ReadOptions): AsyncGenerator<
   let kept: readonly (readonly [column: string, at: number])[] = [];
   let number = 0;
   const records = new CsvRecords(text, dialect.delimiter, options.maxLineBytes, ROW_LIMITS.tableColumns);
+  // A row of tens of thousands of columns takes tens of milliseconds, from step to step.
+  const turns = new Turns();
   for await (const { values: record, raw, problem } of records) {
+    if (turns.due) await turns.give();
     if (header === undefined) {
       if (problem !== undefined) throw new JobFileError(source.name, problem.message);
       header = record;
@@ -54,11 +58,13 @@ async function* rowsOf(source: RowSource, options: ReadOptions): AsyncGenerator<
       number += 1;
       const values = withRest(record, header.length, dialect.delimiter);
       const carry = Object.fromEntries(kept.map(([column, at]) => [column, values[at] ?? '']));
+      if (turns.due) await turns.give();
       if (problem === undefined && record.length === header.length) {
         if (options.carryFields)
           keepRecord(carry, { columns: header, delimiter: dialect.delimiter, ...(raw !== undefined && { raw }) });
         const made = tableRowInTurns(carry, fields, number, options.templated);
         const { carry: all, ...row } = made instanceof Promise ? await made : made;
+        if (turns.due) await turns.give();
         yield options.carryFields && all !== undefined ? { ...row, carry: all } : row;
       } else {
         keepRecord(carry, { columns: header, delimiter: dialect.delimiter });

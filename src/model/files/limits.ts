@@ -122,6 +122,12 @@ export const ROW_LIMITS = {
   templateSteps: 500_000,
   /** Steps of a chat template for each message; the largest real ones take some hundreds. */
   templateStepsPerMessage: 20_000,
+  /** Steps of a chat template in all, however many messages there are: it renders in one turn of the event loop. */
+  templateStepsInAll: 4_000_000,
+  /** Units of text that a chat template goes through in all. */
+  templateScannedUnits: 2 ** 25,
+  /** Units of text, and members of lists, that a chat template makes in all. */
+  templateMadeUnits: 2 ** 26,
   /** Units of a text, or members of a list, that a template makes, beyond 8 times the messages' own. */
   templateTextUnits: 131_072,
   /** Numbers of a template's `range`. */

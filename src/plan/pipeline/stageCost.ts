@@ -6,6 +6,7 @@ import { vectorOf } from '../Placement.js';
 import { usableBytes } from '../PlanRequest.js';
 import { tokensPerSquareOf, type BlockChoice, type Policy } from '../Policy.js';
 import { SUM_COPIES } from '../reserves.js';
+import { drained } from '../../collections/drained.js';
 import { searchPolicy } from '../search/searchPolicy.js';
 import type { Workload } from '../Workload.js';
 import type { ComputeTier, Tier } from '../../engine/grid/Tier.js';
@@ -136,29 +137,31 @@ export function bestStage(
   const usable = usableBytes(hardware);
   const placed = { ...usable, cpu: usable.cpu - transitBytes(setting, block) };
   if (placed.cpu <= 0) return undefined;
-  const { ranked } = searchPolicy(
-    {
-      ...model,
-      blocks: (each) =>
-        model.blocks(each).map((cost) => ({
-          ...cost,
-          fixed: { ...cost.fixed, cg: Number(cacheOn === 'gpu'), cc: Number(cacheOn === 'cpu'), cn: 0 },
-        })),
-    },
-    { hardware, shape: roomFor(shapeOfStage(setting)), workload },
-    {
-      schedules: [block.schedule],
-      batchSizes: [block.batchSize],
-      batchCounts: [block.batches],
-      mostBatchSize: block.batchSize,
-      mostBatches: block.batches,
-      compressWeights: [block.compressWeights],
-      compressCache: [block.compressCache],
-      cpuAttention: hardware.memory.gpuBytes > 0 ? [true, false] : [true],
-      tokensPerSquare: block.tokensPerSquare,
-      threads: block.threads,
-    },
-    placed,
+  const { ranked } = drained(
+    searchPolicy(
+      {
+        ...model,
+        blocks: (each) =>
+          model.blocks(each).map((cost) => ({
+            ...cost,
+            fixed: { ...cost.fixed, cg: Number(cacheOn === 'gpu'), cc: Number(cacheOn === 'cpu'), cn: 0 },
+          })),
+      },
+      { hardware, shape: roomFor(shapeOfStage(setting)), workload },
+      {
+        schedules: [block.schedule],
+        batchSizes: [block.batchSize],
+        batchCounts: [block.batches],
+        mostBatchSize: block.batchSize,
+        mostBatches: block.batches,
+        compressWeights: [block.compressWeights],
+        compressCache: [block.compressCache],
+        cpuAttention: hardware.memory.gpuBytes > 0 ? [true, false] : [true],
+        tokensPerSquare: block.tokensPerSquare,
+        threads: block.threads,
+      },
+      placed,
+    ),
   );
   for (const { policy } of ranked) {
     const cost = stageCost(model, setting, policy);

@@ -1,4 +1,5 @@
 import { leastValue } from '../Affine.js';
+import { drained, type Work } from '../../collections/drained.js';
 import { MemoryBudgetError } from '../../errors/MemoryBudgetError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { tooSlow } from '../blockSeconds.js';
@@ -44,13 +45,18 @@ export const SMALLER_SQUARES: readonly number[] = [128, 48];
  * @throws MemoryBudgetError if nothing fits; it names the smallest budget that would
  */
 export function choosePolicy(given: PlanRequest, runnersUp = RUNNERS_UP): Choice {
+  return drained(choosePolicyInParts(given, runnersUp));
+}
+
+/** The same in slices, between which others may have their turn. */
+export function* choosePolicyInParts(given: PlanRequest, runnersUp = RUNNERS_UP): Work<Choice> {
   const request = parseRequest(given);
   const withGpu = cappedHardware(request.hardware, request.caps).memory.gpuBytes > 0;
   const choices: Choice[] = [];
   let tooLittle: MemoryBudgetError | undefined;
   for (const each of bySquare(request)) {
     try {
-      choices.push(chooseAt(each, runnersUp));
+      choices.push(yield* chooseAt(each, runnersUp));
     } catch (error) {
       if (!(error instanceof MemoryBudgetError)) throw error;
       if (!tooLittle || (error.tier === tooLittle.tier && error.neededBytes < tooLittle.neededBytes)) tooLittle = error;
@@ -88,13 +94,13 @@ function* bySquare(request: PlanRequest): Generator<PlanRequest> {
   }
 }
 
-function chooseAt(request: PlanRequest, runnersUp: number): Choice {
+function* chooseAt(request: PlanRequest, runnersUp: number): Work<Choice> {
   const { shape, workload, costModel = 'spillway' } = request;
   const model = costModelOf(costModel);
   const hardware = cappedHardware(request.hardware, request.caps);
   const usable = usableBytes(hardware);
   const space = searchSpace(request, model, hardware);
-  const { ranked, leastLatencySeconds, ...searched } = searchPolicy(
+  const { ranked, leastLatencySeconds, ...searched } = yield* searchPolicy(
     model,
     { hardware, shape, workload },
     space,
@@ -193,21 +199,23 @@ function smallestBudget(
   };
   const setting = { hardware, shape, workload, block };
   const fits = (tier: Tier, bytes: number): boolean =>
-    searchPolicy(
-      model,
-      {
-        hardware: { ...hardware, memory: { ...hardware.memory, [`${tier}Bytes`]: bytes / hardware.usableFraction } },
-        shape,
-        workload,
-      },
-      {
-        ...space,
-        maxLatencySeconds: undefined,
-        schedules: [block.schedule],
-        batchSizes: [block.batchSize],
-        batchCounts: [block.batches],
-      },
-      { ...usable, [tier]: bytes },
+    drained(
+      searchPolicy(
+        model,
+        {
+          hardware: { ...hardware, memory: { ...hardware.memory, [`${tier}Bytes`]: bytes / hardware.usableFraction } },
+          shape,
+          workload,
+        },
+        {
+          ...space,
+          maxLatencySeconds: undefined,
+          schedules: [block.schedule],
+          batchSizes: [block.batchSize],
+          batchCounts: [block.batches],
+        },
+        { ...usable, [tier]: bytes },
+      ),
     ).ranked.length > 0;
   // The tier that more of would help: CPU memory first, as it is the one that is capped most often.
   for (const tier of ['cpu', 'gpu', 'disk'] as const) {

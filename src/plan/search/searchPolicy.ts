@@ -1,4 +1,5 @@
 import { type BlockSetting, type CostAt, type CostModel, costAt, overflows } from '../CostModel.js';
+import type { Work } from '../../collections/drained.js';
 import { BLOCK_SCHEDULES, type ScheduleName } from '../../engine/schedules/blockSchedules.js';
 import { type BlockChoice, type Compression, type Policy, refillsAtOnce } from '../Policy.js';
 import { blockSeconds, rowsAlone } from '../blockSeconds.js';
@@ -64,14 +65,14 @@ const WORTH_SHARING = 1.1;
  * The best policy of a space (FlexGen, section 4.3): a linear program gives the placement for a block. Block sizes are
  * searched from coarse to fine: a coarse grid of batch sizes and numbers of batches for each kind of block, then from
  * the best of them on to better neighbours, while bounds pass over blocks that cannot fit, or cannot beat what was
- * found. Beside them stand blocks that memory lets in row by row. Pure.
+ * found. Beside them stand blocks that memory lets in row by row. Pure; made in slices of a few blocks.
  */
-export function searchPolicy(
+export function* searchPolicy(
   model: CostModel,
   base: Omit<BlockSetting, 'block'>,
   space: SearchSpace,
   usable: Readonly<Record<Tier, number>>,
-): SearchOutcome {
+): Work<SearchOutcome> {
   const { hostShares = [] } = space;
   const found: RankedPolicy[] = [];
   const counts = { blocks: 0, programs: 0, feasible: 0 };
@@ -108,7 +109,7 @@ export function searchPolicy(
   };
 
   /** The sizes between the best one's neighbours: memory may hold 13 rows' cache where it does not hold 16's. */
-  const refine = (of: readonly RankedPolicy[]): void => {
+  const refine = function* (of: readonly RankedPolicy[]): Work<void> {
     const winner = fastest(of);
     if (winner === undefined || space.batchSizes !== undefined) return;
     const block = blockOf(winner.policy);
@@ -116,7 +117,10 @@ export function searchPolicy(
     const reach = space.maxLatencySeconds === undefined ? FINEST : Math.max(FINEST, Math.floor(block.batchSize / 8));
     const most = Math.min(space.mostBatchSize, block.batchSize + reach);
     for (let batchSize = Math.max(1, block.batchSize - FINEST); batchSize <= most; batchSize++)
-      if (batchSize !== block.batchSize) solve({ ...block, batchSize }, best);
+      if (batchSize !== block.batchSize) {
+        solve({ ...block, batchSize }, best);
+        yield;
+      }
   };
 
   for (const kind of kinds(space)) {
@@ -136,19 +140,23 @@ export function searchPolicy(
     const coarse: { i: number; j: number; value: number }[] = [];
     for (const i of coarseSteps(sizes.length)) {
       // Of larger numbers of batches than one that does not fit, none does either.
-      for (const j of coarseSteps(batches.length)) coarse.push({ i, j, value: visit(i, j, best * KIND_NEAR) });
+      for (const j of coarseSteps(batches.length)) {
+        coarse.push({ i, j, value: visit(i, j, best * KIND_NEAR) });
+        yield;
+      }
     }
     for (const start of coarse
       .filter(({ value }) => value > 0)
       .sort((a, b) => b.value - a.value)
       .slice(0, STARTS))
-      climb(start, visit);
+      yield* climb(start, visit);
     for (const paced of pacedPolicies(model, base, kind, space, usable)) {
       const kept = bound.kept(paced);
       if (kept) found.push(kept);
     }
+    yield;
   }
-  refine(found);
+  yield* refine(found);
   const plain = [...found];
   const enough = best * WORTH_SHARING;
   if (hostShares.length > 0) {
@@ -156,9 +164,12 @@ export function searchPolicy(
       const winner = fastest(
         plain.filter(({ policy }) => policy.cpuAttention === cpuAttention && policy.cache.gpu < 1),
       );
-      if (winner) for (const share of hostShares) solve({ ...blockOf(winner.policy), cpuAttention: share }, best);
+      for (const share of winner ? hostShares : []) {
+        if (winner) solve({ ...blockOf(winner.policy), cpuAttention: share }, best);
+        yield;
+      }
     }
-    refine(found.slice(plain.length));
+    yield* refine(found.slice(plain.length));
   }
   const ranked = [...plain, ...found.slice(plain.length).filter(({ at }) => at.tokensPerSecond > enough)];
   ranked.sort((a, b) => b.at.tokensPerSecond - a.at.tokensPerSecond || rows(a) - rows(b));
@@ -232,10 +243,10 @@ function latencyBound(
 const KIND_NEAR = 0.8;
 
 /** Goes on to better neighbours, in steps that get smaller. */
-function climb(
+function* climb(
   start: { readonly i: number; readonly j: number; readonly value: number },
   visit: (i: number, j: number, atLeast: number) => number,
-): void {
+): Work<void> {
   let { i, j, value } = start;
   for (let step = COARSE / 2; step >= 1;) {
     let moved = false;
@@ -248,6 +259,7 @@ function climb(
       [-1, 1],
     ] as const) {
       const next = visit(i + di * step, j + dj * step, value);
+      yield;
       if (next > value * (1 + 1e-9)) {
         [i, j, value] = [i + di * step, j + dj * step, next];
         moved = true;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { lastValueFrom, tap, toArray } from 'rxjs';
+import { lastValueFrom, take, tap, toArray } from 'rxjs';
 import type { BlockState } from '../../../src/engine/schedules/blockSchedule.js';
 import type { Schedule } from '../../../src/engine/schedules/Schedule.js';
 import type { Device, DeviceRow } from '../../../src/engine/grid/Device.js';
@@ -56,6 +56,8 @@ const setup: fc.Arbitrary<SimulatedSetup> = fc.record({
   placement,
   pages: fc.integer({ min: 8, max: 20 }), // the longest row, 20 + 12 - 1 positions of 4 a page, fits alone
   window: fc.integer({ min: 1, max: 12 }),
+  // The event loop has its turn after every row that ends, or after none.
+  turnMilliseconds: fc.constantFrom(0, Infinity),
   simulation: fc.record({
     computeTier: fc.constantFrom('cpu' as const, 'gpu' as const),
     burst: fc.integer({ min: 1, max: 5 }),
@@ -147,6 +149,59 @@ describe('a run on the simulated device', () => {
       { numRuns: tries(16, 100) },
     );
     expect(hastened).toBeGreaterThan(tries(40, 100));
+  });
+
+  test('rows that end together let others have their turn between two of them, in the same order', async () => {
+    const rows = Array.from({ length: 12 }, () => ({ promptTokens: 2, newTokens: 3 }));
+    const endsOf = async (turnMilliseconds: number): Promise<{ order: number[]; turns: number }> => {
+      const simulated = simulatedRun({
+        grid: { ...GRID, slots: 1, rowsPerSlot: 12, tokensPerSquare: 24 },
+        rows,
+        turnMilliseconds,
+        simulation: { burst: 100 },
+      });
+      let [turn, ended] = [0, false];
+      const count = (): void => {
+        turn++;
+        if (!ended) setImmediate(count);
+      };
+      setImmediate(count);
+      const ends: number[] = [];
+      const order: number[] = [];
+      await lastValueFrom(
+        squares(simulated.run).pipe(
+          defaultPipeline(simulated.run),
+          finishedRows(simulated.run),
+          tap(({ index, tokens }) => {
+            expect(tokens).toEqual([2, 3, 4]);
+            order.push(index);
+            ends.push(turn);
+          }),
+        ),
+      );
+      ended = true;
+      await simulated.run.drained;
+      simulated.nothingLeft();
+      return { order, turns: new Set(ends).size };
+    };
+    const together = await endsOf(Infinity);
+    const apart = await endsOf(0);
+    expect(apart.order).toEqual(together.order);
+    expect([together.turns, apart.turns]).toEqual([1, 12]);
+  });
+
+  test('a consumer that leaves while rows wait to hear of their ends ends them all', async () => {
+    const simulated = simulatedRun({
+      grid: { ...GRID, slots: 1, rowsPerSlot: 12, tokensPerSquare: 24 },
+      rows: Array.from({ length: 12 }, () => ({ promptTokens: 2, newTokens: 1 })),
+      turnMilliseconds: 0,
+    });
+    const seen = await lastValueFrom(
+      squares(simulated.run).pipe(defaultPipeline(simulated.run), finishedRows(simulated.run), take(3), toArray()),
+    );
+    expect(seen.length).toBe(3);
+    await simulated.run.drained;
+    simulated.nothingLeft();
   });
 
   test('ends at once without rows', async () => {

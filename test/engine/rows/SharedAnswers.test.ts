@@ -86,6 +86,13 @@ function held(sequence: number): HeldRow<Task, Result> {
     result: (outcome) => ({ id: sequence, index: sequence, usage: outcome.usage, outcome }),
   };
 }
+/** The result of a row that takes a tenth of a millisecond to be made. */
+function slowResult(sequence: number): HeldRow<Task, Result>['result'] {
+  return (outcome) => {
+    for (const until = performance.now() + 0.1; performance.now() < until;);
+    return held(sequence).result(outcome);
+  };
+}
 const outcomes = (seen: readonly Ordered<Result>[]): unknown[] =>
   seen.map(({ sequence, result }) => [sequence, result.outcome]);
 
@@ -96,6 +103,7 @@ function parts(data: unknown): unknown[] {
 
 describe.each(TASKS)('rows of a run that does %s', (task, answer, others, words) => {
   const outcome = (): Outcome<Task> => ({ answer, usage });
+  const untouched = structuredClone(answer);
 
   test('those that wait get the answer, as copies', async () => {
     const { answers, seen, counted } = shared(task);
@@ -111,6 +119,24 @@ describe.each(TASKS)('rows of a run that does %s', (task, answer, others, words)
     const [first = [], second = []] = seen.map(({ result }) => parts(result.outcome));
     expect(first.some((part) => own.has(part) || second.includes(part))).toBe(false);
     expect(counted).toEqual({ equal: 2, reused: 0 });
+  });
+
+  test('of many that wait for a long answer not all are seen to in one turn, and none gets what the first makes of it', async () => {
+    const { answers, seen, ended } = shared(task);
+    await answers.has('k', held(0));
+    for (let row = 1; row <= 4000; row++) await answers.has('k', { ...held(row), result: slowResult(row) });
+    const first = { answer: structuredClone(answer), usage };
+    answers.answered('k', first);
+    const atOnce = seen.length;
+    expect(atOnce).toBeLessThan(4000);
+    for (const part of parts(first.answer))
+      for (const name of Object.keys(part as object)) delete (part as Record<string, unknown>)[name];
+    answers.inputOver();
+    expect(ended()).toBe('not yet');
+    while (ended() === 'not yet') await new Promise((resolve) => setImmediate(resolve));
+    expect(ended()).toBe('complete');
+    expect(seen.map(({ sequence }) => sequence)).toEqual(Array.from({ length: 4000 }, (_, at) => at + 1));
+    expect(seen.at(-1)?.result.outcome).toEqual({ answer: untouched, usage });
   });
 
   test('a row that comes after the answer gets a copy, as long as it is among the last ones', async () => {

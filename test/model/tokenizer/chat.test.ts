@@ -150,6 +150,26 @@ describe('templates that are broken or hostile', () => {
     expect(error.message).toMatch(/too many steps/);
   });
 
+  test.each([
+    [
+      'steps',
+      '{% for m in messages %}{% for i in range(5000) %}{% set x = i %}{% endfor %}{% endfor %}',
+      /too many steps/,
+    ],
+    [
+      'parts',
+      "{% for m in messages %}{% set x = ('a ' * 9000).split(' ') %}{% endfor %}",
+      /too many steps|too much text/,
+    ],
+    ['text gone through', "{% for m in messages %}{% if 'b' in 'a' * 99999 %}{% endif %}{% endfor %}", /too much text/],
+  ])('messages raise what a template may do of %s so far and no further', (_, template, words) => {
+    const messages = (count: number): ChatMessage[] =>
+      Array.from({ length: count }, () => ({ role: 'user', content: 'a' }));
+    const chat = new ChatTemplate(template, {}, GUARD);
+    expect(chat.render(messages(50))).toBe('');
+    expect(() => chat.render(messages(5000))).toThrow(words);
+  });
+
   test('strftime_now speaks English', () => {
     expect(new ChatTemplate("{{ strftime_now('%d %B %Y %% %Q') }}", {}, GUARD).render([])).toMatch(
       /^\d\d (January|February|March|April|May|June|July|August|September|October|November|December) \d{4} % %Q$/,

@@ -148,7 +148,7 @@ async function rowsOfBatch(
         )
       : undefined;
   const old = leaves.flatMap((leaf, place) => (leaf.element.type === 'INT96' ? [{ leaf, place }] : []));
-  return Array.from({ length: count }, (_, at): RowInput => {
+  const rowAt = (at: number): RowInput => {
     const values = recordOf(readable, at);
     const { carry: _carry, ...read } = tableRow(values, fields, before + at + 1, templated);
     const number = before + at + 1;
@@ -174,7 +174,14 @@ async function rowsOfBatch(
       ...row,
       carry: exact && batch ? withCells(batch, at) : recordOf(carried, at),
     };
-  });
+  };
+  const turns = new Turns();
+  const rows: RowInput[] = [];
+  for (let at = 0; at < count; at++) {
+    if (turns.due) await turns.give();
+    rows.push(rowAt(at));
+  }
+  return rows;
 }
 
 type ReadColumn = readonly [name: string, values: ArrayLike<unknown>];

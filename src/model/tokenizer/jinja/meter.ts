@@ -21,10 +21,11 @@ const MOST_CALLS = 150;
  * @param messages that the template is given @param size of all that it is given, in UTF-16 units
  */
 export function beginRendering(messages: number, size: number): void {
-  left.steps = ROW_LIMITS.templateSteps + ROW_LIMITS.templateStepsPerMessage * messages;
+  const { templateSteps, templateStepsPerMessage, templateStepsInAll } = ROW_LIMITS;
+  left.steps = Math.min(templateSteps + templateStepsPerMessage * messages, templateStepsInAll);
   left.longest = ROW_LIMITS.templateTextUnits + 8 * size;
-  left.made = TOTAL_MADE * left.longest;
-  left.scanned = TOTAL_SCANNED * left.longest;
+  left.made = Math.min(TOTAL_MADE * left.longest, ROW_LIMITS.templateMadeUnits);
+  left.scanned = Math.min(TOTAL_SCANNED * left.longest, ROW_LIMITS.templateScannedUnits);
   left.calls = MOST_CALLS;
 }
 

@@ -93,6 +93,7 @@ export function split(text: string, separator: Value | undefined, most: Value | 
   if (by === '') throw valueError('empty separator');
   const parts = text.split(by);
   make(parts.length);
+  spend(parts.length / 4);
   if (parts.length - 1 <= limit) return parts;
   if (last) return [parts.slice(0, parts.length - limit).join(by), ...parts.slice(parts.length - limit)];
   return [...parts.slice(0, limit), parts.slice(limit).join(by)];
@@ -151,6 +152,7 @@ export function replace(text: string, old: string, by: string, count: number): s
   let times = 0;
   for (let at = text.indexOf(old); at >= 0 && times < limit; at = text.indexOf(old, at + old.length)) times++;
   if (times === 0) return text;
+  spend(times / 4);
   make(text.length + times * (by.length - old.length));
   if (limit === Infinity) return text.replaceAll(old, () => by);
   let result = '';
