@@ -105,8 +105,7 @@ void checkDisentangled(const DecoderSpec& spec) {
 // What encoders alone have, and what they cannot have.
 void checkEncoder(const DecoderSpec& spec) {
   if (spec.causal) {
-    if (spec.relativeBuckets != 0 || spec.alibiSymmetric || spec.tokenTypes != 0 ||
-        spec.embeddingFactorised)
+    if (spec.relativeBuckets != 0 || spec.alibiSymmetric || spec.tokenTypes != 0 || spec.embeddingFactorised)
       refuse("attention.causal", "true beside what encoders alone have", "false");
   } else {
     if (spec.hasPeers()) refuse("attention.causal", "false beside part or share", "an encoder as a whole");

@@ -11,7 +11,9 @@ using Lanes = float __attribute__((vector_size(64)));
 constexpr size_t kLanes = 16;
 
 // By reference, since how vectors are passed depends on what a function is compiled for.
-__attribute__((always_inline)) inline void loadLanes(const float* from, Lanes& to) { std::memcpy(&to, from, sizeof to); }
+__attribute__((always_inline)) inline void loadLanes(const float* from, Lanes& to) {
+  std::memcpy(&to, from, sizeof to);
+}
 __attribute__((always_inline)) inline void storeLanes(const Lanes& from, float* to) {
   std::memcpy(to, &from, sizeof from);
 }
