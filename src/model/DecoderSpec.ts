@@ -355,7 +355,10 @@ export interface LayerSpec {
   readonly dense?: boolean;
   /** It has no feed-forward block (Nemotron-H). Default false. */
   readonly mixerOnly?: boolean;
-  /** The numbers of its activation `xielu`: positive x² + beta x above 0, else negative (exp(min(x, epsilon)) - 1 - x) + beta x. */
+  /**
+   * The numbers of its activation `xielu`: positive x² + beta x above 0, else negative (exp(min(x, epsilon)) - 1 - x) +
+   * beta x.
+   */
   readonly xielu?: {
     readonly positive: number;
     readonly negative: number;

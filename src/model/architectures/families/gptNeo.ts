@@ -63,7 +63,7 @@ export const gptNeo: Family = {
   },
 };
 
-/** `attention_layers` names each layer's kind; what it follows from, `attention_types`, is [[[kind, …], repeats], …]. */
+/** `attention_layers` names each layer's kind; it follows from `attention_types`, [[[kind, …], repeats], …]. */
 function layersOf(config: Fields, layers: number): LayerSpec[] {
   const window = config.integer('window_size', LIMITS.window, 256);
   const named = config.raw('attention_layers') ?? expanded(config.raw('attention_types'), layers);

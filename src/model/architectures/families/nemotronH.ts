@@ -94,7 +94,7 @@ export const nemotronHMoe: Family = {
 function kindsOf(config: Fields): Kind[] {
   const pattern = config.raw('hybrid_override_pattern');
   const listed = config.raw('layers_block_type') ?? config.raw('layer_types');
-  const words: unknown = listed ?? (typeof pattern === 'string' ? [...pattern] : undefined);
+  const words: unknown = listed ?? (typeof pattern === 'string' ? Array.from(pattern) : undefined);
   if (!Array.isArray(words) || words.length === 0 || words.length > LIMITS.layers.max)
     return config.refuse('layers_block_type', 'a list of the kind of each layer');
   return words.map(
