@@ -96,7 +96,7 @@ export function gatedFamily(facts: GatedFacts): Family {
           return {
             decoder,
             weights: [
-              ...ggufGlobals(),
+              ...ggufGlobals().filter(({ role }) => !Object.hasOwn(globals, role)),
               ...weights('', named(globals)),
               ...usual.filter(({ role }) => !Object.hasOwn(layers, role)),
               ...weights(GGUF_LAYER, named({ ...GGUF_NORMS, ...layers })),
