@@ -84,7 +84,10 @@ void parsePosition(const Napi::Object& object, const std::string& path, DecoderS
 
 void parseRouter(const Napi::Object& object, const std::string& path, RouterSpec& router) {
   router.score = readWord<RouterScore>(object.Get("score"), path + "score",
-                                       {{"softmax", RouterScore::Softmax}, {"sigmoid", RouterScore::Sigmoid}});
+                                       {{"softmax", RouterScore::Softmax},
+                                        {"sigmoid", RouterScore::Sigmoid},
+                                        {"sparse-mixer", RouterScore::SparseMixer}});
+  router.jitter = floatOr(object, "jitter", path, 0);
   router.normalised = readBoolean(object.Get("normalised"), path + "normalised");
   router.scale = readFloat(object.Get("scale"), path + "scale");
   router.epsilon = floatOr(object, "epsilon", path, 0);
@@ -111,11 +114,13 @@ void parseFeedForward(const Napi::Object& object, const std::string& path, Decod
                                           {"gelu", Activation::Gelu},
                                           {"gelu-tanh", Activation::GeluTanh},
                                           {"silu", Activation::Silu},
-                                          {"clamped-swiglu", Activation::ClampedSwiglu}});
+                                          {"clamped-swiglu", Activation::ClampedSwiglu},
+                                          {"xielu", Activation::Xielu}});
   if (spec.feedForward != FeedForwardKind::Experts) return;
   const Napi::Object experts = readObject(object.Get("experts"), path + "experts");
   spec.experts = count(experts, "count", path + "experts.");
   spec.expertsPerToken = count(experts, "perToken", path + "experts.");
+  spec.gatelessExperts = optionalBoolean(experts, "gateless", path + "experts.", false);
   const Napi::Value router = experts.Get("router");
   if (!router.IsUndefined())
     parseRouter(readObject(router, path + "experts.router"), path + "experts.router.", spec.router);
@@ -171,6 +176,13 @@ void parseQueryScale(const Napi::Value& value, const std::string& path, QuerySca
   scale.first = count(object, "first", path + ".");
 }
 
+XieluSpec parseXielu(const Napi::Value& value, const std::string& path) {
+  if (value.IsUndefined()) return {};
+  const Napi::Object object = readObject(value, path);
+  return {readFloat(object.Get("positive"), path + ".positive"), readFloat(object.Get("negative"), path + ".negative"),
+          readFloat(object.Get("beta"), path + ".beta"), readFloat(object.Get("epsilon"), path + ".epsilon")};
+}
+
 void parseRecurrent(const Napi::Object& object, const std::string& path, DecoderSpec& spec) {
   spec.recurrent.taps = count(object, "taps", path);
   const Napi::Value decay = object.Get("decay");
@@ -220,6 +232,7 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
   spec.norm =
       readWord<NormKind>(norm.Get("kind"), path + "norm.kind", {{"rms", NormKind::Rms}, {"layer", NormKind::Layer}});
   spec.normEpsilon = readFloat(norm.Get("epsilon"), path + "norm.epsilon");
+  spec.unweightedNorms = optionalBoolean(norm, "unweighted", path + "norm.", false);
   spec.residual = readWord<Residual>(object.Get("residual"), path + "residual",
                                      {{"pre", Residual::Pre},
                                       {"post", Residual::Post},
@@ -236,6 +249,7 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
   const Napi::Object attention = readObject(object.Get("attention"), path + "attention");
   spec.attentionScale = readFloat(attention.Get("scale"), path + "attention.scale");
   spec.attentionSoftCap = floatOr(attention, "softCap", path + "attention.", 0);
+  spec.attentionClip = floatOr(attention, "clip", path + "attention.", 0);
   spec.qkNorm = readWord<QueryKeyNorm>(attention.Get("qkNorm"), path + "attention.qkNorm",
                                        {{"none", QueryKeyNorm::None},
                                         {"head", QueryKeyNorm::Head},
@@ -294,6 +308,8 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
     one.valuesAreKeys = optionalBoolean(layer, "valuesAreKeys", name + ".", false);
     one.scalesQueries = optionalBoolean(layer, "scalesQueries", name + ".", false);
     one.rotaryTable = parseRotaryTable(layer, name + ".");
+    one.mixerOnly = optionalBoolean(layer, "mixerOnly", name + ".", false);
+    one.xielu = parseXielu(layer.Get("xielu"), name + ".xielu");
     one.dense = !dense.IsUndefined() && readBoolean(dense, name + ".dense");
     if (!mixer.IsUndefined())
       one.mixer = readWord<Mixer>(mixer, name + ".mixer",

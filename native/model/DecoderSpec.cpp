@@ -105,8 +105,7 @@ void checkDisentangled(const DecoderSpec& spec) {
 // What encoders alone have, and what they cannot have.
 void checkEncoder(const DecoderSpec& spec) {
   if (spec.causal) {
-    if (spec.relativeBuckets != 0 || spec.alibiSymmetric || spec.embeddingNorm || spec.tokenTypes != 0 ||
-        spec.embeddingFactorised)
+    if (spec.relativeBuckets != 0 || spec.alibiSymmetric || spec.tokenTypes != 0 || spec.embeddingFactorised)
       refuse("attention.causal", "true beside what encoders alone have", "false");
   } else {
     if (spec.hasPeers()) refuse("attention.causal", "false beside part or share", "an encoder as a whole");
@@ -241,8 +240,8 @@ void checkLayerAttention(const DecoderSpec& spec, size_t index, const std::strin
         other.window != layer.window)
       refuse(field + ".keysOf", std::to_string(layer.keysOf), "a layer with heads and a window like its own");
   }
-  const bool special = layer.headDim != 0 || layer.kvHeads != 0 || layer.keysOf != LayerSpec::kOwnKeys ||
-                       layer.valuesAreKeys || layer.innerSize != 0;
+  const bool special = layer.mixerOnly || layer.headDim != 0 || layer.kvHeads != 0 ||
+                       layer.keysOf != LayerSpec::kOwnKeys || layer.valuesAreKeys || layer.innerSize != 0;
   if (special && (spec.shares > 1 || !spec.causal || spec.attentionGate))
     refuse(field, "heads of its own", "none beside shares, gates and encoders");
   if (spec.position == PositionKind::Rotary && layer.rotaryTable < spec.rotaryTables.size() && spec.latent.rank == 0 &&
@@ -263,10 +262,11 @@ uint32_t DecoderSpec::convolvedWidth(Mixer mixer) const {
 bool DecoderSpec::needsProcessor() const {
   return remembers() || attentionGate || latent.rank != 0 || valueNorm || queryScale.period != 0 ||
          qkNorm == QueryKeyNorm::Unit || layerInputSize != 0 || layerScale || router.apart || router.weighsInputs ||
-         router.expertScale || disentangled.span != 0 || embeddingFactorised ||
+         router.expertScale || router.score == RouterScore::SparseMixer || gatelessExperts || unweightedNorms ||
+         attentionClip != 0 || activation == Activation::Xielu || disentangled.span != 0 || embeddingFactorised ||
          std::any_of(layerSpecs.begin(), layerSpecs.end(), [](const LayerSpec& layer) {
            return layer.headDim != 0 || layer.kvHeads != 0 || layer.keysOf != LayerSpec::kOwnKeys ||
-                  layer.valuesAreKeys || layer.innerSize != 0 || isChunked(layer.window);
+                  layer.valuesAreKeys || layer.innerSize != 0 || layer.mixerOnly || isChunked(layer.window);
          });
 }
 
@@ -335,6 +335,7 @@ void validate(const DecoderSpec& spec) {
   if (spec.attentionSoftCap != 0 && spec.position == PositionKind::Alibi)
     refuse("attention.softCap", std::to_string(spec.attentionSoftCap), "none beside the slopes of ALiBi");
   checkCap("logitSoftCap", spec.logitSoftCap);
+  checkCap("attention.clip", spec.attentionClip);
   checkPosition(spec);
   checkEncoder(spec);
   checkEviction(spec);
@@ -352,10 +353,15 @@ void validate(const DecoderSpec& spec) {
 
   if (spec.activation == Activation::ClampedSwiglu && spec.feedForward == FeedForwardKind::Plain)
     refuse("feedForward.activation", "clamped-swiglu", "another one where there is no gate");
+  if (spec.activation == Activation::Xielu && spec.feedForward != FeedForwardKind::Plain)
+    refuse("feedForward.activation", "xielu", "another one where there is a gate");
   if (spec.feedForward == FeedForwardKind::Experts) {
     checkCount("feedForward.experts.count", spec.experts, kMostExperts);
     checkCount("feedForward.experts.perToken", spec.expertsPerToken, spec.experts);
     checkRouter(spec);
+    checkFinite("feedForward.experts.router.jitter", spec.router.jitter);
+    if (spec.gatelessExperts && spec.activation == Activation::ClampedSwiglu)
+      refuse("feedForward.experts.gateless", "true", "false with clamped-swiglu");
     checkFinite("feedForward.experts.router.logitScale", spec.router.logitScale);
     if (spec.router.apart && (spec.residual != Residual::Sandwich || spec.sharedSize == 0 || spec.shares > 1))
       refuse("feedForward.experts.apart", "true", "false, or norms round both branches and a shared block");
@@ -396,6 +402,11 @@ void validate(const DecoderSpec& spec) {
     if (isChunked(layerSpec.window) && (!spec.causal || windowTokens(layerSpec.window) == 0))
       refuse(field + ".chunked", "true", "false of an encoder, and without a window");
     checkLayerAttention(spec, layer, field);
+    if (layerSpec.mixerOnly && spec.residual != Residual::Pre)
+      refuse(field + ".mixerOnly", "true", "false, or norms before both branches");
+    for (const float number :
+         {layerSpec.xielu.positive, layerSpec.xielu.negative, layerSpec.xielu.beta, layerSpec.xielu.epsilon})
+      checkFinite(field + ".xielu", number);
     if (layerSpec.mixer > Mixer::StateSpace) refuse(field + ".mixer", "an unknown one", "one of four");
     if (layerSpec.dense && (spec.feedForward != FeedForwardKind::Experts || spec.denseSize == 0))
       refuse(field + ".dense", "true", "false, or experts in other layers and feedForward.experts.denseSize");

@@ -18,7 +18,7 @@ enum class QueryKeyNorm : uint8_t { None, Head, Rotated, Unit, Row, Layer };
 enum class PositionKind : uint8_t { Rotary, Learned, Alibi, None };
 enum class RotaryStyle : uint8_t { Pairs, Halves };
 enum class FeedForwardKind : uint8_t { Plain, Gated, Experts };
-enum class RouterScore : uint8_t { Softmax, Sigmoid };
+enum class RouterScore : uint8_t { Softmax, Sigmoid, SparseMixer };
 enum class GroupScore : uint8_t { Best, BestTwo };
 
 struct RotaryTable {
@@ -28,6 +28,12 @@ struct RotaryTable {
 
 // What mixes a layer's tokens.
 enum class Mixer : uint8_t { Attention, DeltaRule, ShortConvolution, StateSpace };
+
+// What a layer makes of the inner elements of its block with Activation::Xielu.
+struct XieluSpec {
+  float positive = 0, negative = 0;  // factors above zero, and of zero and below
+  float beta = 0, epsilon = 0;
+};
 
 struct LayerSpec {
   uint32_t window = 0;       // as window.h has it
@@ -39,6 +45,8 @@ struct LayerSpec {
   bool valuesAreKeys = false;         // as they are before norm and rotation
   bool scalesQueries = false;         // by their position (QueryScale)
   uint32_t innerSize = 0;             // of a block that all tokens go through; 0: the decoder's
+  bool mixerOnly = false;             // there is no feed-forward block
+  XieluSpec xielu;
 
   static constexpr uint32_t kNoRotation = UINT32_MAX;
   static constexpr uint32_t kOwnKeys = UINT32_MAX;
@@ -54,6 +62,7 @@ struct RouterSpec {
   bool choiceBias = false;
   uint32_t groups = 1, groupsPerToken = 1;
   GroupScore groupScore = GroupScore::Best;
+  float jitter = 0;           // of SparseMixer: an expert counts beside a better one that is so near
   float logitScale = 1;       // of logits, before scores are made of them
   bool weighsInputs = false;  // experts' inputs are multiplied by their weights, and not what comes out
   bool expertScale = false;   // weights are multiplied by a number of each expert, last
@@ -137,6 +146,7 @@ struct DecoderSpec {
 
   NormKind norm = NormKind::Rms;
   float normEpsilon = 0;
+  bool unweightedNorms = false;  // those of hidden states have neither weights nor biases
   Residual residual = Residual::Pre;
   bool finalNorm = true;
   uint32_t embeddingSize = 0;
@@ -148,6 +158,7 @@ struct DecoderSpec {
   float attentionScale = 1;
   float residualScale = 1;     // of a branch, before it is added
   float attentionSoftCap = 0;  // 0: none; so below
+  float attentionClip = 0;     // the largest element of queries, keys and values as they are projected
   QueryKeyNorm qkNorm = QueryKeyNorm::None;
   bool attentionGate = false;
   bool attentionSinks = false;
@@ -176,6 +187,7 @@ struct DecoderSpec {
   Activation activation = Activation::Silu;
   uint32_t experts = 0;
   uint32_t expertsPerToken = 0;
+  bool gatelessExperts = false;  // experts and the block beside them: down(act(up x))
   RouterSpec router;
   uint32_t sharedSize = 0;  // inner width of the block beside the experts, 0: none
   bool sharedGate = false;
@@ -196,9 +208,13 @@ struct DecoderSpec {
   bool samples() const { return (modelLayers == 0 || firstLayer + layers == modelLayers) && share == 0; }
   // Other engines hold the rest: what these compute goes to them, and theirs comes here.
   bool hasPeers() const { return shares > 1 || !embeds() || !samples(); }
-  bool hasExperts(const LayerSpec& layer) const { return feedForward == FeedForwardKind::Experts && !layer.dense; }
+  bool hasExperts(const LayerSpec& layer) const {
+    return feedForward == FeedForwardKind::Experts && !layer.dense && !layer.mixerOnly;
+  }
+  bool hasGates() const { return feedForward != FeedForwardKind::Plain && !gatelessExperts; }
   // Inner width of the block that all of a layer's tokens go through; 0 where there are only experts.
   uint32_t innerWidth(const LayerSpec& layer) const {
+    if (layer.mixerOnly) return 0;
     if (feedForward != FeedForwardKind::Experts) return layer.innerSize == 0 ? feedForwardSize : layer.innerSize;
     return layer.dense ? denseSize : sharedSize;
   }

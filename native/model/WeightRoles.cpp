@@ -33,9 +33,10 @@ Presence ifKeysOfDistances(const Spec& spec, const Layer&) {
 Presence ifKeysOfDistancesBias(const Spec& spec, const Layer&) {
   return optionalIf(isDisentangled(spec) && spec.disentangled.ownProducts && spec.disentangled.contentToPosition);
 }
-Presence ifEmbeddingNorm(const Spec& spec, const Layer&) { return requiredIf(spec.embeddingNorm); }
+bool normsEmbeddings(const Spec& spec) { return spec.embeds() && spec.embeddingNorm && !spec.unweightedNorms; }
+Presence ifEmbeddingNorm(const Spec& spec, const Layer&) { return requiredIf(normsEmbeddings(spec)); }
 Presence ifEmbeddingNormBias(const Spec& spec, const Layer&) {
-  return optionalIf(spec.embeddingNorm && spec.norm == NormKind::Layer);
+  return optionalIf(normsEmbeddings(spec) && spec.norm == NormKind::Layer);
 }
 Presence ifProjectedIn(const Spec& spec, const Layer&) {
   return requiredIf(spec.embeds() && (spec.embeddingFactorised || spec.embeddingSize != spec.hiddenSize));
@@ -47,22 +48,25 @@ Presence ifProjectedOut(const Spec& spec, const Layer&) {
 Presence ifLearned(const Spec& spec, const Layer&) {
   return requiredIf(spec.embeds() && spec.position == PositionKind::Learned);
 }
-Presence ifFinalNorm(const Spec& spec, const Layer&) { return requiredIf(spec.samples() && spec.finalNorm); }
+bool normsLast(const Spec& spec) { return spec.samples() && spec.finalNorm && !spec.unweightedNorms; }
+Presence ifFinalNorm(const Spec& spec, const Layer&) { return requiredIf(normsLast(spec)); }
 Presence ifFinalNormBias(const Spec& spec, const Layer&) {
-  return optionalIf(spec.samples() && spec.finalNorm && spec.norm == NormKind::Layer);
+  return optionalIf(normsLast(spec) && spec.norm == NormKind::Layer);
 }
+// By weights.
+bool normsInputs(const Spec& spec) { return spec.residual != Residual::Branch && !spec.unweightedNorms; }
 Presence ifNormBias(const Spec& spec, const Layer&) {
-  return optionalIf(spec.norm == NormKind::Layer && spec.residual != Residual::Branch);
+  return optionalIf(spec.norm == NormKind::Layer && normsInputs(spec));
 }
-bool normsInputs(const Spec& spec) { return spec.residual != Residual::Branch; }
+Presence ifSecondNormBias(const Spec& spec, const Layer& layer) {
+  return layer.mixerOnly ? Presence::Unused : ifNormBias(spec, layer);
+}
 bool normsBranches(const Spec& spec) {
   return spec.residual == Residual::Sandwich || spec.residual == Residual::Branch;
 }
 bool attends(const Layer& layer) { return layer.mixer == Mixer::Attention; }
 bool hasBlock(const Spec& spec, const Layer& layer) { return spec.innerWidth(layer) != 0; }
-bool hasGate(const Spec& spec, const Layer& layer) {
-  return hasBlock(spec, layer) && spec.feedForward != FeedForwardKind::Plain;
-}
+bool hasGate(const Spec& spec, const Layer& layer) { return hasBlock(spec, layer) && spec.hasGates(); }
 // A first layer that norms nothing goes on from the norm of the embeddings (ModernBERT).
 Presence norm1(const Spec& spec, const Layer&) {
   if (spec.embeddingNorm && spec.residual == Residual::Pre) return Presence::Optional;
@@ -122,6 +126,12 @@ Presence ifOneBlock(const Spec& spec, const Layer& layer) { return requiredIf(ha
 Presence ifOneBlockBias(const Spec& spec, const Layer& layer) { return optionalIf(hasBlock(spec, layer)); }
 Presence ifExperts(const Spec& spec, const Layer& layer) { return requiredIf(spec.hasExperts(layer)); }
 Presence ifExpertsBias(const Spec& spec, const Layer& layer) { return optionalIf(spec.hasExperts(layer)); }
+Presence ifGatedExperts(const Spec& spec, const Layer& layer) {
+  return requiredIf(spec.hasExperts(layer) && spec.hasGates());
+}
+Presence ifGatedExpertsBias(const Spec& spec, const Layer& layer) {
+  return optionalIf(spec.hasExperts(layer) && spec.hasGates());
+}
 Presence ifChoiceBias(const Spec& spec, const Layer& layer) {
   return requiredIf(spec.hasExperts(layer) && spec.router.choiceBias);
 }
@@ -129,8 +139,8 @@ Presence ifSharedGate(const Spec& spec, const Layer& layer) {
   return requiredIf(spec.hasExperts(layer) && spec.sharedGate && spec.sharedSize != 0);
 }
 // Without a second norm both branches of a parallel layer read the first one.
-Presence norm2(const Spec& spec, const Layer&) {
-  if (!normsInputs(spec)) return Presence::Unused;
+Presence norm2(const Spec& spec, const Layer& layer) {
+  if (!normsInputs(spec) || layer.mixerOnly) return Presence::Unused;
   return spec.residual == Residual::Parallel ? Presence::Optional : Presence::Required;
 }
 
@@ -252,7 +262,7 @@ const std::vector<WeightRole<LayerWeights>>& layerRoles() {
       {"norm1.weight", nullptr, &L::norm1, norm1, hidden},
       {"norm1.bias", nullptr, &L::norm1Bias, ifNormBias, hidden},
       {"norm2.weight", nullptr, &L::norm2, norm2, hidden},
-      {"norm2.bias", nullptr, &L::norm2Bias, ifNormBias, hidden},
+      {"norm2.bias", nullptr, &L::norm2Bias, ifSecondNormBias, hidden},
       {"post_norm1.weight", nullptr, &L::postNorm1, ifBranchNorms, hidden},
       {"post_norm2.weight", nullptr, &L::postNorm2, ifBranchNorms, hidden},
       {"q_down.weight", &L::qDown, nullptr, ifQueryRank, hiddenToQueryRank},
@@ -330,8 +340,8 @@ const std::vector<WeightRole<LayerWeights>>& layerRoles() {
 const std::vector<WeightRole<ExpertWeights>>& expertRoles() {
   using E = ExpertWeights;
   static const std::vector<WeightRole<E>> roles = {
-      {"gate.weight", &E::gate, nullptr, ifExperts, hiddenToExpert},
-      {"gate.bias", nullptr, &E::gateBias, ifExpertsBias, expertInner},
+      {"gate.weight", &E::gate, nullptr, ifGatedExperts, hiddenToExpert},
+      {"gate.bias", nullptr, &E::gateBias, ifGatedExpertsBias, expertInner},
       {"up.weight", &E::up, nullptr, ifExperts, hiddenToExpert},
       {"up.bias", nullptr, &E::upBias, ifExpertsBias, expertInner},
       {"down.weight", &E::down, nullptr, ifExperts, expertToHidden},

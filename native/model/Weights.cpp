@@ -275,15 +275,18 @@ Weights::Weights(const DecoderSpec& spec, std::vector<WeightBinding> bindings, c
   // A spec that promises more weights than there are bindings is refused before anything is allocated for it.
   uint64_t needed = 0;
   for (const LayerSpec& layer : spec.layerSpecs)
-    needed += 6 + (spec.hasExperts(layer) ? 3 * uint64_t(spec.experts) : 0);
+    needed +=
+        (layer.mixerOnly ? 5 : 6) + (spec.hasExperts(layer) ? (spec.hasGates() ? 3 : 2) * uint64_t(spec.experts) : 0);
   if (bindings_.size() < needed) {
     throw FileError(matcher.fileOf(nullptr), "tensors", std::to_string(bindings_.size()) + " bindings",
                     "at least " + std::to_string(needed) + " for " + std::to_string(spec.layers) + " layers");
   }
   layers_.resize(spec.layers);
   global_.pooled.resize(spec.pooledLayers.size());
-  for (size_t l = 0; l < layers_.size(); l++)
+  for (size_t l = 0; l < layers_.size(); l++) {
+    layers_[l].xielu = spec.layerSpecs[l].xielu;
     layers_[l].experts.resize(spec.hasExperts(spec.layerSpecs[l]) ? spec.experts : 0);
+  }
 
   std::vector<Match> matches;
   matches.reserve(bindings_.size());
@@ -336,6 +339,11 @@ Weights::Weights(const DecoderSpec& spec, std::vector<WeightBinding> bindings, c
     }
   }
 
+  if (spec.unweightedNorms) {
+    ones_.assign(spec.hiddenSize, 1.0f);
+    for (LayerWeights& layer : layers_) layer.norm1 = layer.norm2 = ones_.data();
+    global_.finalNorm = global_.embeddingNorm = ones_.data();
+  }
   arrange(matches);
   split(residentLayerBytes);
 }

@@ -139,6 +139,7 @@ struct LayerWeights {
               *kNorm = nullptr, *sinks = nullptr;
   const float *gateBias = nullptr, *upBias = nullptr, *downBias = nullptr, *routerBias = nullptr,
               *routerChoiceBias = nullptr;
+  XieluSpec xielu;
   std::vector<ExpertWeights> experts;
 };
 // Of one layer over pooled hidden states; `weight` of a product, `norm` of a norm.
@@ -226,6 +227,7 @@ class Weights {
   uint32_t firstLayer_ = 0;
   GlobalWeights global_;
   std::vector<LayerWeights> layers_;
+  std::vector<float> ones_;  // weights of norms that have none
   std::vector<Placed> placed_;
   std::vector<Block> blocks_;
   size_t bytes_ = 0;

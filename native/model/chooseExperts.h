@@ -70,6 +70,22 @@ inline void keepBestGroups(const RouterSpec& router, uint32_t experts, float* sc
   }
 }
 
+// SparseMixer's choice of experts (Liu et al. 2024; Phi-3.5-MoE): the best of those not taken, one after another, each
+// weighed by the softmax over itself and those of the others that are near it.
+inline void chooseSparsely(const float* logits, uint32_t experts, uint32_t count, float jitter, ExpertChoice* choices) {
+  for (uint32_t c = 0; c < count; c++) {
+    const uint32_t best = bestOfOthers(logits, experts, choices, c);
+    const float most = logits[best];
+    float sum = 0;
+    for (uint32_t e = 0; e < experts; e++) {
+      const bool isTaken = std::any_of(choices, choices + c, [e](const ExpertChoice& one) { return one.expert == e; });
+      const bool isFar = (most - logits[e]) / std::max(std::fabs(logits[e]), most) > 2 * jitter;
+      if (!isTaken && !isFar) sum += std::exp(logits[e] - most);
+    }
+    choices[c] = {best, 1 / sum};
+  }
+}
+
 // As chooseExperts(), by any router: scores are a softmax of the logits, or the logistic function of each; those plus
 // `choiceBias`, where that is given, decide which experts a token goes to, and the scores themselves what they weigh.
 // room: [experts]; logits are overwritten.
@@ -79,6 +95,12 @@ inline void chooseExperts(const RowKernels& kernels, const RouterSpec& router, c
   float maximum;
   size_t first;
   kernels.argMax(logits, experts, &maximum, &first);
+  if (router.score == RouterScore::SparseMixer) {
+    chooseSparsely(logits, experts, count, router.jitter, choices);
+    if (std::isnan(maximum))
+      for (uint32_t c = 0; c < count; c++) choices[c].weight = maximum;
+    return;
+  }
   float* scores = logits;
   if (router.score == RouterScore::Softmax) {
     kernels.expShifted(logits, maximum, experts, scores);

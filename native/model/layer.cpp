@@ -147,9 +147,12 @@ void feedForwardExperts(const Pass& pass, const LayerWeights& weights, const flo
     const ExpertWeights& expert = weights.experts[e];
     pass.gatherRows(input, chosen, width, gathered);
     if (pass.spec.router.weighsInputs) pass.weighRows(gathered, routing, chosen, width);
-    const ProductJob jobs[] = {{&expert.gate, expert.gateBias, gate, inner}, {&expert.up, expert.upBias, up, inner}};
-    pass.multiply(jobs, 2, gathered, chosen.count, width, ProductOf::Others);
-    pass.activate(gate, up, chosen.count, inner);
+    // As `gate` where there is none.
+    const bool gated = present(expert.gate);
+    const ProductJob jobs[] = {{&expert.up, expert.upBias, gated ? up : gate, inner},
+                               {&expert.gate, expert.gateBias, gate, inner}};
+    pass.multiply(jobs, gated ? 2 : 1, gathered, chosen.count, width, ProductOf::Others);
+    pass.activate(gate, gated ? up : nullptr, chosen.count, inner);
     pass.multiply(expert.down, expert.downBias, gate, chosen.count, result, ProductOf::Others);
     pass.scatterRows(result, chosen, width, output);
   }
@@ -228,6 +231,7 @@ void finishDirectly(const Pass& pass, const LayerWeights& weights) {
         &o, 1, pass.prepared(matrices, 1, pass.activations.queries, pass.tokens(), weights.o.inputs, ProductOf::Tokens),
         ProductOf::Tokens, Epilogue::Add);
   }
+  if (!present(weights.down)) return;
   const ScratchScope scope(pass);
   const InnerMatrices inner(weights);
   feedForwardDense(pass, weights, pass.normed(inner.each, 2, weights.norm2, weights.norm2Bias), hidden, Epilogue::Add);
@@ -345,6 +349,7 @@ static void addBranches(const Pass& pass, size_t layer) {
   float* branch = pass.scratch.take<float>(elements);  // what a branch adds
   float* normed = pass.scratch.take<float>(elements);  // what the feed-forward block reads
   pass.multiply(weights.o, weights.oBias, pass.activations.queries, pass.tokens(), branch, ProductOf::Tokens);
+  if (spec.layerSpecs[layer].mixerOnly) return pass.addBranch(branch, nullptr, nullptr, nullptr, nullptr);
   switch (spec.residual) {
     case Residual::Pre:
       pass.addBranch(branch, nullptr, weights.norm2, weights.norm2Bias, normed);

@@ -27,7 +27,12 @@ export interface DecoderSpec {
   /** Inner width of the feed-forward block (of one expert, for a mixture). */
   readonly feedForwardSize: number;
 
-  readonly norm: { readonly kind: 'rms' | 'layer'; readonly epsilon: number };
+  readonly norm: {
+    readonly kind: 'rms' | 'layer';
+    readonly epsilon: number;
+    /** Norms of hidden states have neither weights nor biases (OLMo 1). Default false. */
+    readonly unweighted?: boolean;
+  };
   /**
    * Where the norms stand and how the branches are added.
    * - `pre`: h += attn(norm1 h); h += ffn(norm2 h)
@@ -63,6 +68,8 @@ export interface DecoderSpec {
     readonly scale: number;
     /** Scores become softCap * tanh(score / softCap) (Gemma 2); absent: they do not. Never beside ALiBi. */
     readonly softCap?: number;
+    /** Elements of queries, keys and values are at most this, either way, as they are projected. Default: any. */
+    readonly clip?: number;
     /**
      * How q and k are normed.
      * - `head` (Qwen3, Gemma 3): an RMS norm over each head before the rotation, of weights that the heads share
@@ -181,9 +188,10 @@ export interface DecoderSpec {
     readonly kind: 'plain' | 'gated' | 'experts';
     /**
      * `relu-squared` (Nemotron) is relu(x)²; `clamped-swiglu` (gpt-oss), of gated blocks alone: gate is at most 7, up
-     * within +-7, and their product is gate * sigmoid(1.702 gate) * (up + 1).
+     * within +-7, and their product is gate * sigmoid(1.702 gate) * (up + 1); `xielu` (Apertus), of plain blocks alone:
+     * see `LayerSpec.xielu`.
      */
-    readonly activation: 'relu' | 'relu-squared' | 'gelu' | 'gelu-tanh' | 'silu' | 'clamped-swiglu';
+    readonly activation: 'relu' | 'relu-squared' | 'gelu' | 'gelu-tanh' | 'silu' | 'clamped-swiglu' | 'xielu';
     /** With `experts` only. */
     readonly experts?: ExpertsSpec;
   };
@@ -267,6 +275,7 @@ export function isEncoder({ attention }: DecoderSpec): boolean {
 /** Tells whether some parts of the decoder are computed by the processor alone. */
 export function needsProcessor({
   attention,
+  norm,
   recurrent,
   feedForward,
   embedding,
@@ -288,9 +297,16 @@ export function needsProcessor({
     layerScale,
     router?.weighsInputs,
     router?.expertScale,
+    router?.score === 'sparse-mixer',
+    feedForward.experts?.gateless,
+    feedForward.activation === 'xielu',
+    norm.unweighted,
+    attention.clip !== undefined,
     shared?.apart,
     layerSpecs.some(hasOwnHeads),
-    layerSpecs.some(({ chunked = false, innerSize }) => chunked || innerSize !== undefined),
+    layerSpecs.some(
+      ({ chunked, innerSize, mixerOnly }) => chunked === true || mixerOnly === true || innerSize !== undefined,
+    ),
   ].includes(true);
 }
 
@@ -337,6 +353,18 @@ export interface LayerSpec {
   readonly rotaryTable: number | 'none';
   /** Among layers of experts: this one has a gated block of `denseSize` instead. Default false. */
   readonly dense?: boolean;
+  /** It has no feed-forward block (Nemotron-H). Default false. */
+  readonly mixerOnly?: boolean;
+  /**
+   * The numbers of its activation `xielu`: positive x² + beta x above 0, else negative (exp(min(x, epsilon)) - 1 - x) +
+   * beta x.
+   */
+  readonly xielu?: {
+    readonly positive: number;
+    readonly negative: number;
+    readonly beta: number;
+    readonly epsilon: number;
+  };
 }
 
 /** The experts of a mixture: gated blocks, of which a router picks some for each token. */
@@ -344,6 +372,8 @@ export interface ExpertsSpec {
   readonly count: number;
   /** How many of them a token uses. */
   readonly perToken: number;
+  /** They and the block beside them have no gate: down(act(up x)) (Nemotron-H). Default false. */
+  readonly gateless?: boolean;
   /** Default: a softmax over all logits, the best few of it, divided by their sum. */
   readonly router?: RouterSpec;
   /**
@@ -365,8 +395,13 @@ export interface ExpertsSpec {
 
 /** How the experts of a token are chosen and weighed. */
 export interface RouterSpec {
-  /** Scores are the softmax of a token's logits, or the logistic function of each. */
-  readonly score: 'softmax' | 'sigmoid';
+  /**
+   * Scores are the softmax of a token's logits, or the logistic function of each; `sparse-mixer` (Phi-3.5-MoE): of each
+   * chosen expert, the softmax over it and those of the others that are near it, by `jitter`.
+   */
+  readonly score: 'softmax' | 'sigmoid' | 'sparse-mixer';
+  /** Twice this share of an expert's logit is how far one that is near it may be below. */
+  readonly jitter?: number;
   /** The chosen experts' scores are divided by their sum. */
   readonly normalised: boolean;
   /** Added to that sum. Default 0. */

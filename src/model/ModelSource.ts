@@ -51,6 +51,8 @@ export type ModelHeader =
       readonly path: string;
       readonly config: unknown;
       readonly tensors: readonly TensorInfo[];
+      /** Elements of tensors that have one each and belong to the description (`DESCRIBING_NUMBERS`). Default: none. */
+      readonly numbers?: ReadonlyMap<string, number>;
       /** Layers that the folder has over pooled states, in order. Default: none. */
       readonly modules?: readonly PooledModule[];
       /** Tokens of the longest row that it is meant for, of an encoder. Default: as many as it has positions. */
@@ -75,6 +77,8 @@ export const AUXILIARY_VECTORS = [
   'rope_factors_long.weight',
 ] as const;
 export const AUXILIARY_VECTOR_ELEMENTS = 4096;
+/** Names of safetensors of one element each whose contents belong to the description: numbers of activations. */
+export const DESCRIBING_NUMBERS = /\.act_fn\.(alpha_[np]|beta|eps)$/;
 
 /** The way in which a model classifies rows: `DecoderSpec.pooled` ends in a logit a label. */
 export interface SequenceClassifier {

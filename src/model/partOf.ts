@@ -10,7 +10,13 @@ export interface LayerRange {
   readonly count: number;
 }
 
-const EMBEDDING: readonly string[] = ['token_embedding', 'position_embedding', 'embedding_projection'];
+const EMBEDDING: readonly string[] = [
+  'token_embedding',
+  'position_embedding',
+  'embedding_projection',
+  'embedding_norm.weight',
+  'embedding_norm.bias',
+];
 
 /** Tells whether a tensor that is no layer's stands before the first layer; others are after the last. */
 export function embeds({ role }: Pick<TensorBinding, 'role'>): boolean {

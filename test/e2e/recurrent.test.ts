@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { Engine, UsageError, type EngineOptions, type Row, type RowResult, type RunOptions } from '../../src/index.js';
 import { diagonalBlock, rowByRow, zigZagBlock } from '../../src/api/schedules.js';
+import { readModel } from '../../src/model/readModel.js';
 import { engineRing } from '../support/engineRing.js';
 import { temporaryFolder } from '../jobs/support/files.js';
 import { at, collect, model } from './support.js';
@@ -21,7 +22,7 @@ async function generate(options: EngineOptions, run: RunOptions = {}): Promise<R
   return await collect(engine.generate(rows, { logprobs: 2, ...run }));
 }
 
-describe.each(['qwen3-5', 'lfm2', 'qwen3-5-moe', 'lfm2-moe-Q8_0.gguf', 'granite-hybrid-mamba-moe'])(
+describe.each(['qwen3-5', 'lfm2', 'qwen3-5-moe', 'lfm2-moe-Q8_0.gguf', 'granite-hybrid-mamba-moe', 'nemotron-h-moe'])(
   '%s, whose layers remember a state',
   (name) => {
     let reference: RowResult[];
@@ -44,7 +45,8 @@ describe.each(['qwen3-5', 'lfm2', 'qwen3-5-moe', 'lfm2-moe-Q8_0.gguf', 'granite-
     });
 
     test('also with its layers divided over engines', async () => {
-      await using ring = await engineRing([1, 3], { ...OPENED, disk, model: model(name) });
+      const { decoder } = await readModel(model(name));
+      await using ring = await engineRing([1, decoder.layers - 1], { ...OPENED, disk, model: model(name) });
       const [first, second] = ring.engines;
       if (!first || !second) throw new Error('a ring of fewer than two engines');
       const peers = ring.connect();

@@ -22,6 +22,11 @@ float queryFactor(const QueryScale& scale, uint32_t position) {
   return static_cast<float>(1.0 + double(scale.factor) * std::log1p(double(periods)));
 }
 
+// In comparisons a NaN stays one.
+void clip(float most, float* x, size_t count) {
+  for (size_t i = 0; i < count; i++) x[i] = x[i] > most ? most : x[i] < -most ? -most : x[i];
+}
+
 }  // namespace
 
 void CpuPass::lookUpTokens(const StoredMatrix& embedding, float scale, float* to) const {
@@ -146,7 +151,8 @@ MatrixInput CpuPass::activated(const LayerWeights& layer, const MatrixInput& inp
   const float* firstBias = gated ? layer.gateBias : layer.upBias;
   const bool whole =
       !(streams(first) && first.residentOutputs != 0) && !(streams(layer.up) && layer.up.residentOutputs != 0);
-  if (whole && quantisedInput(compute, first.type) == quantisedInput(compute, layer.up.type)) {
+  const bool isXielu = spec.activation == Activation::Xielu;
+  if (whole && !isXielu && quantisedInput(compute, first.type) == quantisedInput(compute, layer.up.type)) {
     // Groups of 8 bits are rounded as the whole row is, so only bfloat16 can be rounded part by part.
     const bool rounds = quantisedRows(down, 1) == QuantisedInput::Bfloat16;
     const MatrixInput rows = rounds
@@ -168,7 +174,10 @@ MatrixInput CpuPass::activated(const LayerWeights& layer, const MatrixInput& inp
   float* up = gated ? scratch.take<float>(tokens() * width) : nullptr;
   const ProductJob jobs[] = {{&first, firstBias, rows, width}, {&layer.up, layer.upBias, up, width}};
   multiply(jobs, gated ? 2 : 1, input, ProductOf::Tokens);
-  activate(rows, up, tokens(), width);
+  if (isXielu)
+    activateXielu(layer.xielu, rows, width);
+  else
+    activate(rows, up, tokens(), width);
   return prepared(down, 1, rows, tokens(), width, ProductOf::Tokens);
 }
 
@@ -219,6 +228,7 @@ void CpuPass::finishHeads(size_t layer, float* keys, float* values) const {
       }
     };
     float* queries = activations.queries + t * queryWidth;
+    if (spec.attentionClip != 0) clip(spec.attentionClip, queries, queryWidth);
     prepare(queries, spec.heads, weights.qNorm);
     if (layerSpec.scalesQueries) {
       const float factor = queryFactor(spec.queryScale, batch.tokens[t].position);
@@ -226,6 +236,10 @@ void CpuPass::finishHeads(size_t layer, float* keys, float* values) const {
     }
     if (!layerSpec.ownKeys()) return;
     float* key = keys + t * keyWidth;
+    if (spec.attentionClip != 0) {
+      clip(spec.attentionClip, key, keyWidth);
+      clip(spec.attentionClip, values + t * keyWidth, keyWidth);
+    }
     prepare(key, kvHeads, weights.kNorm);
     if (spec.valueNorm)
       for (size_t h = 0; h < kvHeads; h++) {

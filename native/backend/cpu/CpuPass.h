@@ -54,6 +54,8 @@ struct CpuPass final : Pass {
   void gatherRows(const float* x, const ExpertTokens& of, size_t width, float* to) const override;
   void scatterRows(const float* x, const ExpertTokens& of, size_t width, float* to) const override;
   void activate(float* x, const float* up, size_t rows, size_t width) const override;
+  // The same of all tokens' rows with Activation::Xielu.
+  void activateXielu(const XieluSpec& numbers, float* x, size_t width) const;
   void addLayerInput(size_t layer) const override;
   void scaleLayer(size_t layer) const override;
   void finish(size_t layer) const override;

@@ -25,7 +25,7 @@ void normalise(const float* x, size_t n, float scale, float* y) {
 void CpuPass::applyDeltaRule(size_t layer) const {
   const RecurrentSpec& delta = spec.recurrent;
   const size_t keys = spec.deltaKeys(), values = spec.deltaValues(), stride = spec.mixedWidth(),
-               convolved = spec.convolvedWidth(Mixer::DeltaRule), scratchFloats = 2 * delta.keyDim + delta.valueDim;
+               convolved = spec.convolvedWidth(Mixer::DeltaRule), scratchFloats = 2 * delta.keyDim;
   const ScratchScope scope(*this);
   float* normed = scratch.take<float>(compute.pool.threads() * scratchFloats);
   float** remembered = scratch.take<float*>(batch.ranges.size());
@@ -55,7 +55,7 @@ void CpuPass::applyDeltaRule(size_t layer) const {
       const float decay = std::exp(-forgets * softplus(beta[heads + head] + layerWeights.decayBias[head]));
       float* output = activations.queries + t * values + head * delta.valueDim;
       deltaStep(state, query, key, row + 2 * keys + head * delta.valueDim, decay, written, delta.keyDim, delta.valueDim,
-                key + delta.keyDim, output);
+                output);
       rows.rmsNorm(output, layerWeights.mixNorm, spec.normEpsilon, delta.valueDim, output);
       rows.activate(Activation::Silu, gate, output, delta.valueDim);
       std::copy_n(gate, delta.valueDim, output);

@@ -1,37 +1,76 @@
 #include "deltaStep.h"
 
-#include <algorithm>
+#include "lanes.h"
 
 namespace spillway {
 
-// Plain loops, whose vectors cannot change a bit: they may be as wide as the processor has them.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__)
-__attribute__((target_clones("avx512f", "avx2", "default")))
-#endif
-void deltaStep(float* __restrict state, const float* __restrict query, const float* __restrict key,
-               const float* __restrict value, float decay, float beta, size_t keyDim, size_t valueDim,
-               float* __restrict change, float* __restrict output) {
-  std::fill_n(output, valueDim, 0.0f);
-  for (size_t k = 0; k < keyDim; k++) {
-    float* __restrict row = state + k * valueDim;
-    const float factor = key[k];
-    for (size_t v = 0; v < valueDim; v++) {
-      row[v] *= decay;
-      output[v] += row[v] * factor;
+namespace {
+
+struct Step {
+  const float *query, *key, *value;
+  float decay, beta;
+  size_t keyDim, valueDim;
+};
+
+// Some columns of the state, whose sums stay in registers.
+template <size_t Count>
+__attribute__((always_inline)) inline void stepColumns(const Step& step, float* state, size_t column, float* output) {
+  Lanes sums[Count] = {};
+  float* row = state + column;
+  for (size_t k = 0; k < step.keyDim; k++, row += step.valueDim) {
+    for (size_t i = 0; i < Count; i++) {
+      Lanes held;
+      loadLanes(row + i * kLanes, held);
+      held *= step.decay;
+      storeLanes(held, row + i * kLanes);
+      sums[i] += held * step.key[k];
     }
   }
-  for (size_t v = 0; v < valueDim; v++) {
-    change[v] = (value[v] - output[v]) * beta;
-    output[v] = 0;
+  Lanes changes[Count];
+  for (size_t i = 0; i < Count; i++) {
+    loadLanes(step.value + column + i * kLanes, changes[i]);
+    changes[i] = (changes[i] - sums[i]) * step.beta;
+    sums[i] = Lanes{};
   }
-  for (size_t k = 0; k < keyDim; k++) {
-    float* __restrict row = state + k * valueDim;
-    const float factor = key[k], seen = query[k];
-    for (size_t v = 0; v < valueDim; v++) {
-      row[v] += factor * change[v];
-      output[v] += row[v] * seen;
+  row = state + column;
+  for (size_t k = 0; k < step.keyDim; k++, row += step.valueDim) {
+    for (size_t i = 0; i < Count; i++) {
+      Lanes held;
+      loadLanes(row + i * kLanes, held);
+      held += step.key[k] * changes[i];
+      storeLanes(held, row + i * kLanes);
+      sums[i] += held * step.query[k];
     }
   }
+  for (size_t i = 0; i < Count; i++) storeLanes(sums[i], output + column + i * kLanes);
+}
+
+__attribute__((always_inline)) inline void stepColumn(const Step& step, float* state, size_t column, float* output) {
+  float sum = 0;
+  for (size_t k = 0; k < step.keyDim; k++) {
+    float& held = state[k * step.valueDim + column];
+    held *= step.decay;
+    sum += held * step.key[k];
+  }
+  const float change = (step.value[column] - sum) * step.beta;
+  sum = 0;
+  for (size_t k = 0; k < step.keyDim; k++) {
+    float& held = state[k * step.valueDim + column];
+    held += step.key[k] * change;
+    sum += held * step.query[k];
+  }
+  output[column] = sum;
+}
+
+}  // namespace
+
+SPILLWAY_WIDEST void deltaStep(float* state, const float* query, const float* key, const float* value, float decay,
+                               float beta, size_t keyDim, size_t valueDim, float* output) {
+  const Step step{query, key, value, decay, beta, keyDim, valueDim};
+  size_t column = 0;
+  for (; column + 4 * kLanes <= valueDim; column += 4 * kLanes) stepColumns<4>(step, state, column, output);
+  for (; column + kLanes <= valueDim; column += kLanes) stepColumns<1>(step, state, column, output);
+  for (; column < valueDim; column++) stepColumn(step, state, column, output);
 }
 
 }  // namespace spillway

@@ -1,24 +1,54 @@
 #include "stateStep.h"
 
-#include <algorithm>
+#include "lanes.h"
 
 namespace spillway {
 
-// Plain loops, whose vectors cannot change a bit: they may be as wide as the processor has them.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__)
-__attribute__((target_clones("avx512f", "avx2", "default")))
-#endif
-void stateStep(float* __restrict state, const float* __restrict input, const float* __restrict written,
-               const float* __restrict read, float decay, size_t stateDim, size_t headDim, float* __restrict output) {
-  std::fill_n(output, headDim, 0.0f);
-  for (size_t n = 0; n < stateDim; n++) {
-    float* __restrict row = state + n * headDim;
-    const float factor = written[n], seen = read[n];
-    for (size_t p = 0; p < headDim; p++) {
-      row[p] = row[p] * decay + input[p] * factor;
-      output[p] += row[p] * seen;
+namespace {
+
+struct Step {
+  const float *input, *written, *read;
+  float decay;
+  size_t stateDim, headDim;
+};
+
+// Some columns of the state, whose sums stay in registers.
+template <size_t Count>
+__attribute__((always_inline)) inline void stepColumns(const Step& step, float* state, size_t column, float* output) {
+  Lanes sums[Count] = {}, inputs[Count];
+  for (size_t i = 0; i < Count; i++) loadLanes(step.input + column + i * kLanes, inputs[i]);
+  float* row = state + column;
+  for (size_t n = 0; n < step.stateDim; n++, row += step.headDim) {
+    for (size_t i = 0; i < Count; i++) {
+      Lanes held;
+      loadLanes(row + i * kLanes, held);
+      held = held * step.decay + inputs[i] * step.written[n];
+      storeLanes(held, row + i * kLanes);
+      sums[i] += held * step.read[n];
     }
   }
+  for (size_t i = 0; i < Count; i++) storeLanes(sums[i], output + column + i * kLanes);
+}
+
+__attribute__((always_inline)) inline void stepColumn(const Step& step, float* state, size_t column, float* output) {
+  float sum = 0;
+  for (size_t n = 0; n < step.stateDim; n++) {
+    float& held = state[n * step.headDim + column];
+    held = held * step.decay + step.input[column] * step.written[n];
+    sum += held * step.read[n];
+  }
+  output[column] = sum;
+}
+
+}  // namespace
+
+SPILLWAY_WIDEST void stateStep(float* state, const float* input, const float* written, const float* read, float decay,
+                               size_t stateDim, size_t headDim, float* output) {
+  const Step step{input, written, read, decay, stateDim, headDim};
+  size_t column = 0;
+  for (; column + 4 * kLanes <= headDim; column += 4 * kLanes) stepColumns<4>(step, state, column, output);
+  for (; column + kLanes <= headDim; column += kLanes) stepColumns<1>(step, state, column, output);
+  for (; column < headDim; column++) stepColumn(step, state, column, output);
 }
 
 }  // namespace spillway

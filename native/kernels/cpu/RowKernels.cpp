@@ -161,6 +161,7 @@ void activate(Activation activation, float* x, const float* up, size_t n) {
     case Activation::GeluTanh: return activateWith([](f32x16 v) { return geluTanh(v); }, x, up, n);
     case Activation::Silu: return activateWith([](f32x16 v) { return silu(v); }, x, up, n);
     case Activation::ClampedSwiglu: return clampedSwiglu(x, up, n);
+    case Activation::Xielu: return;  // of a layer, which has its numbers
   }
 }
 

@@ -8,7 +8,7 @@ namespace spillway {
 
 // ClampedSwiglu (gpt-oss) is one of gated blocks alone: gate is at most 7, up within +-7, and
 // gate * sigmoid(1.702 gate) * (up + 1).
-enum class Activation : uint8_t { Relu, ReluSquared, Gelu, GeluTanh, Silu, ClampedSwiglu };
+enum class Activation : uint8_t { Relu, ReluSquared, Gelu, GeluTanh, Silu, ClampedSwiglu, Xielu };
 constexpr float kSwigluLimit = 7.0f, kSwigluSteepness = 1.702f;
 
 struct RowKernels {

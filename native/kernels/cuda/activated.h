@@ -46,6 +46,7 @@ void withActivation(Activation activation, Run run) {
     case Activation::GeluTanh: return run(std::integral_constant<Activation, Activation::GeluTanh>());
     case Activation::Silu: return run(std::integral_constant<Activation, Activation::Silu>());
     case Activation::ClampedSwiglu: return run(std::integral_constant<Activation, Activation::ClampedSwiglu>());
+    case Activation::Xielu: return;  // of the processor
   }
 }
 

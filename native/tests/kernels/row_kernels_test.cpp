@@ -211,6 +211,7 @@ double activationOf(Activation activation, double x) {
     case Activation::Gelu: return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
     case Activation::GeluTanh: return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
     case Activation::Silu: return x / (1 + std::exp(-x));
+    case Activation::Xielu: return NAN;
     case Activation::ClampedSwiglu: return std::min(x, 7.0) / (1 + std::exp(-1.702 * std::min(x, 7.0)));
   }
   return 0;

@@ -37,6 +37,8 @@ export interface Description {
   readonly bases?: readonly string[];
   /** The number of each layer in the tensors' names, where some of the file's layers are left out. Default: its own. */
   readonly layerNumbers?: readonly number[];
+  /** The same of their feed-forward blocks, where these are layers of their own there. Default: the layer's. */
+  readonly blockNumbers?: readonly number[];
   /**
    * For an encoder whose products have weights and activations of 8 bits each, where nobody says otherwise and its file
    * has more. There where that was measured to give embeddings of a cosine of 0.999 to float32's. Default: none has.

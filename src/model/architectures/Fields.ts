@@ -128,7 +128,8 @@ export class Fields {
 
   /** An array of exactly `length` numbers. */
   numbers(key: string, length: number, bounds: Bounds): readonly number[] {
-    const value = this.lookUp(key);
+    const given = this.lookUp(key);
+    const value = ArrayBuffer.isView(given) ? Array.from(given as unknown as ArrayLike<unknown>) : given;
     if (!Array.isArray(value) || value.length !== length) return this.refuse(key, `an array of ${length} numbers`);
     return value.map((entry: unknown, index) =>
       typeof entry === 'number' && entry >= bounds.min && entry <= bounds.max

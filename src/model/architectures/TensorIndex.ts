@@ -10,6 +10,8 @@ export class TensorIndex {
     /** The file or folder, for messages. */
     readonly path: string,
     tensors: readonly TensorInfo[],
+    /** Tensors of one element that describe the model, by name (`ModelHeader.numbers`). */
+    readonly numbers: ReadonlyMap<string, number> = new Map(),
   ) {
     for (const tensor of tensors) {
       if (this.byName.has(tensor.name))

@@ -4,7 +4,7 @@ import type { TensorInfo } from '../ModelSource.js';
 import { WEIGHT_TYPES } from '../weightTypes.js';
 import { type TensorBinding, type TensorSegment } from '../TensorBinding.js';
 import type { Description, FusedPart, WeightSource } from './Family.js';
-import { hasRole } from './mixers.js';
+import { hasRole, isOfBlock } from './mixers.js';
 import { roleShape } from './roleShape.js';
 import type { TensorIndex } from './TensorIndex.js';
 
@@ -13,8 +13,9 @@ import type { TensorIndex } from './TensorIndex.js';
  * are.
  */
 export function bindWeights(description: Description, tensors: TensorIndex): TensorBinding[] {
-  const { decoder, weights, layerNumbers = [] } = description;
-  const numberOf = (layer: number): string => String(layerNumbers[layer] ?? layer);
+  const { decoder, weights, layerNumbers = [], blockNumbers = layerNumbers } = description;
+  const numberOf = (layer: number, role: WeightSource['role']): string =>
+    String((isOfBlock(role) ? blockNumbers : layerNumbers)[layer] ?? layer);
   const base = chooseBase(description, tensors);
   const bindings: TensorBinding[] = [];
   for (const source of weights) {
@@ -24,14 +25,14 @@ export function bindWeights(description: Description, tensors: TensorIndex): Ten
       continue;
     }
     for (let layer = source.fromLayer ?? 0; layer < decoder.layers; layer++) {
-      const { mixer = 'attention' } = decoder.layerSpecs[layer] ?? {};
-      if (hasRole(mixer, source.role)) bind(pattern.replace('{layer}', numberOf(layer)), layer, source);
+      if (hasRole(decoder.layerSpecs[layer] ?? {}, source.role))
+        bind(pattern.replace('{layer}', numberOf(layer, source.role)), layer, source);
     }
   }
   return bindings;
 
   function bind(first: string, layer: number, source: WeightSource): void {
-    const other = source.otherwise?.replace('{base}', base).replace('{layer}', numberOf(layer));
+    const other = source.otherwise?.replace('{base}', base).replace('{layer}', numberOf(layer, source.role));
     const name = other !== undefined && !tensors.has(first) && tensors.has(other) ? other : first;
     if (source.optional === true && !tensors.has(name)) return;
     if (source.layers !== undefined && layer >= 0 && !source.layers(layer)) return;

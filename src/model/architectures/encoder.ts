@@ -135,7 +135,7 @@ export function pooledActivation(
 ): Extract<PooledLayer, { kind: 'dense' }>['activation'] {
   if (config.string(key, fallback) === 'tanh') return 'tanh';
   const found = activation(config, key, fallback);
-  return found === 'clamped-swiglu' || found === 'relu-squared'
+  return found === 'clamped-swiglu' || found === 'relu-squared' || found === 'xielu'
     ? config.refuse(key, 'tanh, relu, gelu or silu')
     : found;
 }

@@ -2,6 +2,7 @@ import type { DecoderSpec } from '../DecoderSpec.js';
 import type { GlobalRole, LayerRole } from '../TensorBinding.js';
 import type { Family, GgufModel, WeightSource } from './Family.js';
 import type { Fields } from './Fields.js';
+import type { TensorIndex } from './TensorIndex.js';
 import {
   gatedConfig,
   gatedGguf,
@@ -29,7 +30,7 @@ export interface GatedFacts {
   /** The configuration with what its class has where it says nothing. Default: as it is. */
   readonly prepare?: (config: Fields) => Fields;
   /** The decoder, LLaMA's as the configuration has it. */
-  readonly decoder?: (decoder: DecoderSpec, config: Fields) => DecoderSpec;
+  readonly decoder?: (decoder: DecoderSpec, config: Fields, tensors: TensorIndex | undefined) => DecoderSpec;
   /** Layers' names without prefix; `gate`, `up` and `down` are left out with experts. */
   readonly names?: (config: Fields, decoder: DecoderSpec) => Renamed;
   readonly weights?: (decoder: DecoderSpec, config: Fields) => readonly WeightSource[];
@@ -65,10 +66,10 @@ export function gatedFamily(facts: GatedFacts): Family {
   const { family, gguf } = facts;
   return {
     modelTypes: facts.modelTypes ?? [family],
-    fromConfig(given) {
+    fromConfig(given, tensors) {
       const config = facts.prepare?.(given) ?? given;
       const plain = gatedConfig(family, config, facts.defaults, facts.style);
-      const decoder = facts.decoder?.(plain, config) ?? plain;
+      const decoder = facts.decoder?.(plain, config, tensors) ?? plain;
       const renamed = facts.names?.(config, decoder) ?? {};
       const [globals, layers] = parted(renamed);
       return {
@@ -95,7 +96,7 @@ export function gatedFamily(facts: GatedFacts): Family {
           return {
             decoder,
             weights: [
-              ...ggufGlobals(),
+              ...ggufGlobals().filter(({ role }) => !Object.hasOwn(globals, role)),
               ...weights('', named(globals)),
               ...usual.filter(({ role }) => !Object.hasOwn(layers, role)),
               ...weights(GGUF_LAYER, named({ ...GGUF_NORMS, ...layers })),

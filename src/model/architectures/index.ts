@@ -24,7 +24,7 @@ import { nemotron } from './families/nemotron.js';
 import { albert } from './families/albert.js';
 import { arcee } from './families/arcee.js';
 import { phi } from './families/phi.js';
-import { olmoe } from './families/olmoe.js';
+import { flexOlmo, olmoe } from './families/olmoe.js';
 import { qwen2Moe } from './families/qwen2Moe.js';
 import { minimaxM2 } from './families/minimaxM2.js';
 import { gemma } from './families/gemma.js';
@@ -60,6 +60,15 @@ import { llama4 } from './families/llama4.js';
 import { minicpm3 } from './families/minicpm3.js';
 import { ministral3 } from './families/ministral3.js';
 import { exaone } from './families/exaone.js';
+import { apertus } from './families/apertus.js';
+import { bloom } from './families/bloom.js';
+import { gptBigcode } from './families/gptBigcode.js';
+import { codegen, gptj } from './families/gptj.js';
+import { gptNeo } from './families/gptNeo.js';
+import { mpt } from './families/mpt.js';
+import { nanochat, olmo } from './families/olmo.js';
+import { nemotronH, nemotronHMoe } from './families/nemotronH.js';
+import { phimoe } from './families/phimoe.js';
 import { jais2 } from './families/jais2.js';
 import { hunyuanV3 } from './families/hunyuanV3.js';
 import { afmoe } from './families/afmoe.js';
@@ -169,6 +178,19 @@ const FAMILIES: readonly Family[] = [
   deepseekV32,
   glmMoeDsa,
   mllama,
+  apertus,
+  bloom,
+  gptBigcode,
+  gptj,
+  codegen,
+  gptNeo,
+  mpt,
+  olmo,
+  nanochat,
+  flexOlmo,
+  phimoe,
+  nemotronH,
+  nemotronHMoe,
 ];
 
 /** `model_type` values of config.json that are known. */
@@ -176,10 +198,19 @@ export const knownModelTypes: readonly string[] = [
   ...FAMILIES.flatMap((family) => family.modelTypes),
   ...seeingModelTypes,
 ];
+/** Architectures of GGUF whose files are another one's, but for what pictures need, or but for nothing. */
+const GGUF_ALIASES: ReadonlyMap<unknown, string> = new Map([
+  ['qwen2vl', 'qwen2'],
+  ['qwen3vl', 'qwen3'],
+  ['qwen3vlmoe', 'qwen3moe'],
+  ['xverse', 'llama'],
+]);
+
 /** `general.architecture` values of GGUF that are known. */
-export const knownGgufArchitectures: readonly string[] = FAMILIES.flatMap((family) =>
-  family.gguf === undefined ? [] : [family.gguf.architecture],
-);
+export const knownGgufArchitectures: readonly string[] = [
+  ...FAMILIES.flatMap((family) => (family.gguf === undefined ? [] : [family.gguf.architecture])),
+  ...[...GGUF_ALIASES.keys()].map(String),
+];
 
 /** A model as its files describe it. */
 export interface DescribedModel {
@@ -196,10 +227,11 @@ export interface DescribedModel {
  */
 export function describeModel(header: ModelHeader): DescribedModel {
   const modules = header.format === 'gguf' ? [] : (header.modules ?? []);
-  const tensors = new TensorIndex(header.path, [
-    ...header.tensors,
-    ...modules.flatMap(({ weight, bias }) => (bias ? [weight, bias] : [weight])),
-  ]);
+  const tensors = new TensorIndex(
+    header.path,
+    [...header.tensors, ...modules.flatMap(({ weight, bias }) => (bias ? [weight, bias] : [weight]))],
+    header.format === 'gguf' ? undefined : header.numbers,
+  );
   const file = header.format === 'gguf' ? header.path : join(header.path, 'config.json');
   const described =
     header.format === 'gguf' ? describeGguf(header, tensors) : describeConfig(header.config, file, tensors);
@@ -283,8 +315,9 @@ function describeConfig(value: unknown, path: string, tensors?: TensorIndex): De
 function describeGguf(header: ModelHeader & { format: 'gguf' }, tensors: TensorIndex): Description {
   const { path, metadata, vectors } = header;
   const architecture = metadata.get('general.architecture');
-  const gguf = FAMILIES.find((family) => family.gguf !== undefined && family.gguf.architecture === architecture)?.gguf;
-  if (gguf === undefined) {
+  const known = GGUF_ALIASES.get(architecture) ?? architecture;
+  const gguf = FAMILIES.find((family) => family.gguf !== undefined && family.gguf.architecture === known)?.gguf;
+  if (gguf === undefined || typeof architecture !== 'string') {
     throw new ModelFileError(
       path,
       'general.architecture',
@@ -292,7 +325,7 @@ function describeGguf(header: ModelHeader & { format: 'gguf' }, tensors: TensorI
       oneOf(knownGgufArchitectures, architecture),
     );
   }
-  return gguf.describe({ fields: Fields.ofMetadata(path, metadata, `${gguf.architecture}.`), tensors, vectors });
+  return gguf.describe({ fields: Fields.ofMetadata(path, metadata, `${architecture}.`), tensors, vectors });
 }
 
 /** Too many to list: the one that was probably meant. */

@@ -11,8 +11,20 @@ const ROLES_OF_MIXERS: readonly (readonly [beginning: RegExp, mixers: readonly M
   [/^decay\./, ['delta-rule', 'state-space']],
 ];
 
-/** Tells whether a layer with this mixer has a weight of that role. */
-export function hasRole(mixer: Mixer, role: GlobalRole | LayerRole): boolean {
+/** Roles of feed-forward blocks, by how they begin. */
+const BLOCK_ROLES = /^(norm2|post_norm2|gate|up|down|router|shared_gate|expert)\./;
+
+/** Tells whether a role is of layers' feed-forward blocks. */
+export function isOfBlock(role: GlobalRole | LayerRole): boolean {
+  return BLOCK_ROLES.test(role);
+}
+
+/** Tells whether a layer has a weight of that role. */
+export function hasRole(
+  { mixer = 'attention', mixerOnly = false }: Partial<LayerSpec>,
+  role: GlobalRole | LayerRole,
+): boolean {
+  if (mixerOnly && isOfBlock(role)) return false;
   return ROLES_OF_MIXERS.find(([beginning]) => beginning.test(role))?.[1].includes(mixer) ?? true;
 }
 

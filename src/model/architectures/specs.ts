@@ -14,6 +14,7 @@ const ACTIVATIONS: Readonly<Record<string, DecoderSpec['feedForward']['activatio
   gelu_accurate: 'gelu-tanh',
   silu: 'silu',
   swish: 'silu',
+  xielu: 'xielu',
 };
 
 /** The activation by transformers' name for it. */

@@ -12,10 +12,16 @@ const STATE = { min: 1, max: 4096 };
 const GROUPS = { min: 1, max: 1024 };
 const STEP = { min: 0, max: Infinity };
 
-/** Sizes of Mamba-2's layers as configurations of hybrids have them. */
-export function readStateSpace(config: Fields, hiddenSize: number): Recurrent {
+/**
+ * Sizes of Mamba-2's layers as configurations of hybrids have them.
+ * @param width of what comes out of the heads: as `mamba_expand` says, or whatever the heads come to
+ */
+export function readStateSpace(config: Fields, hiddenSize: number, width: 'expanded' | 'own' = 'expanded'): Recurrent {
   const heads = config.integer('mamba_n_heads', LIMITS.heads, 128);
-  const values = config.integer('mamba_expand', { min: 1, max: 64 }, 2) * hiddenSize;
+  const values =
+    width === 'own'
+      ? heads * config.integer('mamba_d_head', STATE, 64)
+      : config.integer('mamba_expand', { min: 1, max: 64 }, 2) * hiddenSize;
   const headDim =
     (config.raw('mamba_d_head') ?? 'auto') === 'auto'
       ? Math.floor(values / heads)
@@ -57,8 +63,8 @@ const isStep = (value: unknown): value is number =>
   typeof value === 'number' && value >= STEP.min && (value <= 3e38 || value === STEP.max);
 
 /** Mamba-2's weights in safetensors: one tensor has a gate, what is convolved, and the time steps. */
-export function stateSpaceWeights(decoder: DecoderSpec, config: Fields): WeightSource[] {
-  const name = (part: string): string => `${LLAMA_LAYER}mamba.${part}`;
+export function stateSpaceWeights(decoder: DecoderSpec, config: Fields, prefix = 'mamba.'): WeightSource[] {
+  const name = (part: string): string => `${LLAMA_LAYER}${prefix}${part}`;
   const biased = config.boolean('mamba_proj_bias', false);
   return [
     ...projections(decoder, name('in_proj'), biased ? ['weight', 'bias'] : ['weight']),

@@ -121,6 +121,19 @@ const GGUF_GATED_BIASES = {
   'down.bias': 'ffn_down.bias',
 } as const;
 export const GGUF_LAYER = 'blk.{layer}.';
+/** A layer like GPT-2's but for its fused rows. */
+export const GGUF_PLAIN_LAYER: Names<LayerRole> = {
+  'norm1.weight': 'attn_norm.weight',
+  'norm1.bias': 'attn_norm.bias',
+  'norm2.weight': 'ffn_norm.weight',
+  'norm2.bias': 'ffn_norm.bias',
+  'o.weight': 'attn_output.weight',
+  'o.bias': 'attn_output.bias',
+  'up.weight': 'ffn_up.weight',
+  'up.bias': 'ffn_up.bias',
+  'down.weight': 'ffn_down.weight',
+  'down.bias': 'ffn_down.bias',
+};
 
 /**
  * Lists the weights that all GGUF architectures share: embeddings, final norm, and the head, which is tied where there

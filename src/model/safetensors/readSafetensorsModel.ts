@@ -1,14 +1,20 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ModelFileError } from '../../errors/ModelFileError.js';
-import { Fields } from '../architectures/Fields.js';
+import { Fields, LIMITS } from '../architectures/Fields.js';
 import { packedSchemeOf, refuseQuantised } from '../architectures/refuseQuantised.js';
 import { HEADER_LIMITS } from '../files/limits.js';
-import { orModelFileError } from '../files/ModelFile.js';
+import { ModelFile, orModelFileError } from '../files/ModelFile.js';
 import { listMissing, printable } from '../files/printable.js';
 import { modelsOf } from '../hub/chooseFiles.js';
 import { readJsonObject } from '../files/readJson.js';
-import type { ModelHeader, ModelSource, TokenizerSource } from '../ModelSource.js';
+import {
+  DESCRIBING_NUMBERS,
+  type ModelHeader,
+  type ModelSource,
+  type TensorInfo,
+  type TokenizerSource,
+} from '../ModelSource.js';
 import { findScales } from './findScales.js';
 import { joinBlocks } from './joinBlocks.js';
 import { joinPacked } from './joinPacked.js';
@@ -47,6 +53,7 @@ export async function readSafetensorsModel(folder: string): Promise<SafetensorsM
     ...joinBlocks(fields, files, bytes),
     ...(scheme ? joinPacked(scheme, files, unscaled, bytes) : []),
   ];
+  const numbers = await readNumbers(files, tensors);
   const tokenizer = await readTokenizerFiles(folder, present, config);
   const { modules, files: others, pooling, prompts, rowTokens } = await readModules(folder, present, files.length);
   return {
@@ -56,6 +63,7 @@ export async function readSafetensorsModel(folder: string): Promise<SafetensorsM
       config,
       tensors,
       modules,
+      ...(numbers.size > 0 && { numbers }),
       ...(rowTokens !== undefined && { rowTokens }),
     },
     files: [...files, ...others],
@@ -64,6 +72,28 @@ export async function readSafetensorsModel(folder: string): Promise<SafetensorsM
     ...(prompts && { prompts }),
   };
 }
+
+/** The elements of tensors that belong to the description, by name. */
+async function readNumbers(files: readonly string[], tensors: readonly TensorInfo[]): Promise<Map<string, number>> {
+  const numbers = new Map<string, number>();
+  for (const { name, type, shape, file, offset } of tensors) {
+    const path = files[file];
+    if (!DESCRIBING_NUMBERS.test(name) || path === undefined || numbers.size === MOST_NUMBERS) continue;
+    if ((type !== 'F32' && type !== 'BF16') || shape.reduce((all, size) => all * size, 1) !== 1)
+      throw new ModelFileError(
+        path,
+        `tensor ${name}`,
+        `type ${type}, shape [${shape.join(', ')}]`,
+        'F32 or BF16, one element',
+      );
+    const bytes = new Uint8Array(4);
+    await ModelFile.use(path, (opened) => opened.fill(bytes.subarray(type === 'F32' ? 0 : 2), offset));
+    numbers.set(name, new DataView(bytes.buffer).getFloat32(0, true));
+  }
+  return numbers;
+}
+/** Four of a layer. */
+const MOST_NUMBERS = 4 * LIMITS.layers.max;
 
 async function readWeights(folder: string, present: ReadonlySet<string>, packed: boolean): Promise<Shards> {
   // As transformers does, the single file goes first where a folder has both.

@@ -11,6 +11,7 @@ import {
 } from '../../../src/model/architectures/index.js';
 import { checkDecoder } from '../../../src/model/architectures/specs.js';
 import type { TensorInfo } from '../../../src/model/ModelSource.js';
+import { readGgufModel } from '../../../src/model/gguf/readGgufModel.js';
 import { readSafetensorsModel } from '../../../src/model/safetensors/readSafetensorsModel.js';
 import { ggufHeader, safetensorsHeader, type Shapes } from '../../support/syntheticModel.js';
 
@@ -23,11 +24,14 @@ describe('families', () => {
     expect([...knownModelTypes].sort()).toEqual([
       'afmoe',
       'albert',
+      'apertus',
       'arcee',
       'aya_vision',
       'bamba',
       'bert',
+      'bloom',
       'camembert',
+      'codegen',
       'cohere',
       'cohere2',
       'cohere2_vision',
@@ -49,6 +53,7 @@ describe('families', () => {
       'exaone_moe',
       'falcon',
       'fast_vlm',
+      'flex_olmo',
       'gemma',
       'gemma2',
       'gemma3',
@@ -67,8 +72,11 @@ describe('families', () => {
       'glmasr',
       'got_ocr2',
       'gpt2',
+      'gpt_bigcode',
+      'gpt_neo',
       'gpt_neox',
       'gpt_oss',
+      'gptj',
       'granite',
       'granite4_vision',
       'granite_docling',
@@ -121,9 +129,13 @@ describe('families', () => {
       'mllama_text_model',
       'modernbert',
       'mpnet',
+      'mpt',
+      'nanochat',
       'nemotron',
+      'nemotron_h',
       'new',
       'nomic_bert',
+      'olmo',
       'olmo2',
       'olmo3',
       'olmoe',
@@ -133,6 +145,7 @@ describe('families', () => {
       'perception_lm',
       'phi',
       'phi3',
+      'phimoe',
       'pp_chart2table',
       'qwen2',
       'qwen2_5_omni',
@@ -170,8 +183,10 @@ describe('families', () => {
       'youtu',
     ]);
     expect([...knownGgufArchitectures].sort()).toEqual([
+      'apertus',
       'arcee',
       'bert',
+      'bloom',
       'chatglm',
       'cohere2',
       'command-r',
@@ -208,23 +223,33 @@ describe('families', () => {
       'minimax-m2',
       'mistral3',
       'modern-bert',
+      'mpt',
       'nemotron',
+      'nemotron_h',
+      'nemotron_h_moe',
       'nomic-bert',
+      'olmo',
       'olmo2',
       'olmoe',
       'phi2',
       'phi3',
+      'phimoe',
       'qwen2',
       'qwen2moe',
+      'qwen2vl',
       'qwen3',
       'qwen35',
       'qwen35moe',
       'qwen3moe',
       'qwen3next',
+      'qwen3vl',
+      'qwen3vlmoe',
       'seed_oss',
       'smollm3',
       'stablelm',
+      'starcoder',
       'starcoder2',
+      'xverse',
     ]);
   });
 
@@ -251,6 +276,21 @@ describe('families', () => {
     >;
     expect(metadata.size).toBe(1);
     expect(() => describeModel({ ...header, metadata: new Map() })).toThrow('general.architecture: found nothing');
+  });
+
+  test.each([
+    ['qwen2vl', 'qwen2-Q8_0'],
+    ['qwen3vl', 'qwen3-Q8_0'],
+    ['qwen3vlmoe', 'qwen3-moe-Q4_0'],
+    ['xverse', 'llama-Q8_0'],
+  ])('GGUF files of %s are described as the architecture that they are', async (architecture, name) => {
+    const path = fileURLToPath(new URL(`../../fixtures/models/${name}.gguf`, import.meta.url));
+    const { header } = await readGgufModel(path);
+    const own = String(header.metadata.get('general.architecture'));
+    const renamed = [...header.metadata].map(([key, value]): [string, unknown] =>
+      key === 'general.architecture' ? [key, architecture] : [key.replace(`${own}.`, `${architecture}.`), value],
+    );
+    expect(describeModel({ ...header, metadata: new Map(renamed) })).toEqual(describeModel(header));
   });
 
   for (const [type, config] of Object.entries(defaults)) {

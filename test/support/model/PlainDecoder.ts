@@ -48,7 +48,7 @@ export class PlainDecoder {
       .slice(token * embedding.size, (token + 1) * embedding.size)
       .map((x) => x * embedding.scale);
     const hidden = this.#weights.has('-1 embedding_projection') ? this.#product(-1, 'embedding_projection', row) : row;
-    if (encoding.kind !== 'learned') return hidden;
+    if (encoding.kind !== 'learned') return embedding.norm === true ? this.#norm(-1, 'embedding_norm', hidden) : hidden;
     const start = (position + encoding.offset) * hiddenSize;
     return sum(hidden, this.#weight(-1, 'position_embedding').subarray(start, start + hiddenSize));
   }
@@ -82,7 +82,10 @@ export class PlainDecoder {
         continue;
       }
       const middle = residual === 'post' ? this.#norm(layer, 'norm1', sum(row, attention)) : sum(row, attention);
-      const end = sum(middle, after('post_norm2', this.#feedForward(layer, before('norm2', middle), middle)));
+      const end =
+        this.#spec.layerSpecs[layer]?.mixerOnly === true
+          ? middle
+          : sum(middle, after('post_norm2', this.#feedForward(layer, before('norm2', middle), middle)));
       const whole = sum(end, this.#layerInput(layer, end, tokens[t] ?? 0));
       const scale = this.#weights.get(`${layer} layer_scale`)?.[0] ?? 1;
       h[t] = (residual === 'post' ? this.#norm(layer, 'norm2', whole) : whole).map((x) => x * scale);
@@ -122,8 +125,10 @@ export class PlainDecoder {
         const first = window === 0 ? 0 : chunked ? t - (t % window) : Math.max(0, t - window + 1);
         const scores = k.slice(first, t + 1).map((keys, i) => {
           if (window === 0 && isLetGo(attention.eviction, first + i, t)) return -Infinity;
-          const score = dot(own.q[t]?.[head], keys[group]) + alibiBias(position, head, first + i);
-          return softCapped(score * scale, attention.softCap);
+          const score = dot(own.q[t]?.[head], keys[group]);
+          const bias = alibiBias(position, head, first + i);
+          const early = position.kind === 'alibi' && position.roundToBfloat16;
+          return softCapped(early ? (score + bias) * scale : score * scale + bias, attention.softCap);
         });
         const sink = attention.sinks === true ? [this.#weight(layer, 'sinks')[head] ?? NaN] : [];
         const shares = softmax([...scores, ...sink]).slice(0, scores.length);
@@ -150,7 +155,10 @@ export class PlainDecoder {
     const kvHeads = spec?.kvHeads ?? this.#spec.kvHeads;
     const headsOf = (role: 'q' | 'k' | 'v', count: number): Heads =>
       inputs.map((input, t) => {
-        const product = this.#product(layer, role === 'v' && spec?.valuesAreKeys === true ? 'k' : role, input);
+        const most = attention.clip ?? Infinity;
+        const product = this.#product(layer, role === 'v' && spec?.valuesAreKeys === true ? 'k' : role, input).map(
+          (x) => Math.min(Math.max(x, -most), most),
+        );
         const row =
           role !== 'v' && attention.qkNorm === 'row'
             ? this.#normOf('rms', product, this.#headNorm(layer, role))
@@ -358,11 +366,17 @@ export class PlainDecoder {
   /** @param before what its input was before it was normed */
   #feedForward(layer: number, input: Vector, before = input): Vector {
     const { feedForward } = this.#spec;
-    const activate = ACTIVATIONS[feedForward.activation];
+    const { xielu } = this.#spec.layerSpecs[layer] ?? {};
+    const activate = xielu
+      ? (x: number): number =>
+          (x > 0 ? xielu.positive * x * x : (Math.expm1(Math.min(x, xielu.epsilon)) - x) * xielu.negative) +
+          xielu.beta * x
+      : ACTIVATIONS[feedForward.activation];
     const factor = (x: number): number =>
       feedForward.activation === 'clamped-swiglu' ? Math.min(Math.max(x, -7), 7) + 1 : x;
     const gated = (prefix: string, of = input): Vector => {
       const up = this.#product(layer, `${prefix}up`, of);
+      if (feedForward.experts?.gateless === true) return this.#product(layer, `${prefix}down`, up.map(activate));
       return this.#product(
         layer,
         `${prefix}down`,
@@ -400,6 +414,7 @@ export class PlainDecoder {
   #chosen(layer: number, input: Vector): { readonly share: number; readonly expert: number }[] {
     const { perToken = 0, router } = this.#spec.feedForward.experts ?? {};
     const logits = [...this.#product(layer, 'router', input)].map((x) => x * (router?.logitScale ?? 1));
+    if (router?.score === 'sparse-mixer') return sparselyChosen(logits, perToken, router.jitter ?? 0);
     const scores = router?.score === 'sigmoid' ? logits.map(logistic) : softmax(logits);
     const bias = this.#weights.get(`${layer} router.choice_bias`);
     const wanted = scores.map((score, expert) => score + (bias?.[expert] ?? 0));
@@ -425,8 +440,8 @@ export class PlainDecoder {
   }
 
   #norm(layer: number, name: string, row: Vector): Vector {
-    const weight = this.#weight(layer, `${name}.weight`);
-    const { kind, epsilon } = this.#spec.norm;
+    const { kind, epsilon, unweighted = false } = this.#spec.norm;
+    const weight = unweighted ? undefined : this.#weight(layer, `${name}.weight`);
     return this.#normOf(kind, row, weight, epsilon, this.#weights.get(`${layer} ${name}.bias`));
   }
 
@@ -482,8 +497,24 @@ const ACTIVATIONS: Readonly<Record<DecoderSpec['feedForward']['activation'], (x:
   gelu: (x) => 0.5 * x * (1 + erf(x / Math.SQRT2)),
   'gelu-tanh': (x) => 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))),
   silu: (x) => x / (1 + Math.exp(-x)),
+  xielu: () => NaN,
   'clamped-swiglu': (x) => Math.min(x, 7) / (1 + Math.exp(-1.702 * Math.min(x, 7))),
 };
+
+/** Of each choice the softmax over what is near it, of what was not chosen before. */
+function sparselyChosen(
+  logits: readonly number[],
+  count: number,
+  jitter: number,
+): { readonly share: number; readonly expert: number }[] {
+  const left = new Map(logits.entries());
+  return Array.from({ length: count }, () => {
+    const [expert, most] = [...left].sort(([, a], [, b]) => b - a)[0] ?? [-1, NaN];
+    const near = [...left.values()].filter((x) => (most - x) / Math.max(Math.abs(x), most) <= 2 * jitter);
+    left.delete(expert);
+    return { expert, share: 1 / near.reduce((all, x) => all + Math.exp(x - most), 0) };
+  });
+}
 
 const logistic = (x: number): number => 1 / (1 + Math.exp(-x));
 

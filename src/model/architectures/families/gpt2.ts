@@ -3,7 +3,7 @@ import { LIMITS, type Fields } from '../Fields.js';
 import { readGgufSizes } from '../gatedDecoder.js';
 import { plainDecoder } from '../plainDecoder.js';
 import { activation, dividedHeadDim } from '../specs.js';
-import { fusedQueryKeyValue, GGUF_LAYER, ggufGlobals, head, weights } from '../weights.js';
+import { fusedQueryKeyValue, GGUF_LAYER, GGUF_PLAIN_LAYER, ggufGlobals, head, weights } from '../weights.js';
 
 const LAYER = '{base}h.{layer}.';
 const COMMON = { family: 'gpt2', parallel: false, position: { kind: 'learned', offset: 0 } } as const;
@@ -82,18 +82,7 @@ export const gpt2: Family = {
           ...ggufGlobals(),
           ...weights('', { position_embedding: 'position_embd.weight', 'final_norm.bias': 'output_norm.bias' }),
           ...fusedQueryKeyValue(`${GGUF_LAYER}attn_qkv`, decoder, 1, ['weight', 'bias']),
-          ...weights(GGUF_LAYER, {
-            'norm1.weight': 'attn_norm.weight',
-            'norm1.bias': 'attn_norm.bias',
-            'norm2.weight': 'ffn_norm.weight',
-            'norm2.bias': 'ffn_norm.bias',
-            'o.weight': 'attn_output.weight',
-            'o.bias': 'attn_output.bias',
-            'up.weight': 'ffn_up.weight',
-            'up.bias': 'ffn_up.bias',
-            'down.weight': 'ffn_down.weight',
-            'down.bias': 'ffn_down.bias',
-          }),
+          ...weights(GGUF_LAYER, GGUF_PLAIN_LAYER),
         ],
       };
     },

@@ -91,7 +91,7 @@ export const bamba = gatedFamily({
     'final_norm.weight': 'final_layernorm.weight',
     'norm2.weight': 'pre_ff_layernorm.weight',
   }),
-  weights: stateSpaceWeights,
+  weights: (decoder, config) => stateSpaceWeights(decoder, config),
 });
 
 /** Its block is called otherwise. */
