@@ -132,7 +132,8 @@ async function measure(name) {
   const [port, data] = [String(await freePort()), mkdtempSync(join(tmpdir(), 'spillway-servers-'))];
   const { start, whole } = SERVERS[name];
   const [program, args] = start(port, data);
-  const child = spawn(program, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  child.stdout.resume();
   let said = '';
   child.stderr.setEncoding('utf8').on('data', (text) => (said = (said + text).slice(-4000)));
   const ended = new Promise((resolve) => child.once('close', resolve));
