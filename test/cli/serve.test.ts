@@ -1,6 +1,7 @@
-import type { ChildProcess } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { afterEach, expect, test } from '@jest/globals';
+import { built } from '../jobs/support/built.js';
 import { temporaryFolder } from '../jobs/support/files.js';
 import { resultOf, runCli, startCli, TINY_MODEL, until } from './support.js';
 
@@ -46,6 +47,22 @@ test('it says where it listens, answers, and ends well when it is told to', asyn
   const ended = resultOf(child);
   child.kill('SIGTERM');
   expect(await ended).toMatchObject({ code: 0 });
+});
+
+test('it needs no standard output', async () => {
+  const child = spawn(
+    process.execPath,
+    [built('cli/main.js'), 'serve', '--model', TINY_MODEL, '--port', '0', '--data', path('mute')],
+    {
+      stdio: ['ignore', 'ignore', 'pipe'],
+    },
+  );
+  started.push(child);
+  let said = '';
+  child.stderr.on('data', (text: Buffer) => (said += text.toString()));
+  await until(() => said.includes('http://') || child.exitCode !== null);
+  const [url = ''] = /http:\/\/[\d.:]+/.exec(said) ?? [];
+  expect((await fetch(`${url}/health`)).status).toBe(200);
 });
 
 test('a batch of a server that was killed goes on with the next one, to the output of `generate`', async () => {

@@ -34,7 +34,7 @@ export class Call<Result> {
 
   constructor(
     readonly feed: RowFeed<Result>,
-    readonly recorder: Pick<RunRecorder, 'admitted' | 'rows' | 'spent' | 'share'>,
+    readonly recorder: Pick<RunRecorder, 'admitted' | 'rows' | 'spent' | 'shared'>,
     readonly events: CallEvents<Result>,
     { priority = 0, sharePrefixes = true }: CallOptions = {},
   ) {

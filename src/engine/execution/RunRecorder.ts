@@ -24,7 +24,7 @@ export interface RecorderSetup {
   readonly unpinnedBytes?: number | undefined;
   /** Bytes in use and capacity of each tier, now. */
   readonly memory: () => MemoryUse;
-  /** Tells what was expected of a run with these rows. @param shared as in `RunRecorder.share` */
+  /** Tells what was expected of a run with these rows. @param shared as in `RunRecorder` */
   readonly forecast?:
     ((totals: RunTotals, shared: boolean) => Pick<RunStats, 'predicted' | 'plan' | 'corrections'>) | undefined;
   /** Told how long rows are: prompts when they come in, answers when they end. */
@@ -53,6 +53,8 @@ const RATE_SECONDS = 5;
 export class RunRecorder {
   /** The first error thrown by a callback. */
   failure: { readonly error: unknown } | undefined;
+  /** True where other calls were in the run: what this one took is not what it would take alone. */
+  shared = false;
   private told: ((error: unknown) => void) | undefined;
   /** The promises of asynchronous callbacks that have not settled yet. */
   private readonly unheard = new Set<Promise<void>>();
@@ -81,7 +83,6 @@ export class RunRecorder {
   private begunTwice = 0;
   private active = 0;
   private ownSeconds = 0;
-  private shared = false;
   private depth = 0;
   private lastProgress = 0;
   /** The latest end of a task: the time of what is reckoned between tasks, on the device's clock. */
@@ -115,11 +116,6 @@ export class RunRecorder {
   onError(callback: (error: unknown) => void): void {
     this.told = callback;
     if (this.failure) callback(this.failure.error);
-  }
-
-  /** Other calls are in the run: what this one takes is not what it would take alone. */
-  share(): void {
-    this.shared = true;
   }
 
   /** Runs work of the JavaScript thread and counts its time as orchestration. */

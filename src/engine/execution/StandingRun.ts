@@ -54,8 +54,8 @@ export class StandingRun implements JoinedRun {
     const call = joined.call as Call<unknown>;
     open.calls.set(call, joined);
     this.runs.set(joined, open);
-    if (open.calls.size === 2) for (const each of open.calls.keys()) each.recorder.share();
-    else if (open.calls.size > 2) call.recorder.share();
+    if (open.calls.size === 2) for (const each of open.calls.keys()) each.recorder.shared = true;
+    else if (open.calls.size > 2) call.recorder.shared = true;
     open.run.join(call);
     if (open.squares) return;
     // First, for rows are pulled while it is subscribed to, and whoever gives them may begin a call that joins, too.

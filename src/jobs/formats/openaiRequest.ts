@@ -167,7 +167,7 @@ export function rowOfBody(
   );
 }
 
-/** What is said of a row, in the words of its request: OpenAI's name of the parameter, and which one it is. */
+/** A row's problem in the words of its request: with OpenAI's name of the parameter, and which one it is. */
 export function askedProblem(message: string): { readonly message: string; readonly param: string | null } {
   const [, body = '', own, rest = ''] = /^(body\.)?([a-z]\w*)([:.[][^]*)$/i.exec(message) ?? [];
   if (own === undefined || own === 'body') return { message, param: null };
