@@ -256,7 +256,8 @@ Napi::Value NativeRuntime::submitLoadWeight(const Napi::CallbackInfo& info) {
     const uint32_t layer = readHandle(info[0], "layer");
     const uint32_t buffer = readHandle(info[1], "buffer");
     const std::vector<EventId> after = parseEvents(info[2], "after");
-    return submitted(openForTasks("submitLoadWeight").submitLoadWeight(layer, buffer, after));
+    const bool chosen = !info[3].IsUndefined() && readBoolean(info[3], "chosen");
+    return submitted(openForTasks("submitLoadWeight").submitLoadWeight(layer, buffer, after, chosen));
   });
 }
 

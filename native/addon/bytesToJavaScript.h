@@ -23,6 +23,7 @@ inline Napi::Object bytesToJavaScript(Napi::Env env, const RuntimeBytes& bytes) 
     return array;
   };
   object.Set("streamed", layers(bytes.streamed));
+  object.Set("streamedExperts", layers(bytes.streamedExperts));
   if (bytes.gpu) {
     Napi::Object gpu = Napi::Object::New(env);
     gpu.Set("weights", static_cast<double>(bytes.gpu->weights));

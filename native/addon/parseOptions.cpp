@@ -77,7 +77,38 @@ PackedIntegers parsePacked(const Napi::Value& value, const std::string& name) {
   const Napi::Value zeros = object.Get("zeros"), groupIndex = object.Get("groupIndex");
   if (!zeros.IsUndefined()) packed.zeros = parsePlace(zeros, path + "zeros");
   if (!groupIndex.IsUndefined()) packed.groupIndex = parsePlace(groupIndex, path + "groupIndex");
+  const Napi::Value scaleOf = object.Get("scaleOf");
+  if (!scaleOf.IsUndefined()) packed.scaleOf = readFloat(scaleOf, path + "scaleOf");
   return packed;
+}
+
+CodedFloats parseCoded(const Napi::Value& value, const std::string& name) {
+  using Scale = CodedFloats::Scale;
+  const Napi::Object object = readObject(value, name);
+  const std::string path = name + ".";
+  CodedFloats coded;
+  coded.tensorRows = count(object, "tensorRows", path);
+  coded.highFirst = readBoolean(object.Get("highFirst"), path + "highFirst");
+  coded.group = count(object, "group", path);
+  coded.values = parsePlace(object.Get("values"), path + "values");
+  coded.scales = parsePlace(object.Get("scales"), path + "scales");
+  coded.scaleType = readWord<Scale>(object.Get("scaleType"), path + "scaleType",
+                                    {{"F32", Scale::Float32}, {"F8_E4M3", Scale::Float8}, {"U8", Scale::Nested}});
+  const Napi::Value codebook = object.Get("codebook"), global = object.Get("global"), nested = object.Get("nested");
+  if (!codebook.IsUndefined()) coded.codebook = parsePlace(codebook, path + "codebook");
+  if (!global.IsUndefined()) {
+    coded.global = parsePlace(global, path + "global");
+    coded.globalDivides = readBoolean(object.Get("globalDivides"), path + "globalDivides");
+  }
+  if (coded.scaleType == Scale::Nested) {
+    const Napi::Object scales = readObject(nested, path + "nested");
+    const std::string inner = path + "nested.";
+    coded.nestedMap = parsePlace(scales.Get("map"), inner + "map");
+    coded.nestedScales = parsePlace(scales.Get("scales"), inner + "scales");
+    coded.nestedGroup = count(scales, "group", inner);
+    coded.nestedOffset = readFloat(scales.Get("offset"), inner + "offset");
+  }
+  return coded;
 }
 
 WeightBinding parseBinding(const Napi::Value& value, const std::string& name, uint32_t& segmentsLeft) {
@@ -105,6 +136,8 @@ WeightBinding parseBinding(const Napi::Value& value, const std::string& name, ui
   if (!blockScales.IsUndefined()) binding.blockScales = parseBlockScales(blockScales, path + "blockScales");
   const Napi::Value packed = object.Get("packed");
   if (!packed.IsUndefined()) binding.packed = parsePacked(packed, path + "packed");
+  const Napi::Value coded = object.Get("coded");
+  if (!coded.IsUndefined()) binding.coded = parseCoded(coded, path + "coded");
   if (!object.Get("inputRow").IsUndefined()) binding.inputRow = count(object, "inputRow", path);
   if (!object.Get("rowColumns").IsUndefined()) binding.rowColumns = count(object, "rowColumns", path);
   const Napi::Array segments = readArray(object.Get("segments"), path + "segments", segmentsLeft);

@@ -60,6 +60,11 @@ class Backend {
   // store: null where nothing comes from one.
   virtual void loadWeight(uint32_t layer, uint32_t buffer, WeightStore* store, const std::atomic<bool>& stopped,
                           Launch& launch) = 0;
+  // The same of a mixture of which few tokens are computed next: experts may be left out that compute() reads then.
+  virtual void loadChosen(uint32_t layer, uint32_t buffer, WeightStore* store, const std::atomic<bool>& stopped,
+                          Launch& launch) {
+    loadWeight(layer, buffer, store, stopped, launch);
+  }
   virtual std::unique_ptr<TaskResult> compute(ComputePart part, uint32_t layer, const Batch& batch,
                                               Activations& activations, int32_t buffer, const Staging& staging,
                                               Launch& launch) = 0;

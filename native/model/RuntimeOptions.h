@@ -120,6 +120,7 @@ struct RuntimeBytes {
   size_t pageSlot = 0;     // of it, a page of one layer
   std::vector<uint64_t>
       streamed;  // what is read of each layer's block each time that it is loaded; 0 where all of it is resident
+  std::vector<uint64_t> streamedExperts;  // of it, those of experts
   std::optional<GpuBytes> gpu;  // where a device computes: what is in its memory. The numbers above are the host's then
 };
 

@@ -5,6 +5,7 @@
 
 #include "../system/Checksum.h"
 #include "../system/Error.h"
+#include "codedRows.h"
 
 namespace spillway {
 
@@ -99,6 +100,18 @@ uint32_t sourceChecksum(const WeightBinding& binding) {
       writer.put(place.file);
       writer.put(place.offset);
     }
+    if (packed.scaleOf != 1) writer.put(packed.scaleOf);
+  }
+  if (binding.coded) {
+    const CodedFloats& coded = *binding.coded;
+    for (uint32_t each : {static_cast<uint32_t>(coded.scaleType), coded.tensorRows, coded.group, coded.nestedGroup,
+                          uint32_t{coded.highFirst}, uint32_t{coded.globalDivides}})
+      writer.put(each);
+    writer.put(coded.nestedOffset);
+    forCodedTensors(binding, [&](const CodedFloats::Place& place, uint64_t) {
+      writer.put(place.file);
+      writer.put(place.offset);
+    });
   }
   if (binding.float8) {
     const Float8Scales& scales = *binding.float8;

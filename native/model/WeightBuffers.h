@@ -46,9 +46,11 @@ class WeightBuffers {
     Filling& operator=(const Filling&) = delete;
 
     uint8_t* data() const { return buffers_.data_ + buffer_ * buffers_.bytes_; }
-    void finish(uint32_t layer) {
+    // absentExperts: of the layer's, all of which are still to come; 0: everything is there.
+    void finish(uint32_t layer, uint32_t absentExperts = 0) {
       std::lock_guard<std::mutex> lock(buffers_.mutex_);
       buffers_.slots_[buffer_].layer = layer;
+      buffers_.slots_[buffer_].absent.assign(absentExperts, true);
     }
 
    private:
@@ -78,7 +80,10 @@ class WeightBuffers {
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;
 
-    const uint8_t* data() const { return buffers_.data_ + buffer_ * buffers_.bytes_; }
+    uint8_t* data() const { return buffers_.data_ + buffer_ * buffers_.bytes_; }
+    // Experts that are still to come, by number; empty where there are none. For one thread at a time: the one that
+    // computes.
+    std::vector<bool>& absent() const { return buffers_.slots_[buffer_].absent; }
 
    private:
     WeightBuffers& buffers_;
@@ -91,6 +96,7 @@ class WeightBuffers {
     uint64_t layer = kNone;
     uint32_t users = 0;
     bool filling = false;
+    std::vector<bool> absent;
   };
   static std::string name(uint32_t buffer) { return "weight buffer " + std::to_string(buffer); }
 

@@ -154,12 +154,52 @@ void WeightStore::readStreamed(size_t layer, const Pieces& pieces, const std::at
   BlockState& state = blocks_[layer + 1];
   for (;;) {
     const FileStamp before = FileStamp::of(file_.descriptor());
-    const bool verified = before.known() && state.verified == before;
+    const bool verified = known(layer);
     readPieces(layer, pieces, stopped, !verified);
-    if (!verified) state.verified = before;
+    if (!verified) {
+      std::lock_guard<std::mutex> lock(verifiedMutex_);
+      state.verified = before;
+    }
     // Written to while it was read unchecked: once more, with the checksums.
     if (!verified || FileStamp::of(file_.descriptor()) == before) return;
   }
+}
+
+bool WeightStore::known(size_t layer) {
+  const FileStamp now = FileStamp::of(file_.descriptor());
+  std::lock_guard<std::mutex> lock(verifiedMutex_);
+  return now.known() && blocks_[layer + 1].verified == now;
+}
+
+bool WeightStore::readBeforeExperts(size_t layer, uint8_t* buffer, const std::atomic<bool>& stopped) {
+  if (known(layer) && readRanges(layer, {{0, weights_.streamedBeforeExperts(layer)}}, buffer)) return true;
+  readStreamed(layer, buffer, stopped);
+  return false;
+}
+
+void WeightStore::readExperts(size_t layer, const std::vector<uint32_t>& experts, uint8_t* buffer,
+                              const std::atomic<bool>& stopped) {
+  std::vector<Weights::StreamedRange> ranges;
+  for (const uint32_t expert : experts) {
+    const Weights::StreamedRange range = weights_.streamedExpert(layer, expert);
+    // Neighbours may share what the disk reads at a time.
+    if (!ranges.empty() && range.first <= ranges.back().end)
+      ranges.back().end = std::max(ranges.back().end, range.end);
+    else if (range.end != 0)
+      ranges.push_back(range);
+  }
+  if (!readRanges(layer, ranges, buffer)) readStreamed(layer, buffer, stopped);
+}
+
+// False where somebody wrote to the file meanwhile.
+bool WeightStore::readRanges(size_t layer, const std::vector<Weights::StreamedRange>& ranges, uint8_t* buffer) {
+  const uint64_t offset = table_.blocks[layer + 1].offset + weights_.layerBlock(layer).streamedFrom();
+  std::vector<DirectFile::ReadRange> reads;
+  for (const Weights::StreamedRange& range : ranges)
+    if (range.end != range.first)
+      reads.push_back({offset + range.first, static_cast<size_t>(range.end - range.first), buffer + range.first});
+  if (!reads.empty()) file_.read(reads.data(), reads.size(), weights_.blockName(layer + 1));
+  return known(layer);
 }
 
 void WeightStore::readPieces(size_t layer, const Pieces& pieces, const std::atomic<bool>& stopped, bool verify) {

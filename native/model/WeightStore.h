@@ -3,6 +3,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,8 +41,15 @@ class WeightStore {
   void loadResident(LoadProgress& progress, const Sink& sink);
   // Reads what streams of a layer: weights.layerBlock(layer).streamedBytes() into the buffer, a multiple of 4096.
   // Checked when it is first read, and again when somebody has written to the file since. Gives up between requests
-  // once `stopped` is set. After loadResident(); by one thread at a time.
+  // once `stopped` is set. After loadResident().
   void readStreamed(size_t layer, uint8_t* buffer, const std::atomic<bool>& stopped);
+  // Reads what streams of a layer before its experts; of a layer that was not checked yet, or may have been written to
+  // since, everything. Returns false then.
+  bool readBeforeExperts(size_t layer, uint8_t* buffer, const std::atomic<bool>& stopped);
+  // Reads some experts of such a layer, in order of their numbers, to their place in the buffer that the rest was read
+  // to. On any thread.
+  void readExperts(size_t layer, const std::vector<uint32_t>& experts, uint8_t* buffer,
+                   const std::atomic<bool>& stopped);
   // The same in pieces of `pieceBytes`, a multiple of 4096: each is read to where next() says (a multiple of 4096, too)
   // and then handed to full(), in order, while the disk reads those behind it: see DirectFile::Pieces. What does not
   // match its checksum is found out with its last piece. Where somebody writes to the file meanwhile all pieces come a
@@ -54,6 +62,9 @@ class WeightStore {
   void readStreamed(size_t layer, const Pieces& pieces, const std::atomic<bool>& stopped);
 
  private:
+  // Tells whether a layer was checked, and nobody has written to the file since.
+  bool known(size_t layer);
+  bool readRanges(size_t layer, const std::vector<Weights::StreamedRange>& ranges, uint8_t* buffer);
   void readPieces(size_t layer, const Pieces& pieces, const std::atomic<bool>& stopped, bool verify);
   void readRange(size_t block, uint64_t first, uint64_t end, const DirectFile::Pieces& pieces);
   void verifyChunk(size_t block, size_t chunk, const uint8_t* data, uint64_t bytes) const;
@@ -73,6 +84,7 @@ class WeightStore {
     FileStamp verified;  // of the file, just before its streamed part was read and found good
   };
   std::vector<BlockState> blocks_;
+  std::mutex verifiedMutex_;  // BlockState::verified is looked at where experts are read, too
 };
 
 }  // namespace spillway

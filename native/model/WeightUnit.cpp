@@ -67,7 +67,7 @@ void packRows(const WeightUnit& unit, const std::vector<File>& files, const uint
   const size_t bytes = panelBytes(type, binding.columns);
   std::vector<uint8_t> compressed(binding.compressed ? kPanelOutputs * rowBytes : 0);
   std::optional<Float8RowScales> scales;
-  if (binding.float8) scales = readScales(unit, files);
+  if (binding.float8 && binding.inputRow == 0) scales = readScales(unit, files);
   std::vector<uint16_t> halves(scales ? kPanelOutputs * size_t(binding.columns) : 0);
   for (uint32_t first = 0; first < unit.rows; first += kPanelOutputs, panels += bytes) {
     const uint32_t count = std::min<uint32_t>(kPanelOutputs, unit.rows - first);

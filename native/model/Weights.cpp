@@ -1,6 +1,7 @@
 #include "Weights.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <unordered_set>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "../kernels/cpu/compressRows.h"
 #include "../system/Error.h"
 #include "WeightRoles.h"
+#include "codedRows.h"
 #include "packedRows.h"
 
 namespace spillway {
@@ -35,7 +37,7 @@ std::string label(int32_t layer, const std::string& role) {
 uint64_t scaleBytes(const WeightBinding& binding) {
   const Float8Scales& scales = *binding.float8;
   const uint64_t down = (uint64_t(scales.tensorRows) - 1) / scales.blockRows + 1;
-  const uint64_t across = (uint64_t(binding.columns) - 1) / scales.blockColumns + 1;
+  const uint64_t across = (uint64_t(binding.scaledColumns()) - 1) / scales.blockColumns + 1;
   return down * across * weightRowBytes(scales.type, 1);
 }
 
@@ -120,6 +122,7 @@ struct Matcher {
     if (binding.float8) checkFloat8(binding, *binding.float8);
     if (binding.blockScales) checkBlockScales(binding, *binding.blockScales);
     if (binding.packed) checkPacked(binding, *binding.packed);
+    if (binding.coded) checkCoded(binding, *binding.coded);
     if (binding.inputRow != 0) checkInputRow(binding);
     if (binding.rowColumns != 0) checkRowColumns(binding);
     uint64_t rows = 0;
@@ -155,16 +158,18 @@ struct Matcher {
     if (scales.file >= files.size())
       refuse(binding, "scales in file " + std::to_string(scales.file), "under " + std::to_string(files.size()));
     if (scales.blockRows == 0 ||
-        scales.blockColumns < std::min<uint32_t>(Float8Scales::kLeastColumns, std::max(binding.columns, 1u))) {
+        scales.blockColumns < std::min<uint32_t>(Float8Scales::kLeastColumns, std::max(binding.scaledColumns(), 1u))) {
       refuse(binding,
              "a scale for " + std::to_string(scales.blockRows) + " rows of " + std::to_string(scales.blockColumns),
              "one for 1 row or more of " + std::to_string(Float8Scales::kLeastColumns) + " or more");
     }
-    const uint64_t end = scales.tensorOffset + uint64_t(scales.tensorRows) * binding.columns;
+    const uint64_t rowBytes = binding.scaledColumns(), end = scales.tensorOffset + scales.tensorRows * rowBytes;
     for (const WeightSegment& segment : binding.segments) {
-      const bool inside = segment.offset >= scales.tensorOffset && segment.offset <= end &&
-                          uint64_t(segment.rows) * binding.columns <= end - segment.offset &&
-                          (segment.offset - scales.tensorOffset) % binding.columns == 0;
+      const uint64_t within = (segment.offset - scales.tensorOffset) % std::max<uint64_t>(rowBytes, 1);
+      const bool inside =
+          segment.rows != 0 && segment.offset >= scales.tensorOffset && segment.offset <= end &&
+          binding.spannedBytes(segment) <= end - segment.offset &&
+          within + (binding.inputRow == 0 ? 0 : segment.rows - 1) < (binding.inputRow == 0 ? 1 : rowBytes);
       if (!inside) refuse(binding, "rows beside those that have scales", "rows of the tensor");
     }
   }
@@ -208,13 +213,37 @@ struct Matcher {
                                                packed.groupIndex.value_or(packed.values)})
       if (place.file >= files.size())
         refuse(binding, "integers in file " + std::to_string(place.file), "under " + std::to_string(files.size()));
+    if (!(packed.scaleOf >= 1 && packed.scaleOf <= 128))
+      refuse(binding, "scales of " + std::to_string(packed.scaleOf), "of 1 to 128");
+    checkCounted(binding, packed.tensorRows);
+  }
+
+  void checkCounted(const WeightBinding& binding, uint32_t tensorRows) const {
     for (const WeightSegment& segment : binding.segments)
-      if (segment.step != 1 || segment.offset > packed.tensorRows || segment.rows > packed.tensorRows - segment.offset)
-        refuse(binding, "rows beside those of the tensor", "some of its " + std::to_string(packed.tensorRows));
+      if (segment.step != 1 || segment.offset > tensorRows || segment.rows > tensorRows - segment.offset)
+        refuse(binding, "rows beside those of the tensor", "some of its " + std::to_string(tensorRows));
+  }
+
+  void checkCoded(const WeightBinding& binding, const CodedFloats& coded) const {
+    if (!binding.matrix || !isFloatType(binding.type) || binding.float8 || binding.blockScales || binding.packed ||
+        binding.inputRow != 0 || binding.rowColumns != 0)
+      refuse(binding, "4-bit floats as " + std::string(weightTypeName(binding.type)),
+             "a matrix of F32, F16 or BF16, and nothing beside them");
+    if (coded.tensorRows == 0 || binding.columns == 0 || binding.columns % 2 != 0)
+      refuse(binding, std::to_string(coded.tensorRows) + " x " + std::to_string(binding.columns) + " 4-bit floats",
+             "rows of whole bytes");
+    if (coded.group == 0 || (coded.scaleType == CodedFloats::Scale::Nested && coded.nestedGroup == 0))
+      refuse(binding, "a scale for no weight", "one for 1 or more");
+    if (!std::isfinite(coded.nestedOffset)) refuse(binding, "an offset that is no number", "a finite one");
+    forCodedTensors(binding, [&](const CodedFloats::Place& place, uint64_t) {
+      if (place.file >= files.size())
+        refuse(binding, "4-bit floats in file " + std::to_string(place.file), "under " + std::to_string(files.size()));
+    });
+    checkCounted(binding, coded.tensorRows);
   }
 
   void checkInputRow(const WeightBinding& binding) const {
-    if (!binding.matrix || !isFloatType(binding.type) || binding.float8)
+    if (!binding.matrix || !isFloatType(binding.type))
       refuse(binding, "rows of inputs of " + std::string(weightTypeName(binding.type)), "a matrix of F32, F16 or BF16");
     for (const WeightSegment& segment : binding.segments)
       if (segment.rows == 0 || uint64_t(segment.rows - 1) * segment.step >= binding.inputRow)
@@ -408,6 +437,29 @@ void Weights::splitBlock(Block& block, uint64_t residentBytes) {
   }
 }
 
+Weights::StreamedRange Weights::streamedExpert(size_t layer, size_t expert) const {
+  const ExpertWeights& weights = layers_[layer].experts[expert];
+  uint64_t first = std::numeric_limits<uint64_t>::max(), end = 0;
+  for (const StoredMatrix* matrix : {&weights.gate, &weights.up, &weights.down}) {
+    if (!present(*matrix) || !streams(*matrix)) continue;
+    first = std::min(first, matrix->streamedAt);
+    end = std::max(
+        end, matrix->streamedAt + packedBytes(matrix->type, matrix->outputs - matrix->residentOutputs, matrix->inputs));
+  }
+  return end == 0 ? StreamedRange{} : StreamedRange{first / kAlignment * kAlignment, aligned(end)};
+}
+
+// Experts come last in a block.
+uint64_t Weights::streamedBeforeExperts(size_t layer) const {
+  const uint64_t all = layerBlock(layer).streamedBytes();
+  for (size_t expert = 0; expert < layers_[layer].experts.size(); expert++) {
+    const ExpertWeights& weights = layers_[layer].experts[expert];
+    for (const StoredMatrix* matrix : {&weights.gate, &weights.up, &weights.down})
+      if (present(*matrix) && streams(*matrix)) return std::min(aligned(matrix->streamedAt), all);
+  }
+  return all;
+}
+
 void Weights::checkFiles(const std::vector<File>& files) const {
   for (const WeightBinding& binding : bindings_) {
     const auto check = [&](const File& file, uint64_t offset, uint64_t bytes) {
@@ -423,6 +475,12 @@ void Weights::checkFiles(const std::vector<File>& files) const {
       if (packed.zeros) check(files[packed.zeros->file], packed.zeros->offset, packedZeroBytes(binding));
       if (packed.groupIndex)
         check(files[packed.groupIndex->file], packed.groupIndex->offset, uint64_t(binding.columns) * 4);
+      continue;
+    }
+    if (binding.coded) {
+      forCodedTensors(binding, [&](const CodedFloats::Place& place, uint64_t bytes) {
+        check(files[place.file], place.offset, bytes);
+      });
       continue;
     }
     for (const WeightSegment& segment : binding.segments)

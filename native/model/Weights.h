@@ -67,8 +67,32 @@ struct PackedIntegers {
   int32_t zero = 0;         // of all of them, or what is added to each zero point
   Place values, scales;
   WeightType scaleType = WeightType::F16;
+  float scaleOf = 1;         // what each scale is divided by: the integer that it is the value of
   bool groupsFirst = false;  // scales are [groups, outputs], and so are zero points, several outputs a word
   std::optional<Place> zeros, groupIndex;
+};
+// Of a matrix that its file has as floats of four bits, numbers of a codebook, two neighbours a byte (bitsandbytes' NF4
+// and FP4, NVFP4). An element is its code's float times the scale of its group; groups are counted through all rows.
+// Segments' offsets are numbers of rows.
+struct CodedFloats {
+  using Place = PackedIntegers::Place;
+  enum class Scale : uint8_t {
+    Float32,
+    Float8,  // E4M3
+    Nested,  // bytes: a place in `nestedMap`, times a scale of `nestedGroup` of them, plus `nestedOffset`
+  };
+  static constexpr uint32_t kCodes = 16;
+  uint32_t tensorRows = 0;
+  bool highFirst = false;  // the first of two neighbours is the high half of their byte
+  uint32_t group = 0;      // neighbours that share a scale
+  Place values, scales;
+  Scale scaleType = Scale::Float32;
+  std::optional<Place> codebook;  // sixteen F32; none: E2M1
+  Place nestedMap, nestedScales;  // F32, 256 of the first
+  uint32_t nestedGroup = 0;
+  float nestedOffset = 0;
+  std::optional<Place> global;  // of all scales: an F32 that they are multiplied or divided by
+  bool globalDivides = false;
 };
 struct WeightBinding {
   std::string role;
@@ -83,6 +107,7 @@ struct WeightBinding {
   std::optional<Float8Scales> float8;    // of a matrix: it becomes `type`, which is F16, as it is read
   std::optional<BlockScales> blockScales;
   std::optional<PackedIntegers> packed;  // of a matrix: it becomes `type`, of the same values, as it is read
+  std::optional<CodedFloats> coded;      // of a matrix: it becomes `type`, of floats, as it is read
   // Of a matrix of floats that lies with a row for each input: how long these rows are. Segments begin with the first
   // input's elements; 0: it lies with a row for each output.
   uint32_t inputRow = 0;
@@ -91,13 +116,16 @@ struct WeightBinding {
   uint32_t rowColumns = 0;
 
   WeightType storedType() const { return compressed.value_or(type); }
-  size_t fileRowBytes() const { return float8 ? columns : weightRowBytes(type, columns); }
+  // As readFileRows() hands it on.
+  size_t fileRowBytes() const { return float8 && inputRow == 0 ? columns : weightRowBytes(type, columns); }
+  // Of the rows that lie in the file, whichever way.
+  uint32_t scaledColumns() const { return inputRow == 0 ? columns : inputRow; }
   // From one row of a segment's tensor to the next.
   size_t pitchBytes() const {
-    if (packed) return 1;
+    if (packed || coded) return 1;
     const uint32_t elements = rowColumns == 0 ? columns : rowColumns;
     if (blockScales) return elements / 2;
-    if (inputRow != 0) return weightRowBytes(type, 1);
+    if (inputRow != 0) return float8 ? 1 : weightRowBytes(type, 1);
     return float8 ? elements : weightRowBytes(type, elements);
   }
   // What is read of a row at its place; of blocks with scales apart, the blocks.
@@ -210,6 +238,14 @@ class Weights {
   void reserve();
   // The same with memory of another owner, bytes() of it, 64-byte aligned; it may be a device's.
   void place(uint8_t* memory);
+  // What streams of an expert, from where its layer's buffer begins on, in whole kAlignment; empty where all of it is
+  // resident.
+  struct StreamedRange {
+    uint64_t first = 0, end = 0;
+  };
+  StreamedRange streamedExpert(size_t layer, size_t expert) const;
+  // So much streams of a layer before the first of its experts; all of it where it has none.
+  uint64_t streamedBeforeExperts(size_t layer) const;
   // Where a block's resident part is.
   uint8_t* memory(const Block& block) const { return place_ + block.memoryOffset; }
 

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string>
 
+#include "codedRows.h"
+#include "float8Rows.h"
 #include "packedRows.h"
 
 namespace spillway {
@@ -33,10 +36,29 @@ void readEvery(const File& file, uint64_t offset, size_t bytes, uint32_t rows, s
 
 namespace {
 
-// A row of the file is an input's, of which each output takes one element.
-void readTurned(const WeightBinding& binding, const WeightSegment& run, const File& file, const std::string& label,
-                uint8_t* to) {
+// A row of the file is an input's, of which each output takes one element. 8-bit floats become halves here, where their
+// scales are at hand.
+void readTurned(const WeightBinding& binding, const WeightSegment& run, const std::vector<File>& files,
+                const std::string& label, uint8_t* to) {
+  const File& file = files[run.file];
   const size_t element = binding.pitchBytes(), rowBytes = binding.fileRowBytes();
+  std::optional<Float8RowScales> scales;
+  uint32_t firstOutput = 0;
+  if (binding.float8) {
+    const uint64_t before = run.offset - binding.float8->tensorOffset;
+    firstOutput = static_cast<uint32_t>(before % binding.inputRow);
+    scales.emplace(binding);
+    scales->read(files, before / binding.inputRow, binding.columns);
+  }
+  const auto place = [&](size_t row, size_t input, const uint8_t* from) {
+    if (!scales) {
+      std::memcpy(to + row * rowBytes + input * element, from, element);
+      return;
+    }
+    const auto output = static_cast<uint32_t>(firstOutput + row * run.step);
+    const uint16_t half = scales->toHalf(*from, static_cast<uint32_t>(input), output);
+    std::memcpy(to + row * rowBytes + input * sizeof(half), &half, sizeof(half));
+  };
   const size_t pitch = size_t(binding.inputRow) * element, bytes = ((size_t(run.rows) - 1) * run.step + 1) * element;
   // What lies between is read as well, where it is no more than that.
   const size_t most = 2 * bytes < pitch ? 1 : std::max<size_t>(1, kPieceBytes / pitch);
@@ -46,8 +68,7 @@ void readTurned(const WeightBinding& binding, const WeightSegment& run, const Fi
     file.read(run.offset + first * pitch, piece.data(), (count - 1) * pitch + bytes, label);
     for (size_t input = 0; input < count; input++)
       for (size_t row = 0; row < run.rows; row++)
-        std::memcpy(to + row * rowBytes + (first + input) * element, &piece[input * pitch + row * run.step * element],
-                    element);
+        place(row, first + input, &piece[input * pitch + row * run.step * element]);
   }
 }
 
@@ -83,8 +104,9 @@ void readFileRows(const WeightBinding& binding, const WeightSegment& run, const 
                   uint8_t* rows) {
   const std::string label = weightLabel(binding);
   if (binding.packed) return readPackedRows(binding, run, files, rows);
+  if (binding.coded) return readCodedRows(binding, run, files, rows);
   if (binding.blockScales) return readBlocks(binding, run, files, label, rows);
-  if (binding.inputRow != 0) return readTurned(binding, run, files[run.file], label, rows);
+  if (binding.inputRow != 0) return readTurned(binding, run, files, label, rows);
   readEvery(files[run.file], run.offset, binding.fileRowBytes(), run.rows, binding.pitchBytes() * run.step, label,
             rows);
 }

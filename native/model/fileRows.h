@@ -10,7 +10,7 @@
 namespace spillway {
 
 // The run's rows, fileRowBytes() each, one after another: as their type has them, but for 8-bit floats, which stay as
-// they are. Throws FileError, naming file and role.
+// they are unless they lie with a row for each input. Throws FileError, naming file and role.
 void readFileRows(const WeightBinding& binding, const WeightSegment& run, const std::vector<File>& files,
                   uint8_t* rows);
 

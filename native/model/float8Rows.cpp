@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "../kernels/cpu/floatFormats.h"
+#include "../system/Error.h"
 
 namespace spillway {
 
@@ -30,6 +31,13 @@ const std::array<float, 256>& values() {
   return kValues;
 }
 
+// Rounded to the nearest, even ones among equals.
+uint16_t floatToBfloat16(float value) {
+  const uint32_t bits = bitsOfFloat(value);
+  if (std::isnan(value)) return static_cast<uint16_t>(bits >> 16 | 0x40u);
+  return static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
 }  // namespace
 
 float floatElement(WeightType type, const uint8_t* bytes) {
@@ -43,10 +51,24 @@ float floatElement(WeightType type, const uint8_t* bytes) {
   return type == WeightType::F16 ? halfToFloat(half) : bfloat16ToFloat(half);
 }
 
+void putFloat(WeightType type, float value, uint8_t* bytes) {
+  if (type == WeightType::F32) {
+    std::memcpy(bytes, &value, sizeof(value));
+    return;
+  }
+  const uint16_t half = type == WeightType::F16 ? floatToHalf(value) : floatToBfloat16(value);
+  std::memcpy(bytes, &half, sizeof(half));
+}
+
+void checkScale(float scale, const File& file, const std::string& label) {
+  if (!std::isfinite(scale))
+    throw FileError(file.path(), label, "a scale of " + std::to_string(scale), "a finite number");
+}
+
 float float8ToFloat(uint8_t byte) { return values()[byte]; }
 
 Float8RowScales::Float8RowScales(const WeightBinding& binding)
-    : binding_(&binding), perRow_((binding.columns - 1) / binding.float8->blockColumns + 1) {}
+    : binding_(&binding), perRow_((binding.scaledColumns() - 1) / binding.float8->blockColumns + 1) {}
 
 void Float8RowScales::read(const std::vector<File>& files, uint64_t firstRow, uint32_t rows) {
   const Float8Scales& scales = *binding_->float8;
@@ -56,7 +78,10 @@ void Float8RowScales::read(const std::vector<File>& files, uint64_t firstRow, ui
   std::vector<uint8_t> bytes((lastBlock - firstBlock + 1) * perRow_ * scaleBytes);
   files[scales.file].read(scales.offset + firstBlock * perRow_ * scaleBytes, bytes.data(), bytes.size(),
                           weightLabel(*binding_));
-  for (size_t at = 0; at < bytes.size(); at += scaleBytes) scales_.push_back(floatElement(scales.type, &bytes[at]));
+  for (size_t at = 0; at < bytes.size(); at += scaleBytes) {
+    scales_.push_back(floatElement(scales.type, &bytes[at]));
+    checkScale(scales_.back(), files[scales.file], weightLabel(*binding_));
+  }
   for (uint32_t row = 0; row < rows; row++) {
     const uint64_t block = (firstRow + row) / scales.blockRows - firstBlock;
     rows_.push_back(static_cast<uint32_t>(there + block * perRow_));
@@ -73,6 +98,10 @@ void Float8RowScales::toHalves(const uint8_t* rows, uint32_t first, uint32_t cou
       for (uint32_t column = begin; column < end; column++) *halves++ = floatToHalf(value[*rows++] * *scale);
     }
   }
+}
+
+uint16_t Float8RowScales::toHalf(uint8_t byte, uint32_t row, uint32_t column) const {
+  return floatToHalf(values()[byte] * scales_[rows_[row] + column / binding_->float8->blockColumns]);
 }
 
 }  // namespace spillway

@@ -115,7 +115,9 @@ class PackedRun {
     for (uint32_t row = 0; row < count_; row++)
       for (uint32_t g = 0; g < groups_; g++) {
         const size_t at = packed_.groupsFirst ? size_t(g) * count_ + row : size_t(row) * groups_ + g;
-        scales_[size_t(row) * groups_ + g] = floatElement(packed_.scaleType, &read[at * bytes]);
+        const float scale = floatElement(packed_.scaleType, &read[at * bytes]) / packed_.scaleOf;
+        checkScale(scale, files[packed_.scales.file], label_);
+        scales_[size_t(row) * groups_ + g] = scale;
       }
   }
 

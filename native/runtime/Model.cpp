@@ -215,6 +215,8 @@ RuntimeBytes Model::bytes() const {
   bytes.spill = spilledCacheBytes() + (options_.spill ? DirectFile::aligned(options_.spill->hiddenBytes) : 0);
   for (size_t layer = 0; layer < options_.decoder.layers; layer++)
     bytes.streamed.push_back(weights_.layerBlock(layer).streamedBytes());
+  for (size_t layer = 0; layer < options_.decoder.layers; layer++)
+    bytes.streamedExperts.push_back(bytes.streamed[layer] - weights_.streamedBeforeExperts(layer));
   return bytes;
 }
 
@@ -225,8 +227,11 @@ void Model::load(LoadProgress& progress) {
     backend_->load(files_, progress);
 }
 
-void Model::loadWeight(uint32_t layer, uint32_t buffer, const std::atomic<bool>& stopped, Launch& launch) {
-  backend_->loadWeight(layer, buffer, store_.get(), stopped, launch);
+void Model::loadWeight(uint32_t layer, uint32_t buffer, bool chosen, const std::atomic<bool>& stopped, Launch& launch) {
+  if (chosen && options_.decoder.hasExperts(options_.decoder.layerSpecs[layer]))
+    backend_->loadChosen(layer, buffer, store_.get(), stopped, launch);
+  else
+    backend_->loadWeight(layer, buffer, store_.get(), stopped, launch);
 }
 
 Staging Model::staging(uint8_t* data, uint32_t buffer) const {

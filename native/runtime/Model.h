@@ -40,7 +40,8 @@ class Model {
   void load(LoadProgress& progress);
   // What follows is done when it returns, but for what it leaves on a device in `launch`.
   // Reads what streams of a layer into a buffer. Throws FileError; Error(InvalidArgument) where the buffer is in use.
-  void loadWeight(uint32_t layer, uint32_t buffer, const std::atomic<bool>& stopped, Launch& launch);
+  // chosen: experts may be left out until compute() has chosen some.
+  void loadWeight(uint32_t layer, uint32_t buffer, bool chosen, const std::atomic<bool>& stopped, Launch& launch);
   // Throws Error(InvalidArgument) where the part needs what streams of the layer and the buffer does not hold it.
   std::unique_ptr<TaskResult> compute(ComputePart part, uint32_t layer, const Batch& batch, Activations& activations,
                                       int32_t buffer, int32_t cacheBuffer, Launch& launch);

@@ -57,7 +57,8 @@ class Runtime {
                         const std::vector<EventId>& after, int32_t buffer = kNoBuffer, int32_t cacheBuffer = kNoBuffer);
   // On the queue of disk reads, or on that of the link where a device computes. Refused where nothing of the layer
   // streams.
-  EventId submitLoadWeight(uint32_t layer, uint32_t buffer, const std::vector<EventId>& after);
+  // chosen: experts may be left out until tasks that compute have chosen some.
+  EventId submitLoadWeight(uint32_t layer, uint32_t buffer, const std::vector<EventId>& after, bool chosen = false);
   // Pages of the batch that are complete on disk, into a staging buffer; pages that became complete, from there to the
   // disk. Loads go on the queue of disk reads, stores on that of disk writes. Where pages come to a device
   // (GpuOptions:: cacheBuffers) they, and those in host memory, go on to the buffer there of the same number, and all

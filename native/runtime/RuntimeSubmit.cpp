@@ -92,7 +92,7 @@ EventId Runtime::submitCompute(ComputePart part, uint32_t layer, uint32_t batchH
       after);
 }
 
-EventId Runtime::submitLoadWeight(uint32_t layer, uint32_t buffer, const std::vector<EventId>& after) {
+EventId Runtime::submitLoadWeight(uint32_t layer, uint32_t buffer, const std::vector<EventId>& after, bool chosen) {
   checkLoaded("submitLoadWeight");
   if (layer >= spec_.layers) refuse("layer", std::to_string(layer), "an index under " + std::to_string(spec_.layers));
   if (bytes_.streamed[layer] == 0)
@@ -100,8 +100,8 @@ EventId Runtime::submitLoadWeight(uint32_t layer, uint32_t buffer, const std::ve
   if (buffer >= buffers_) refuse("buffer", std::to_string(buffer), "an index under " + std::to_string(buffers_));
   return (link_ != nullptr ? link_ : diskRead_)
       ->launch(
-          [this, layer, buffer](Launch& launch) -> std::unique_ptr<TaskResult> {
-            model_->loadWeight(layer, buffer, progress_.stopped, launch);
+          [this, layer, buffer, chosen](Launch& launch) -> std::unique_ptr<TaskResult> {
+            model_->loadWeight(layer, buffer, chosen, progress_.stopped, launch);
             return nullptr;
           },
           after);

@@ -175,6 +175,8 @@ export interface RuntimeBytes {
    * device).
    */
   readonly streamed: readonly number[];
+  /** Of `streamed`, the bytes of experts; 0 for layers without. */
+  readonly streamedExperts: readonly number[];
   /**
    * The device's figures, with `gpu`; the numbers above are the host's then (`activations`: 0). What is reserved beside
    * these is left for activation buffers.
@@ -376,9 +378,10 @@ export interface NativeRuntime {
    * event. `after` as above: it must contain the last tasks that compute with what the buffer holds now; a buffer found
    * in use is an error `invalid-argument`, and what does not match its checksum (looked at when a layer is first read,
    * and again once somebody has written to the store), or cannot be read, an error `file` that names store, layer and
-   * offset. Refused for layers that are wholly resident.
+   * offset. Refused for layers that are wholly resident. `chosen`: once a layer was looked at, its experts are left out,
+   * and tasks that compute with the buffer read those that their tokens go to. Not with `gpu`, where all come.
    */
-  submitLoadWeight(layer: number, buffer: number, after: readonly number[]): number;
+  submitLoadWeight(layer: number, buffer: number, after: readonly number[], chosen?: boolean): number;
 
   /**
    * Queues the reading of a square's pages that are complete on disk into a staging buffer, on the queue of disk reads.

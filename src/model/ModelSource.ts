@@ -1,6 +1,6 @@
 import type { DecoderSpec, PooledLayer } from './DecoderSpec.js';
 import type { WeightType } from './weightTypes.js';
-import type { BlockScales, Float8Scales, PackedIntegers, TensorBinding } from './TensorBinding.js';
+import type { BlockScales, CodedFloats, Float8Scales, PackedIntegers, TensorBinding } from './TensorBinding.js';
 
 /** A tensor as its file lists it, for `inspect` and for binding. */
 export interface TensorInfo {
@@ -20,6 +20,8 @@ export interface TensorInfo {
    * The packed integers that a matrix in safetensors is made of: `type` is what the matrix becomes, `bytes` are theirs.
    */
   readonly packed?: PackedIntegers;
+  /** The 4-bit floats that a matrix in safetensors is made of: likewise. */
+  readonly coded?: CodedFloats;
 }
 
 /** The way in which a model classifies rows: `DecoderSpec.pooled` ends in a logit a label. */

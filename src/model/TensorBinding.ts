@@ -169,10 +169,41 @@ export interface PackedIntegers {
   readonly values: FilePlace;
   readonly scales: FilePlace;
   readonly scaleType: 'F32' | 'F16' | 'BF16';
+  /** Scales are values of this integer, and not of 1. */
+  readonly scaleOf?: number;
   /** Scales are [groups, outputs], and zero points [groups, outputs / n] words; else the other way round. */
   readonly groupsFirst: boolean;
   readonly zeros?: FilePlace;
   readonly groupIndex?: FilePlace;
+}
+
+/**
+ * Floats of four bits, numbers of a codebook, two neighbours a byte: an element is its code's float times the scale of
+ * its group. Groups are counted through all rows.
+ */
+export interface CodedFloats {
+  /** Outputs of the tensor. */
+  readonly tensorRows: number;
+  /** The first of two neighbours is the high half of their byte. */
+  readonly highFirst: boolean;
+  /** Neighbours that share a scale. */
+  readonly group: number;
+  readonly values: FilePlace;
+  readonly scales: FilePlace;
+  /** U8: as `nested` says. */
+  readonly scaleType: 'F32' | 'F8_E4M3' | 'U8';
+  /** Sixteen F32. Default: the values of E2M1. */
+  readonly codebook?: FilePlace;
+  /** Bytes are places in a map of 256 F32, whose number is multiplied by a scale of a group of them, plus `offset`. */
+  readonly nested?: {
+    readonly map: FilePlace;
+    readonly scales: FilePlace;
+    readonly group: number;
+    readonly offset: number;
+  };
+  /** An F32 that all scales are multiplied or divided by. */
+  readonly global?: FilePlace;
+  readonly globalDivides?: boolean;
 }
 
 /**
@@ -197,7 +228,7 @@ export interface TensorBinding {
   readonly compressed?: CompressedType;
   /**
    * The scales of a matrix whose file has one byte an element: the matrix becomes `type`, which is F16, while it is
-   * read. With the whole tensor's byte offset and rows, which the blocks divide.
+   * read. With the whole tensor's byte offset and rows, which the blocks divide, as they lie in the file (`inputRow`).
    */
   readonly float8?: Float8Scales & { readonly tensorOffset: number; readonly tensorRows: number };
   /**
@@ -210,8 +241,10 @@ export interface TensorBinding {
    * Segments' offsets are numbers of rows.
    */
   readonly packed?: PackedIntegers;
+  /** The codes of a matrix of 4-bit floats: likewise, `type` being one of floats. */
+  readonly coded?: CodedFloats;
   /**
-   * The number of elements in each row of a matrix of floats that lies with a row for each input. Segments begin with
+   * The number of elements in each row of a matrix of floats, 8-bit ones too, that lies with a row for each input. Segments begin with
    * the first input's.
    */
   readonly inputRow?: number;

@@ -136,8 +136,9 @@ function rowsOf(binding: TensorBinding, { first, count }: Range): TensorBinding 
 
 /** @throws UsageError where the first or the last of them are within a block */
 function columnsOf(binding: TensorBinding, { first, count }: Range, share: LayerShare): TensorBinding {
-  const { role, type, columns, float8, blockScales, packed, inputRow, segments } = binding;
+  const { role, type, columns, float8, blockScales, packed, coded, inputRow, segments } = binding;
   if (packed) throw refused(share, `1: shares of weights in packed integers (${role}) are not made`);
+  if (coded) throw refused(share, `1: shares of weights in 4-bit floats (${role}) are not made`);
   if (float8) throw refused(share, `1: shares of weights in 8-bit floats (${role}) are not made`);
   const { elements, bytes } = WEIGHT_TYPES[type];
   if (first % elements !== 0 || count % elements !== 0)
@@ -159,12 +160,12 @@ function columnsOf(binding: TensorBinding, { first, count }: Range, share: Layer
 }
 
 /** Bytes from one of the rows that lie in a file to the next one. */
-function pitchBytes({ type, columns, float8, blockScales, packed, inputRow }: TensorBinding): number {
-  if (packed) return 1;
+function pitchBytes({ type, columns, float8, blockScales, packed, coded, inputRow }: TensorBinding): number {
+  if (packed ?? coded) return 1;
   const { elements, bytes } = WEIGHT_TYPES[type];
+  if (inputRow !== undefined) return float8 ? 1 : bytes;
   if (float8) return columns;
-  if (blockScales) return columns / 2;
-  return inputRow === undefined ? (columns / elements) * bytes : bytes;
+  return blockScales ? columns / 2 : (columns / elements) * bytes;
 }
 
 function refused({ of }: LayerShare, expected: string): UsageError {

@@ -25,6 +25,8 @@ export class StreamedPasses {
     readonly layers: number,
     tokens: number,
     readonly buffers: number,
+    /** Experts are left out of loads. */
+    private readonly chosen = false,
   ) {
     this.#activations = runtime.createActivations(tokens);
     this.#lastUses = new Array<number | undefined>(buffers).fill(undefined);
@@ -70,7 +72,7 @@ export class StreamedPasses {
       const after: number[] = [];
       if (streams) {
         const lastUse = this.#lastUses[buffer];
-        after.push(this.runtime.submitLoadWeight(layer, buffer, lastUse === undefined ? [] : [lastUse]));
+        after.push(this.runtime.submitLoadWeight(layer, buffer, lastUse === undefined ? [] : [lastUse], this.chosen));
         events.push(...after);
       }
       events.push(this.compute('project', layer, batch, after, buffer), this.compute('attend', layer, batch, []));

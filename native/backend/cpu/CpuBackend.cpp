@@ -54,6 +54,14 @@ class CpuBackend final : public Backend {
     store->readStreamed(layer, filling.data(), stopped);
     filling.finish(layer);
   }
+  void loadChosen(uint32_t layer, uint32_t buffer, WeightStore* store, const std::atomic<bool>& stopped,
+                  Launch&) override {
+    WeightBuffers::Filling filling(buffers_, buffer);
+    const bool lacks = store->readBeforeExperts(layer, filling.data(), stopped);
+    chosenFrom_ = store;
+    stopped_ = &stopped;
+    filling.finish(layer, lacks ? spec_.experts : 0);
+  }
   std::unique_ptr<TaskResult> compute(ComputePart part, uint32_t layer, const Batch& batch, Activations& activations,
                                       int32_t buffer, const Staging& staging, Launch&) override {
     Scratch scratch(scratch_.data(), scratch_.bytes());
@@ -61,6 +69,8 @@ class CpuBackend final : public Backend {
     if (buffer != kNoBuffer) use.emplace(buffers_, static_cast<uint32_t>(buffer), layer);
     CpuPass pass = passOf(batch, activations, scratch, false);
     if (use) pass.streamed = use->data();
+    if (use && !use->absent().empty())
+      pass.bringExperts = [&](const ExpertChoice* choices, size_t count) { bringExperts(layer, *use, choices, count); };
     if (!distances_.empty()) pass.distances = distances_.data();
     pass.staged = staging.data;
     pass.stagedBytes = staging.placeBytes;
@@ -85,6 +95,17 @@ class CpuBackend final : public Backend {
   }
 
  private:
+  void bringExperts(uint32_t layer, const WeightBuffers::Use& use, const ExpertChoice* choices, size_t count) {
+    std::vector<bool>& absent = use.absent();
+    std::vector<uint32_t> wanted;
+    for (size_t c = 0; c < count; c++)
+      if (absent[choices[c].expert]) wanted.push_back(choices[c].expert);
+    std::sort(wanted.begin(), wanted.end());
+    wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+    if (wanted.empty()) return;
+    chosenFrom_->readExperts(layer, wanted, use.data(), *stopped_);
+    for (const uint32_t expert : wanted) absent[expert] = false;
+  }
   CpuPass passOf(const Batch& batch, Activations& activations, Scratch& scratch, bool measuring) const {
     return {spec_,       parts_.weights, parts_.hostPages, parts_.compute,         batch,
             activations, scratch,        measuring,        parts_.options.keepKeys};
@@ -115,6 +136,9 @@ class CpuBackend final : public Backend {
   WeightBuffers buffers_;
   Arena scratch_;
   std::vector<float> distances_;
+  // Of the last layer that was loaded without its experts.
+  WeightStore* chosenFrom_ = nullptr;
+  const std::atomic<bool>* stopped_ = nullptr;
 };
 
 }  // namespace

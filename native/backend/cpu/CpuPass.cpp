@@ -273,6 +273,7 @@ ExpertRouting CpuPass::route(const LayerWeights& layer, const float* input, floa
       for (uint32_t c = 0; c < spec.expertsPerToken; c++) choices[c].weight *= layer.expertScale[choices[c].expert];
     std::fill_n(output + t * width, width, 0.0f);
   });
+  if (bringExperts) bringExperts(routing.choices, count * spec.expertsPerToken);
   return routing;
 }
 

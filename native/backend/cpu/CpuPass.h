@@ -15,6 +15,8 @@ struct CpuPass final : Pass {
       : Pass(spec, weights, compute, batch, activations, scratch, scratch, measuring, keepKeys), cache(cache) {}
 
   const CacheMemory& cache;
+  // Brings experts that are not there, where there may be some. Called before any of them is computed with.
+  std::function<void(const ExpertChoice* choices, size_t count)> bringExperts;
   const float* distances = nullptr;  // distanceBiases(), where the model has some
 
   void lookUpTokens(const StoredMatrix& embedding, float scale, float* to) const override;

@@ -3,12 +3,15 @@ import type { BlockSetting } from '../../plan/CostModel.js';
 import type { WorkDone } from './learn.js';
 import { computeKind, readKind, type Corrections, type Phase } from '../../plan/corrections.js';
 import { hasGpu } from '../../plan/HardwareProfile.js';
+import { slotsOf } from '../../plan/Policy.js';
 import type { PlacementShares } from '../../plan/Placement.js';
 import { matmulKind } from '../../plan/model/matmulKinds.js';
 import { BETWEEN_SQUARES, hostAttends, NOT_OVERLAPPED, pagesCome, pagesGoFirst } from '../../plan/model/queues.js';
 import { sizesOf } from '../../plan/model/sizes.js';
 import { taskSeconds } from '../../plan/model/taskSeconds.js';
-import { tokensByPhase, type Batch } from '../grid/Square.js';
+import { shareOfExpertsRead } from '../../plan/model/chosenExperts.js';
+import type { ModelShape } from '../../plan/ModelShape.js';
+import { batchTokens, tokensByPhase, type Batch } from '../grid/Square.js';
 import { CpuContention } from './CpuContention.js';
 
 /**
@@ -67,6 +70,7 @@ export class TaskTimings {
   private readonly hostAttends: boolean;
   private readonly pagesCome: boolean;
   private readonly pagesGoFirst: boolean;
+  private readonly chosen: { readonly experts: NonNullable<ModelShape['experts']>; readonly slots: number } | undefined;
   /** Another run shares the queues: what lies between this one's tasks is the other one's. */
   private shared = false;
 
@@ -90,6 +94,8 @@ export class TaskTimings {
     this.pagesGoFirst = pagesGoFirst(plain, placement);
     this.readKind = readKind(sizesOf(plain).layerWeightBytes);
     this.weights = matmulKind(plain.shape, plain.block.compressWeights);
+    if (plain.shape.experts && !this.onGpu && placement.weights.disk > 0)
+      this.chosen = { experts: plain.shape.experts, slots: slotsOf(plain.block) };
     this.betweenSeconds = BETWEEN_SQUARES * hardware.cpu.taskSeconds;
     this.memoryBytesPerSecond = hardware.cpu.memoryBytesPerSecond;
   }
@@ -101,13 +107,22 @@ export class TaskTimings {
 
   completed(event: TaskEvent): void {
     const { task, timing, error } = event;
-    if (!timing || error) return;
+    if (!timing || error || this.waitsForExperts(task)) return;
     const seconds = timing.end - timing.start;
     this.span.start = Math.min(this.span.start, timing.start);
     this.span.end = Math.max(this.span.end, timing.end);
     if (task.name === 'compute') this.computed(event, timing.start, seconds);
     else if (task.hops) this.movedTogether(hopsOf(task), seconds);
     else this.moved(task, seconds);
+  }
+
+  /**
+   * Tells whether a task that computes reads experts itself, and the one that loads its layer fewer bytes than it counts:
+   * neither tells how fast the machine is.
+   */
+  private waitsForExperts({ name, batch }: Task): boolean {
+    if (!this.chosen || (name !== 'compute' && name !== 'load_weight')) return false;
+    return shareOfExpertsRead(this.chosen.experts, this.chosen.slots * batchTokens(batch)) < 1;
   }
 
   /** Gives the work that was done so far, by kind, in seconds; and how much of the machine it had. */

@@ -217,8 +217,17 @@ export class NativeDevice implements Device {
 
   private loadWeight(task: Task, after: readonly TaskEvent[]): TaskEvent {
     const { buffer, after: free } = this.weights.take(task.layer);
+    const layer = task.layer - this.firstLayer;
     const event = this.track(
-      nativeCall(() => this.runtime.submitLoadWeight(task.layer - this.firstLayer, buffer, pendingIds(after, free))),
+      nativeCall(() =>
+        // Less than the whole layer: its experts come once they have been chosen.
+        this.runtime.submitLoadWeight(
+          layer,
+          buffer,
+          pendingIds(after, free),
+          task.bytes < (this.streamed[layer] ?? 0),
+        ),
+      ),
       task,
     );
     this.weights.filledBy(buffer, event);

@@ -1,6 +1,7 @@
 import type { PageTable } from '../grid/PageTable.js';
 import { batchTokens, type Batch, type RowRange, type Square } from '../grid/Square.js';
 import type { Hop } from '../grid/Task.js';
+import { shareOfExpertsRead } from '../../plan/model/chosenExperts.js';
 import { KEEPS_NONE } from './cacheGroups.js';
 import { fetchedPages, type FetchRules } from './fetchedPages.js';
 import type { Move, Movement, PageLookup } from './movement.js';
@@ -18,6 +19,17 @@ export interface PagedBytes {
   readonly diskPages: number;
   /** Bytes of one page of one layer on disk. */
   readonly pageSlotBytes: number;
+  /**
+   * Of a mixture whose experts are read once tokens have chosen them, where these are few: which there are, the batches
+   * of a pass, and of `streamedBytes` those of experts. Default: layers are read whole.
+   */
+  readonly chosen?:
+    | {
+        readonly experts: { readonly count: number; readonly perToken: number };
+        readonly slots: number;
+        readonly expertBytes: readonly number[];
+      }
+    | undefined;
   /** Attention window of each layer, in tokens; 0 = all positions, and `KEEPS_NONE` of one that keeps none. */
   readonly windows: readonly number[];
   /** Hidden state of one token. */
@@ -54,7 +66,14 @@ export function pagedMovement({
   stayingSlots = 0,
   gpu,
   fetch,
+  chosen,
 }: PagedBytes): Movement {
+  const read = ({ layer, batch }: Square): number => {
+    const whole = streamedBytes[layer] ?? 0;
+    if (!chosen) return whole;
+    const left = 1 - shareOfExpertsRead(chosen.experts, chosen.slots * batchTokens(batch));
+    return whole - Math.floor(left * (chosen.expertBytes[layer] ?? 0));
+  };
   const layers = streamedBytes.length;
   const cacheStays = diskPages === 0 && !fetch;
   const staged = ({ batch: { rows }, layer }: Square, pagesOf: PageLookup, which: 'loads' | 'stores'): number => {
@@ -91,10 +110,12 @@ export function pagedMovement({
   const all = ({ batch }: Square): number => batchTokens(batch) * tokenBytes;
   const stays = ({ batch: { slot } }: Square): boolean => residentTokens === Infinity || slot < stayingSlots;
   return {
-    loadWeight: ({ layer }) => {
-      const bytes = streamedBytes[layer] ?? 0;
+    loadWeight: (square) => {
+      const bytes = streamedBytes[square.layer] ?? 0;
       if (bytes === 0) return [];
-      return gpu ? route({ ...UP, bytes }, { ...READ, bytes: gpu.fromDisk[layer] ?? 0 }) : route({ ...READ, bytes });
+      return gpu
+        ? route({ ...UP, bytes }, { ...READ, bytes: gpu.fromDisk[square.layer] ?? 0 })
+        : route({ ...READ, bytes: read(square) });
     },
     loadCache: (square, pagesOf) => {
       if (cacheStays) return [];

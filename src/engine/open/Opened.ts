@@ -55,6 +55,8 @@ export interface OpenedWeights {
   /** Bytes of each layer, and how many of them are brought to where computing happens every pass. */
   readonly layerBytes: readonly number[];
   readonly streamedBytes: readonly number[];
+  /** The part of `streamedBytes` that is experts'. */
+  readonly expertBytes: readonly number[];
   /** The part of `streamedBytes` that comes from disk: with a GPU some of it may be in memory. */
   readonly fromDisk: readonly number[];
 }
@@ -119,7 +121,7 @@ export function poolOf({ cache, gpu, grid }: Pick<Opened, 'cache' | 'gpu' | 'gri
 /** Says what moves for a square. */
 export function movementOf(
   { grid, gpu, cache, weights, activations }: Pick<Opened, 'grid' | 'gpu' | 'cache' | 'weights' | 'activations'>,
-  { layerSpecs, hiddenSize }: DecoderSpec,
+  { layerSpecs, hiddenSize, feedForward: { experts } }: DecoderSpec,
   computeTier: Tier,
 ): Movement {
   const { first, last } = layerBounds(grid);
@@ -134,6 +136,7 @@ export function movementOf(
     residentTokens: activations?.residentTokens ?? Infinity,
     stayingSlots: activations?.stayingSlots,
     gpu: gpu && weights,
+    ...(experts && !gpu && { chosen: { experts, slots: grid.slots, expertBytes: weights.expertBytes } }),
     ...(gpu &&
       fetches(gpu) && {
         fetch: { ...fetchRules(gpu, cache), pageBytes: cache.pageBytes / grid.layers },

@@ -130,6 +130,7 @@ function openedOf(layout: MemoryLayout, runtime: NativeRuntime, store: WeightSto
       storePath: store?.path,
       layerBytes: store?.layerBytes ?? new Array<number>(grid.layers).fill(evenly),
       streamedBytes: bytes.streamed,
+      expertBytes: bytes.streamedExperts,
       fromDisk: bytes.gpu ? bytes.gpu.streamedFromStore : bytes.streamed,
     },
     activations: spill.activations,

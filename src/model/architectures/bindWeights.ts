@@ -100,7 +100,7 @@ function columnsOf(
   path: string,
 ): TensorBinding {
   const block = WEIGHT_TYPES[whole.type];
-  if (whole.float8 ?? whole.blockScales ?? whole.packed)
+  if (whole.float8 ?? whole.blockScales ?? whole.packed ?? whole.coded)
     throw new ModelFileError(
       path,
       `tensor ${tensor.name}`,
@@ -138,13 +138,14 @@ function bindTurnedBlocks(
     tensor,
     path,
   );
-  const { bytes, elements } = WEIGHT_TYPES[whole.type];
-  if (elements !== 1 || (whole.float8 ?? whole.packed))
+  const { elements } = WEIGHT_TYPES[whole.type];
+  const bytes = whole.float8 ? 1 : WEIGHT_TYPES[whole.type].bytes;
+  if (elements !== 1 || (whole.packed ?? whole.coded))
     throw new ModelFileError(
       path,
       `tensor ${tensor.name}`,
       `type ${tensor.type}`,
-      'F32, F16 or BF16, for its rows become columns: use the model in 16 bits, or a GGUF file of it',
+      'F32, F16, BF16 or 8-bit floats, for its rows become columns: use the model in 16 bits, or a GGUF file of it',
     );
   const segments = indices.flatMap((each) => {
     const before = sizes.slice(0, each).reduce((sum, size) => sum + size, 0);
@@ -182,8 +183,9 @@ function bindShape(
   if (!fits) {
     refuse(`shape [${tensor.shape.slice(0, 8).join(', ')}]`, `[${stored.join(', ')}] for ${source.role}`);
   }
-  const { scales, blockScales, packed } = tensor;
-  if (packed && (vector || slice || turned)) refuse('packed integers', 'floats');
+  const { scales, blockScales, packed, coded } = tensor;
+  const counted = packed !== undefined || coded !== undefined;
+  if (counted && (vector || slice || turned)) refuse(packed ? 'packed integers' : '4-bit floats', 'floats');
   if (tensor.type === 'F8_E4M3' && (scales === undefined || vector))
     return refuse('type F8_E4M3', vector ? 'F32, F16 or BF16 for a vector' : 'scales beside it');
   const type = tensor.type === 'F8_E4M3' ? 'F16' : tensor.type;
@@ -194,11 +196,11 @@ function bindShape(
     refuse(`rows of ${columns} elements`, `a multiple of ${block.elements} for type ${tensor.type}`);
   const rowBytes = (columns / block.elements) * block.bytes;
   const bytes = (slice?.count ?? 1) * fusedRows * rowBytes;
-  if (tensor.bytes !== bytes && !packed) refuse(`${tensor.bytes} bytes`, `${bytes} for ${tensor.type} of that shape`);
+  if (tensor.bytes !== bytes && !counted) refuse(`${tensor.bytes} bytes`, `${bytes} for ${tensor.type} of that shape`);
 
-  // Rows of packed integers are counted.
-  const pitch = packed ? 1 : turned ? block.bytes : rowBytes;
-  const start = packed ? 0 : tensor.offset + (slice === undefined ? 0 : slice.index * fusedRows * rowBytes);
+  // Rows of packed integers and of 4-bit floats are counted.
+  const pitch = counted ? 1 : turned ? block.bytes : rowBytes;
+  const start = counted ? 0 : tensor.offset + (slice === undefined ? 0 : slice.index * fusedRows * rowBytes);
   const segments = rowRanges(part, rows).map((range): TensorSegment => ({
     file: tensor.file,
     offset: start + range.first * pitch,
@@ -218,6 +220,7 @@ function bindShape(
     }),
     ...(blockScales && { blockScales: { ...blockScales, tensorOffset: tensor.offset } }),
     ...(packed && { packed }),
+    ...(coded && { coded }),
     ...(turned && { inputRow: fusedRows }),
     ...(source.add !== undefined && { add: source.add }),
   };

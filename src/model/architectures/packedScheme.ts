@@ -2,7 +2,7 @@ import type { Fields } from './Fields.js';
 
 /** How a checkpoint's quantiser packed integers, as its configuration says. */
 export interface PackedScheme {
-  readonly method: 'gptq' | 'awq' | 'compressed-tensors';
+  readonly method: 'gptq' | 'awq' | 'compressed-tensors' | 'bitsandbytes';
   readonly bits: 4 | 8;
   /** Inputs that share a scale; undefined: all of them. */
   readonly group: number | undefined;
@@ -28,10 +28,22 @@ export function packedScheme(quantisation: Fields): PackedScheme | undefined {
       return awq(quantisation);
     case 'compressed-tensors':
       return compressedTensors(quantisation);
+    case 'bitsandbytes':
+      return quantisation.raw('load_in_8bit') === true ? BYTES_OF_ROWS : undefined;
     default:
       return undefined;
   }
 }
+
+/** LLM.int8(): a row's scale is that of its largest number. */
+const BYTES_OF_ROWS: PackedScheme = {
+  method: 'bitsandbytes',
+  bits: 8,
+  group: undefined,
+  symmetric: true,
+  reordered: false,
+  zeroAdd: 0,
+};
 
 function gptq(fields: Fields): PackedScheme {
   const format = fields.raw('checkpoint_format') ?? 'gptq';

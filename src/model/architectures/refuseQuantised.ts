@@ -1,3 +1,4 @@
+import { codedScheme, type CodedScheme } from './codedScheme.js';
 import type { Fields } from './Fields.js';
 import { packedScheme, type PackedScheme } from './packedScheme.js';
 import { languageConfigs } from './textParts.js';
@@ -41,6 +42,15 @@ export function packedSchemeOf(config: Fields): PackedScheme | undefined {
   return undefined;
 }
 
+/** How 4-bit floats are coded, where the configuration says that some of the weights are. @throws ModelFileError */
+export function codedSchemeOf(config: Fields): CodedScheme | undefined {
+  for (const quantisation of quantisations(config)) {
+    const scheme = codedScheme(quantisation);
+    if (scheme !== undefined) return scheme;
+  }
+  return undefined;
+}
+
 const isMxfp4 = (quantisation: Fields): boolean => quantisation.raw('quant_method') === 'mxfp4';
 
 /**
@@ -70,8 +80,7 @@ function* quantisations(config: Fields): Generator<Fields> {
 const has = (fields: Fields, key: string): boolean => (fields.raw(key) ?? null) !== null;
 
 function refuseIn(quantisation: Fields): void {
-  const integers = packedScheme(quantisation) !== undefined;
-  if (integers) {
+  if (packedScheme(quantisation) !== undefined || codedScheme(quantisation) !== undefined) {
     refuseTransforms(quantisation);
     return;
   }
@@ -86,7 +95,7 @@ function refuseIn(quantisation: Fields): void {
     )
       quantisation.refuse(
         key,
-        `${usual}: of what this method makes, only 8-bit floats${method === 'compressed-tensors' ? ', pack-quantized and int-quantized integers' : ''} are read; use the model that was quantised, or a GGUF file of it`,
+        `${usual}: of what this method makes, only 8-bit floats${method === 'compressed-tensors' ? ', pack-quantized and int-quantized integers, nvfp4- and mxfp4-pack-quantized floats' : method === 'modelopt' ? ' and NVFP4' : ''} are read; use the model that was quantised, or a GGUF file of it`,
       );
     refuseTransforms(quantisation);
     return;
@@ -94,7 +103,7 @@ function refuseIn(quantisation: Fields): void {
   const gguf = method === 'mxfp4' ? 'its GGUF file, which has the same MXFP4' : 'a GGUF file of it';
   quantisation.refuse(
     'quant_method',
-    'no quantization_config, or one of fp8, gptq, awq or compressed-tensors, since safetensors are read as floats, 8-bit floats or packed integers: ' +
+    'no quantization_config, or one of fp8, gptq, awq, bitsandbytes (load_in_4bit or load_in_8bit), modelopt or compressed-tensors, since safetensors are read as floats, floats of 8 or 4 bits, or packed integers: ' +
       `use the model that was quantised (compressWeights makes 8 or 4 bits of its weights), or ${gguf}`,
   );
 }

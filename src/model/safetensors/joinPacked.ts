@@ -21,6 +21,16 @@ const WORDS: Names = {
   index: '.weight_g_idx',
 };
 const BYTES: Names = { ...WORDS, values: '.weight' };
+const ROWS: Names = { ...BYTES, scales: '.SCB' };
+
+const NAMES: Readonly<Record<PackedScheme['method'], readonly Names[]>> = {
+  gptq: [MODULES],
+  awq: [MODULES],
+  'compressed-tensors': [WORDS, BYTES],
+  bitsandbytes: [ROWS],
+};
+/** The number whose value a row's scale is, in bitsandbytes. */
+const LARGEST = 127;
 
 /**
  * Tensors of integers with their scales, zero points and groups become `X.weight` [outputs, inputs] of the type that
@@ -38,8 +48,8 @@ export function joinPacked(
 ): TensorInfo[] {
   const join = new Join(scheme, files, tensors, integers);
   return integers.flatMap((tensor) => {
-    for (const names of scheme.method === 'compressed-tensors' ? [WORDS, BYTES] : [MODULES])
-      if (tensor.name.endsWith(names.values) && tensor.dtype === (names === BYTES ? 'I8' : 'I32'))
+    for (const names of NAMES[scheme.method])
+      if (tensor.name.endsWith(names.values) && tensor.dtype === (isBytes(names) ? 'I8' : 'I32'))
         return [join.of(tensor, names)];
     return [];
   });
@@ -62,7 +72,7 @@ class Join {
   of(values: ByteTensor, names: Names): TensorInfo {
     const { scheme } = this;
     const module = values.name.slice(0, -names.values.length);
-    const asBytes = names === BYTES;
+    const asBytes = isBytes(names);
     const bits = asBytes ? 8 : scheme.bits;
     const per = 32 / bits;
     const [first = 0, second = 0] = values.shape;
@@ -83,7 +93,7 @@ class Join {
     const { type: scaleType } = scales;
     if (scaleType !== 'F32' && scaleType !== 'F16' && scaleType !== 'BF16')
       return this.refuse(scales, `scales of type ${scaleType}`, 'F32, F16 or BF16');
-    this.checkShape(scales, grid(rows), 'scales');
+    this.checkShape(scales, names === ROWS ? [rows] : grid(rows), 'scales');
     const zeros = this.integers.get(module + names.zeros);
     if (zeros !== undefined && asBytes) this.refuse(zeros, 'zero points of bytes', 'none: those of W8A8 are symmetric');
     if (zeros !== undefined) this.checkWords(zeros, grid(rows / per), 'zero points');
@@ -104,12 +114,17 @@ class Join {
       values: place(values),
       scales: place(scales),
       scaleType,
+      ...(names === ROWS && { scaleOf: LARGEST }),
       groupsFirst,
       ...(zeros && { zeros: place(zeros) }),
       ...(index && { groupIndex: place(index) }),
     };
     const blocks =
-      scaleType !== 'F32' && index === undefined && columns % 32 === 0 && (group % 32 === 0 || groups === 1);
+      scaleType !== 'F32' &&
+      names !== ROWS &&
+      index === undefined &&
+      columns % 32 === 0 &&
+      (group % 32 === 0 || groups === 1);
     return {
       name: `${module}.weight`,
       type: blocks ? blockType(bits, scheme.symmetric || asBytes) : 'F32',
@@ -142,6 +157,7 @@ function blockType(bits: 4 | 8, symmetric: boolean): 'Q4_0' | 'Q5_0' | 'Q8_0' | 
   return symmetric ? 'Q8_0' : 'F32';
 }
 
+const isBytes = ({ values }: Names): boolean => values === '.weight';
 const place = ({ file, offset }: FilePlace): FilePlace => ({ file, offset });
 const shapeText = ({ shape }: { readonly shape: readonly number[] }): string =>
   `shape [${shape.slice(0, 8).join(', ')}]`;

@@ -40,7 +40,7 @@ const ENTRY_COST = 500;
  * Reads and checks the header of a safetensors file: its length, its grammar, and that the tensors' bytes fit their
  * types and shapes and cover the data without holes and overlaps, as the format asks for.
  * @param fileIndex index that the tensors give as their file
- * @param packed weights may be integers, which others will be joined with (`joinPacked`)
+ * @param packed weights may be integers or bytes, which others will be joined with (`joinPacked`, `joinCoded`)
  * @throws ModelFileError, also for a weight of a type other than F32, F16, BF16 and F8_E4M3
  */
 export function readSafetensorsFile(path: string, fileIndex = 0, packed = false): Promise<SafetensorsFile> {
@@ -230,7 +230,7 @@ function toTensors(path: string, entries: readonly Entry[], file: number, packed
   for (const { name, dtype, shape, offset, bytes } of entries) {
     const type = weightTypeOfDtype(dtype);
     if (type !== undefined) tensors.push({ name, type, shape, file, offset, bytes });
-    else if (!(packed && isInteger(dtype)) && !isBuffer(name, dtype)) {
+    else if (!(packed && (isInteger(dtype) || dtype === 'U8')) && !isBuffer(name, dtype)) {
       throw new ModelFileError(path, `tensor ${printable(name)}`, `dtype ${dtype}`, `one of ${SUPPORTED_DTYPES}`);
     }
   }

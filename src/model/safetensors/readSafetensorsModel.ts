@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ModelFileError } from '../../errors/ModelFileError.js';
 import { Fields, LIMITS } from '../architectures/Fields.js';
-import { packedSchemeOf, refuseQuantised } from '../architectures/refuseQuantised.js';
+import { codedSchemeOf, packedSchemeOf, refuseQuantised } from '../architectures/refuseQuantised.js';
 import { HEADER_LIMITS } from '../files/limits.js';
 import { ModelFile, orModelFileError } from '../files/ModelFile.js';
 import { listMissing, printable } from '../files/printable.js';
@@ -17,8 +17,10 @@ import {
 } from '../ModelSource.js';
 import { findScales } from './findScales.js';
 import { joinBlocks } from './joinBlocks.js';
+import { isCodedScale, joinCoded } from './joinCoded.js';
 import { joinPacked } from './joinPacked.js';
 import { readModules } from './readModules.js';
+import { readQuantStates, type QuantState } from './readQuantStates.js';
 import { readSafetensorsFile } from './readSafetensorsFile.js';
 import { readShards, type Shards } from './readShards.js';
 import { readTokenizerFiles } from './readTokenizerFiles.js';
@@ -32,6 +34,7 @@ export interface SafetensorsModel {
   readonly prompts?: ModelSource['prompts'];
 }
 
+const NO_STATES: ReadonlyMap<string, QuantState> = new Map();
 const SINGLE = 'model.safetensors';
 const INDEX = 'model.safetensors.index.json';
 
@@ -47,11 +50,15 @@ export async function readSafetensorsModel(folder: string): Promise<SafetensorsM
   const fields = Fields.ofObject(join(folder, 'config.json'), config);
   refuseQuantised(fields);
   const scheme = packedSchemeOf(fields);
-  const { files, tensors: unscaled, bytes } = await readWeights(folder, present, scheme !== undefined);
+  const coded = codedSchemeOf(fields);
+  const { files, tensors: floats, bytes } = await readWeights(folder, present, (scheme ?? coded) !== undefined);
+  const states = coded === 'bitsandbytes' ? await readQuantStates(files, bytes) : NO_STATES;
+  const unscaled = coded ? floats.filter((tensor) => !isCodedScale(coded, tensor)) : floats;
   const tensors = [
     ...findScales(fields, files, unscaled),
     ...joinBlocks(fields, files, bytes),
     ...(scheme ? joinPacked(scheme, files, unscaled, bytes) : []),
+    ...(coded ? joinCoded(coded, files, floats, bytes, states) : []),
   ];
   const numbers = await readNumbers(files, tensors);
   const tokenizer = await readTokenizerFiles(folder, present, config);

@@ -6,6 +6,7 @@ import type { PlacementShares } from '../Placement.js';
 import { hostShare } from '../Policy.js';
 import { type Corrections, computeFactor } from '../corrections.js';
 import { PAGE_TOKENS } from '../reserves.js';
+import { shareOfLayerRead } from './chosenExperts.js';
 import { diskRates, linkRates } from './transferRates.js';
 import {
   decodeAttentionSeconds,
@@ -84,6 +85,7 @@ export function layerQueues(
   const { gpu, cpu } = computeSettings(setting);
   const { layerWeightBytes: w, tokenCacheBytes, tokenActivationBytes } = sizes;
   const tokens = load.promptTokens + load.decodeRows;
+  const read = gpu ? w : w * shareOfLayerRead(shape, squares * tokens);
   // Pages that come to a GPU come and go wholly, those that all rows share once for each square. Where the processor
   // attends to a row's last pages, those with new tokens are among them.
   const byHost = gpu ? hostShare(block) : 0;
@@ -121,13 +123,13 @@ export function layerQueues(
   const disk = {
     'disk-read': {
       constant: streams ? rates.readOnceSeconds : 0,
-      wn: w / rates.read,
+      wn: read / rates.read,
       cn: context / rates.readPages,
       hn: hidden / rates.read,
     },
     'disk-write': { cn: fresh / rates.writePages, hn: hidden / rates.write },
   };
-  const diskBytes = { wn: w, cn: context + fresh, hn: 2 * hidden };
+  const diskBytes = { wn: read, cn: context + fresh, hn: 2 * hidden };
   const memory = 1 / hardware.cpu.memoryBytesPerSecond;
   if (gpu === undefined) {
     const compute = { constant: squares * perSquare + attend };

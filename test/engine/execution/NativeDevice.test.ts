@@ -112,7 +112,7 @@ describe('NativeDevice with a GPU', () => {
     const { runtime, calls, complete } = noted();
     const native = device(runtime);
     const load = native.submit(task('load_weight', { ...LINK, hops: [READ] }), []);
-    expect(calls).toEqual([['load_weight', 1, 0, []]]);
+    expect(calls).toEqual([['load_weight', 1, 0, [], false]]);
     const project = native.submit(task('compute', { part: 'embed', queue: 'gpu-compute', bytes: 0 }), [load]);
     expect(calls[1]?.[5]).toEqual([load.id]);
     const seen: Completion[] = [];

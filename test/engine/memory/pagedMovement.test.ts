@@ -36,6 +36,16 @@ describe('pagedMovement', () => {
     expect(moves.loadWeight(square(2))).toEqual([]);
   });
 
+  test('loads a mixture without the experts that few tokens are not expected to choose', () => {
+    const experts = { count: 64, perToken: 4 };
+    const mixture = pagedMovement({ ...BYTES, chosen: { experts, slots: 2, expertBytes: [4000, 6400, 0] } });
+    // Of two batches of one token.
+    const left = (60 / 64) ** 2;
+    expect(mixture.loadWeight(square(1, [0, 12, 1]))).toEqual(read(8192 - Math.floor(left * 6400)));
+    expect(mixture.loadWeight(square(1, [0, 0, 12]))).toEqual(read(8192));
+    expect(mixture.loadWeight(square(2, [0, 12, 1]))).toEqual([]);
+  });
+
   test('loads whole pages of the disk that are in sight, and stores those that are completed', () => {
     const last = square(0, [0, 12, 1], [1, 9, 1]);
     expect(moves.loadCache(last, pagesOf)).toEqual(read(2 * 12_288));

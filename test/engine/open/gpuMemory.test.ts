@@ -134,6 +134,7 @@ function measure({
     spill: 0,
     pageSlot: 4096,
     streamed: new Array<number>(LAYERS).fill(rest),
+    streamedExperts: new Array<number>(LAYERS).fill(0),
     gpu: {
       weights: GLOBAL + LAYERS * (LAYER - rest),
       weightBuffers: buffers * rest,

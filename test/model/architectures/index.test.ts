@@ -307,16 +307,16 @@ describe('families', () => {
   });
 
   test.each([
-    [{ quant_method: 'bitsandbytes', load_in_4bit: true, bnb_4bit_quant_type: 'nf4' }, 'found "bitsandbytes"'],
-    [{ quant_method: 'modelopt', quant_algo: 'NVFP4' }, 'found "NVFP4"'],
-    [{ quant_method: 'compressed-tensors', format: 'nvfp4-pack-quantized' }, 'found "nvfp4-pack-quantized"'],
+    [{ quant_method: 'torchao', quant_type: 'int4_weight_only' }, 'found "torchao"'],
+    [{ quant_method: 'modelopt', quant_algo: 'W4A8_AWQ' }, 'found "W4A8_AWQ"'],
+    [{ quant_method: 'compressed-tensors', format: 'mixed-precision' }, 'found "mixed-precision"'],
   ])('what is quantised by %p is refused with the remedy', (quantization_config, found) => {
     const describing = () => describeDecoder({ model_type: 'llama', quantization_config }, 'config.json');
     expect(describing).toThrow(found);
     expect(describing).toThrow(/use the model that was quantised.*or a GGUF file of it/);
   });
 
-  test('the keys of latent attention in 8-bit floats are refused by name, with the remedy', async () => {
+  test('the keys of latent attention in 8-bit floats are bound with their scales, a row for each input', async () => {
     const folder = fileURLToPath(new URL('../../fixtures/models/deepseek-v3', import.meta.url));
     const { header } = await readSafetensorsModel(folder);
     const tensors = header.tensors.map((tensor): TensorInfo => {
@@ -330,9 +330,15 @@ describe('families', () => {
       };
       return { ...tensor, type: 'F8_E4M3', bytes: tensor.bytes / 2, scales };
     });
-    expect(() => describeModel({ ...header, tensors })).toThrow(
-      /kv_b_proj\.weight: found type F8_E4M3, expected .*use the model in 16 bits, or a GGUF file of it/,
-    );
+    const { decoder, bindings } = describeModel({ ...header, tensors });
+    const up = bindings.find(({ role, layer }) => role === 'k_up.weight' && layer === 0);
+    const rank = decoder.attention.latent?.rank;
+    expect(up).toMatchObject({ type: 'F16', inputRow: rank, float8: { blockRows: 128, blockColumns: 128 } });
+    const tensor = tensors.find(({ name }) => name.endsWith('layers.0.self_attn.kv_b_proj.weight'));
+    expect(up?.float8).toMatchObject({ tensorOffset: tensor?.offset, tensorRows: tensor?.shape[0] });
+    // A byte an element: from one head's keys to the next one's lie those of its values.
+    const [first, second] = up?.segments ?? [];
+    expect((second?.offset ?? 0) - (first?.offset ?? 0)).toBe(((tensor?.shape[0] ?? 0) / decoder.heads) * (rank ?? 0));
   });
 });
 

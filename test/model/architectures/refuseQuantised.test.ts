@@ -32,7 +32,12 @@ describe('quantization_config', () => {
     [{ quant_method: 'fp8', fmt: 'e5m2' }, 'quantization_config.fmt: found "e5m2", expected e4m3: of what'],
     [{ quant_method: 'compressed-tensors', format: 'marlin-24' }, 'format: found "marlin-24"'],
     [{ quant_method: 'compressed-tensors' }, 'format: found nothing, expected float-quantized'],
-    [{ quant_method: 'modelopt', quant_algo: 'NVFP4' }, 'quant_algo: found "NVFP4", expected FP8'],
+    [{ quant_method: 'modelopt', quant_algo: 'W4A16_AWQ' }, 'quant_algo: found "W4A16_AWQ", expected FP8'],
+    [{ quant_method: 'compressed-tensors', format: 'mxfp8-quantized' }, 'format: found "mxfp8-quantized"'],
+    [
+      { quant_method: 'compressed-tensors', format: 'nvfp4-pack-quantized', transform_config: { R1: {} } },
+      'transform_config',
+    ],
     [
       {
         quant_method: 'compressed-tensors',
@@ -43,6 +48,16 @@ describe('quantization_config', () => {
     ],
   ])('of the same methods, others are not: %j', (config, words) => {
     expect(refuse({ quantization_config: config })).toThrow(words);
+  });
+
+  test.each([
+    [{ quant_method: 'bitsandbytes', load_in_4bit: true, bnb_4bit_quant_type: 'nf4' }],
+    [{ quant_method: 'bitsandbytes', load_in_8bit: true }],
+    [{ quant_method: 'modelopt', quant_algo: 'NVFP4' }],
+    [{ quant_method: 'compressed-tensors', format: 'nvfp4-pack-quantized' }],
+    [{ quant_method: 'compressed-tensors', format: 'mxfp4-pack-quantized' }],
+  ])('4-bit floats and bytes of bitsandbytes are read: %j', (config) => {
+    expect(refuse({ quantization_config: config })).not.toThrow();
   });
 
   test('MXFP4 is read of gpt-oss; that of others is in GGUF files, too', () => {

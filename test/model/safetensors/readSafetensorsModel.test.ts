@@ -38,11 +38,11 @@ describe('weights', () => {
   test('that were quantised are refused by the name of the method, not by a tensor', async () => {
     const config = JSON.stringify({
       ...TINY_LLAMA_CONFIG,
-      quantization_config: { quant_method: 'bitsandbytes', load_in_4bit: true },
+      quantization_config: { quant_method: 'quanto' },
     });
     const packed = writeSafetensors([{ name: 'model.layers.0.self_attn.q_proj.qweight', dtype: 'I32', shape: [2, 2] }]);
     await expect(read({ 'config.json': config, 'model.safetensors': packed })).rejects.toThrow(
-      /config.json: quantization_config.quant_method: found "bitsandbytes"/,
+      /config.json: quantization_config.quant_method: found "quanto"/,
     );
   });
 

@@ -33,7 +33,8 @@ export function readPacked(
   const scale = (row: number, of: number): number => {
     const { bytes } = WEIGHT_TYPES[scaleType];
     const from = packed.scales.offset + bytes * (groupsFirst ? of * tensorRows + row : row * groups + of);
-    return dequantise(scaleType, files[packed.scales.file]?.subarray(from, from + bytes) ?? Buffer.alloc(0))[0] ?? NaN;
+    const stored = dequantise(scaleType, files[packed.scales.file]?.subarray(from, from + bytes) ?? Buffer.alloc(0))[0];
+    return (stored ?? NaN) / (packed.scaleOf ?? 1);
   };
   const groupOf = (column: number): number =>
     packed.groupIndex === undefined ? Math.floor(column / group) : word(packed.groupIndex, column);

@@ -1,22 +1,27 @@
 import { WEIGHT_TYPES } from '../../../src/model/weightTypes.js';
 import { type TensorBinding } from '../../../src/model/TensorBinding.js';
 import { dequantise } from './dequantise.js';
+import { float8 } from './float8.js';
+import { readCoded } from './readCoded.js';
 import { readPacked } from './readPacked.js';
 
 type Vector = Float64Array;
 
 /** Element by element, rounded as the engine does it. */
 function readFloat8(
-  { columns, segments }: TensorBinding,
+  { columns, segments, inputRow }: TensorBinding,
   { file, offset, type, blockRows, blockColumns, tensorOffset }: NonNullable<TensorBinding['float8']>,
   files: readonly Buffer[],
 ): Vector {
-  const across = Math.ceil(columns / blockColumns);
+  const rowElements = inputRow ?? columns;
+  const across = Math.ceil(rowElements / blockColumns);
   const { bytes } = WEIGHT_TYPES[type];
   const values: number[] = [];
   for (const { file: of, offset: start, rows } of segments) {
-    for (let at = start; at < start + rows * columns; at++) {
-      const [row, column] = [Math.floor((at - tensorOffset) / columns), (at - tensorOffset) % columns];
+    for (let i = 0; i < rows * columns; i++) {
+      // Of a matrix that lies with a row for each input the next input is a row further on.
+      const at = start + (inputRow === undefined ? i : (i % columns) * inputRow + Math.floor(i / columns));
+      const [row, column] = [Math.floor((at - tensorOffset) / rowElements), (at - tensorOffset) % rowElements];
       const block = Math.floor(row / blockRows) * across + Math.floor(column / blockColumns);
       const from = offset + block * bytes;
       const scale = dequantise(type, files[file]?.subarray(from, from + bytes) ?? Buffer.alloc(0))[0];
@@ -24,13 +29,6 @@ function readFloat8(
     }
   }
   return Float64Array.from(values);
-}
-
-/** E4M3 without infinities. */
-function float8(byte: number): number {
-  const [sign, exponent, mantissa] = [byte >> 7 ? -1 : 1, (byte >> 3) & 15, byte & 7];
-  if ((byte & 127) === 127) return NaN;
-  return sign * (exponent === 0 ? mantissa * 2 ** -9 : (1 + mantissa / 8) * 2 ** (exponent - 7));
 }
 
 /** The nearest half, of two the even one, of what is no greater than halves can be. */
@@ -45,6 +43,7 @@ function toHalf(value: number): number {
 /** A weight as its file has it, in the order of its role. */
 export function readWeight(binding: TensorBinding, files: readonly Buffer[]): Vector {
   if (binding.packed) return readPacked(binding, binding.packed, files);
+  if (binding.coded) return readCoded(binding, binding.coded, files);
   if (binding.float8) return readFloat8(binding, binding.float8, files);
   const parts = binding.segments.flatMap(({ rows, step = 1, ...segment }) =>
     Array.from({ length: rows }, (_, row) => readRow(binding, segment, row * step, files)),
