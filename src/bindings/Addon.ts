@@ -378,8 +378,8 @@ export interface NativeRuntime {
    * event. `after` as above: it must contain the last tasks that compute with what the buffer holds now; a buffer found
    * in use is an error `invalid-argument`, and what does not match its checksum (looked at when a layer is first read,
    * and again once somebody has written to the store), or cannot be read, an error `file` that names store, layer and
-   * offset. Refused for layers that are wholly resident. `chosen`: once a layer was looked at, its experts are left out,
-   * and tasks that compute with the buffer read those that their tokens go to. Not with `gpu`, where all come.
+   * offset. Refused for layers that are wholly resident. `chosen`: once a layer was looked at, its experts are left
+   * out, and tasks that compute with the buffer read those that their tokens go to. Not with `gpu`, where all come.
    */
   submitLoadWeight(layer: number, buffer: number, after: readonly number[], chosen?: boolean): number;
 

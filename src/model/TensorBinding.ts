@@ -244,8 +244,8 @@ export interface TensorBinding {
   /** The codes of a matrix of 4-bit floats: likewise, `type` being one of floats. */
   readonly coded?: CodedFloats;
   /**
-   * The number of elements in each row of a matrix of floats, 8-bit ones too, that lies with a row for each input. Segments begin with
-   * the first input's.
+   * The number of elements in each row of a matrix of floats, 8-bit ones too, that lies with a row for each input.
+   * Segments begin with the first input's.
    */
   readonly inputRow?: number;
   /**

@@ -55,7 +55,8 @@ TEST(StateSteps, StateSpaceIsThatOfPlainLoops) {
   for (const auto& [states, width] : kSizes) {
     Floats state = drawn(states * width, 2), expected = state;
     for (uint32_t token = 0; token < 4; token++) {
-      const Floats input = drawn(width, 40 + token), written = drawn(states, 50 + token), read = drawn(states, 60 + token);
+      const Floats input = drawn(width, 40 + token), written = drawn(states, 50 + token),
+                   read = drawn(states, 60 + token);
       Floats output(width), plain(width);
       stateStep(state.data(), input.data(), written.data(), read.data(), 0.8f, states, width, output.data());
       for (size_t n = 0; n < states; n++)

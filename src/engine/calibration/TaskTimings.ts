@@ -117,8 +117,8 @@ export class TaskTimings {
   }
 
   /**
-   * Tells whether a task that computes reads experts itself, and the one that loads its layer fewer bytes than it counts:
-   * neither tells how fast the machine is.
+   * Tells whether a task that computes reads experts itself, and the one that loads its layer fewer bytes than it
+   * counts: neither tells how fast the machine is.
    */
   private waitsForExperts({ name, batch }: Task): boolean {
     if (!this.chosen || (name !== 'compute' && name !== 'load_weight')) return false;

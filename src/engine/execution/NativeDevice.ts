@@ -221,12 +221,7 @@ export class NativeDevice implements Device {
     const event = this.track(
       nativeCall(() =>
         // Less than the whole layer: its experts come once they have been chosen.
-        this.runtime.submitLoadWeight(
-          layer,
-          buffer,
-          pendingIds(after, free),
-          task.bytes < (this.streamed[layer] ?? 0),
-        ),
+        this.runtime.submitLoadWeight(layer, buffer, pendingIds(after, free), task.bytes < (this.streamed[layer] ?? 0)),
       ),
       task,
     );

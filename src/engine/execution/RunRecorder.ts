@@ -158,11 +158,7 @@ export class RunRecorder {
   private get work(): DeviceWork {
     return {
       queues: this.queues.sums,
-      bytes: {
-        weights: { ...this.bytes.weights },
-        cache: { ...this.bytes.cache },
-        activations: { ...this.bytes.activations },
-      },
+      bytes: structuredClone(this.bytes),
       ownSeconds: this.ownSeconds,
     };
   }

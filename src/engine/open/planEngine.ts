@@ -235,7 +235,8 @@ export async function planEngine(
   const planned =
     typeof chosen === 'object'
       ? unplanned('policy', undefined, request)
-      : ((await searched({ options, settings }, capBytes, request)) ?? unplanned('default', nothingFits(request), request));
+      : ((await searched({ options, settings }, capBytes, request)) ??
+        unplanned('default', nothingFits(request), request));
   const report = { ...planned.report, ...(speed && { machineSpeed: speed }), ...(notes.length > 0 && { notes }) };
   return { ...planned, report, ...(learning && { learning }) };
 }
