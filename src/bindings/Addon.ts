@@ -175,7 +175,7 @@ export interface RuntimeBytes {
    * device).
    */
   readonly streamed: readonly number[];
-  /** Of `streamed`, the bytes of experts; 0 for layers without. */
+  /** The bytes of experts among `streamed`; 0 for layers without. */
   readonly streamedExperts: readonly number[];
   /**
    * The device's figures, with `gpu`; the numbers above are the host's then (`activations`: 0). What is reserved beside

@@ -20,8 +20,8 @@ export interface PagedBytes {
   /** Bytes of one page of one layer on disk. */
   readonly pageSlotBytes: number;
   /**
-   * Of a mixture whose experts are read once tokens have chosen them, where these are few: which there are, the batches
-   * of a pass, and of `streamedBytes` those of experts. Default: layers are read whole.
+   * The experts of a mixture, where these are read once few tokens have chosen them: their numbers, the batches of a
+   * pass, and the bytes of experts among `streamedBytes`. Default: layers are read whole.
    */
   readonly chosen?:
     | {

@@ -38,7 +38,7 @@ export function joinCoded(
     });
 }
 
-/** Those of the floats that are scales of 4-bit floats. */
+/** Tells whether a tensor is the scales of 4-bit floats. */
 export function isCodedScale(scheme: CodedScheme, { name, type }: TensorInfo): boolean {
   return scheme !== 'bitsandbytes' && type === 'F8_E4M3' && name.endsWith('.weight_scale');
 }

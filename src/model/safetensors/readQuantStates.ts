@@ -4,7 +4,7 @@ import { ModelFile } from '../files/ModelFile.js';
 import { printable } from '../files/printable.js';
 import type { ByteTensor } from './readSafetensorsFile.js';
 
-/** What bitsandbytes says of one matrix of 4-bit floats, in a tensor of bytes that are JSON. */
+/** The form of one matrix of 4-bit floats as bitsandbytes writes it, in a tensor of bytes that are JSON. */
 export interface QuantState {
   readonly shape: readonly [rows: number, columns: number];
   readonly group: number;
