@@ -58,8 +58,11 @@ class CpuBackend final : public Backend {
                   Launch&) override {
     WeightBuffers::Filling filling(buffers_, buffer);
     const bool lacks = store->readBeforeExperts(layer, filling.data(), stopped);
-    chosenFrom_ = store;
-    stopped_ = &stopped;
+    // Once: tasks that compute read them meanwhile. The first time is before any of them, by finish().
+    if (chosenFrom_ == nullptr) {
+      stopped_ = &stopped;
+      chosenFrom_ = store;
+    }
     filling.finish(layer, lacks ? spec_.experts : 0);
   }
   std::unique_ptr<TaskResult> compute(ComputePart part, uint32_t layer, const Batch& batch, Activations& activations,

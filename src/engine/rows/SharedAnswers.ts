@@ -149,6 +149,8 @@ export class SharedAnswers<Of extends Task, Result extends ResultBase> {
       this.recent?.put(key, kept);
       this.pending(this.store?.put(key, outcome.answer));
     }
+    // At once: the run's figures are told when its last row has ended, and what these rows get may come after that.
+    for (let left = others.length; left > 0; left--) this.counter.equal(countedOf(kept));
     this.pending(inTurns(this.answerAll(others, kept)));
     this.completeIfOver();
   }
@@ -156,7 +158,7 @@ export class SharedAnswers<Of extends Task, Result extends ResultBase> {
   private *answerAll(rows: readonly HeldRow<Of, Result>[], outcome: Outcome<Of>): Work<void> {
     for (const row of rows) {
       if (!this.results.observed) return;
-      this.equal(row, outcome);
+      this.results.next({ sequence: row.sequence, result: row.result(copyOf(outcome)) });
       yield;
     }
   }
@@ -190,6 +192,12 @@ export class SharedAnswers<Of extends Task, Result extends ResultBase> {
   private completeIfOver(): void {
     if (this.inputEnded && this.waiting.size === 0 && this.underWay === 0) this.results.complete();
   }
+}
+
+/** Gives the part of a result that a counter looks at. */
+function countedOf(outcome: Outcome<Task>): Pick<ResultBase, 'error'> & { readonly finishReason?: unknown } {
+  if ('error' in outcome) return { error: outcome.error };
+  return 'finishReason' in outcome.answer ? { finishReason: outcome.answer.finishReason } : {};
 }
 
 interface Form<Answer> {

@@ -49,6 +49,7 @@ const THEIRS = new Map([
     .reverse()
     .map(([theirs, ours]) => [ours, theirs] as const),
   ['id', 'custom_id'],
+  ['templateArgs', 'chat_template_kwargs'],
 ]);
 /** How much is reasoned, in OpenAI's words; and what chat templates call it, of which most know at most whether to. */
 const EFFORTS: Readonly<Record<string, Body>> = {
@@ -171,6 +172,8 @@ export function rowOfBody(
 export function askedProblem(message: string): { readonly message: string; readonly param: string | null } {
   const [, body = '', own, rest = ''] = /^(body\.)?([a-z]\w*)([:.[][^]*)$/i.exec(message) ?? [];
   if (own === undefined || own === 'body') return { message, param: null };
+  // They stood in the prompt or the input, which the row does not say any more.
+  if (own === 'tokens') return { message: `${body}token ids${rest}`, param: null };
   const param = THEIRS.get(own) ?? own;
   return { message: `${body}${param}${rest}`, param };
 }

@@ -56,7 +56,8 @@ export class Fields {
 
   /** The metadata of a GGUF file whose keys start with `prefix`. */
   static ofMetadata(file: string, metadata: ReadonlyMap<string, unknown>, prefix: string): Fields {
-    return new Fields(file, prefix, (key) => metadata.get(prefix + key));
+    // The numbers of xIELU are the only ones of a model that the format has without the architecture before them.
+    return new Fields(file, prefix, (key) => metadata.get(key.startsWith('xielu.') ? key : prefix + key));
   }
 
   /** These fields with some replaced; undefined removes one. */

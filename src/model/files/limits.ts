@@ -120,10 +120,17 @@ export const ROW_LIMITS = {
   badWordUnits: 256,
   /** Steps of a chat template, before those for its messages. */
   templateSteps: 500_000,
-  /** Steps of a chat template for each message; the largest real ones take some hundreds. */
+  /**
+   * Steps of a chat template for each message; the largest real ones take some hundreds, gpt-oss's six more for each
+   * call and later message.
+   */
   templateStepsPerMessage: 20_000,
-  /** Steps of a chat template in all, however many messages there are: it renders in one turn of the event loop. */
-  templateStepsInAll: 4_000_000,
+  /**
+   * Steps of a chat template in all, however many messages there are: it renders in one turn of the event loop.
+   * gpt-oss's, which looks for each call at all later messages, stays below with as many calls as `conversationValues`
+   * allows.
+   */
+  templateStepsInAll: 12_000_000,
   /** Units of text that a chat template goes through in all. */
   templateScannedUnits: 2 ** 25,
   /** Units of text, and members of lists, that a chat template makes in all. */

@@ -16,10 +16,17 @@ export function shareOfExpertsRead(
   return share > MOST_CHOSEN ? 1 : share;
 }
 
-/** Gives the share of what streams of a layer that is read for so many tokens: of a model without experts all of it. */
-export function shareOfLayerRead(shape: ModelShape, tokens: number): number {
+/**
+ * Gives the shares of what streams of a layer that are read for so many tokens: in all, and by the tasks that compute,
+ * which wait for the experts that their tokens go to. Of a model without experts all is read ahead.
+ */
+export function sharesOfLayerRead(
+  shape: ModelShape,
+  tokens: number,
+): { readonly all: number; readonly byTasks: number } {
   const { experts } = shape;
-  if (!experts) return 1;
+  if (!experts) return { all: 1, byTasks: 0 };
   const share = (feedForwardElements(shape) * experts.count) / layerElements(shape);
-  return 1 - share * (1 - shareOfExpertsRead(experts, tokens));
+  const chosen = shareOfExpertsRead(experts, tokens);
+  return { all: 1 - share * (1 - chosen), byTasks: chosen < 1 ? share * chosen : 0 };
 }

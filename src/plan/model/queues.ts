@@ -6,7 +6,7 @@ import type { PlacementShares } from '../Placement.js';
 import { hostShare } from '../Policy.js';
 import { type Corrections, computeFactor } from '../corrections.js';
 import { PAGE_TOKENS } from '../reserves.js';
-import { shareOfLayerRead } from './chosenExperts.js';
+import { sharesOfLayerRead } from './chosenExperts.js';
 import { diskRates, linkRates } from './transferRates.js';
 import {
   decodeAttentionSeconds,
@@ -85,7 +85,8 @@ export function layerQueues(
   const { gpu, cpu } = computeSettings(setting);
   const { layerWeightBytes: w, tokenCacheBytes, tokenActivationBytes } = sizes;
   const tokens = load.promptTokens + load.decodeRows;
-  const read = gpu ? w : w * shareOfLayerRead(shape, squares * tokens);
+  const shares = sharesOfLayerRead(shape, squares * tokens);
+  const read = gpu ? w : w * shares.all;
   // Pages that come to a GPU come and go wholly, those that all rows share once for each square. Where the processor
   // attends to a row's last pages, those with new tokens are among them.
   const byHost = gpu ? hostShare(block) : 0;
@@ -137,6 +138,8 @@ export function layerQueues(
     const bounds = [
       // What comes from disk crosses the same memory that computing reads.
       sum(compute, waits, times(memory, diskBytes)),
+      // Experts that have been chosen are read by the task that computes with them.
+      sum(compute, waits, { wn: (w * shares.byTasks) / rates.read }),
       disk['disk-read'],
       disk['disk-write'],
       // Queues that are about as busy wait for each other now and then.

@@ -122,13 +122,15 @@ describe.each(TASKS)('rows of a run that does %s', (task, answer, others, words)
   });
 
   test('of many that wait for a long answer not all are seen to in one turn, and none gets what the first makes of it', async () => {
-    const { answers, seen, ended } = shared(task);
+    const { answers, seen, ended, counted } = shared(task);
     await answers.has('k', held(0));
     for (let row = 1; row <= 4000; row++) await answers.has('k', { ...held(row), result: slowResult(row) });
     const first = { answer: structuredClone(answer), usage };
     answers.answered('k', first);
     const atOnce = seen.length;
     expect(atOnce).toBeLessThan(4000);
+    // The figures of a run are told when its last row has ended.
+    expect(counted).toEqual({ equal: 4000, reused: 0 });
     for (const part of parts(first.answer))
       for (const name of Object.keys(part as object)) Reflect.deleteProperty(part as object, name);
     answers.inputOver();

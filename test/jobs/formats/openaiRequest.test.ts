@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { RowError } from '../../../src/errors/RowError.js';
-import { CHAT, rowOfBody } from '../../../src/jobs/formats/openaiRequest.js';
+import { askedProblem, CHAT, rowOfBody } from '../../../src/jobs/formats/openaiRequest.js';
 
 const row = (body: object): object => rowOfBody(CHAT, { ...body }, { id: 'a', line: 1 });
 const hello = [{ role: 'user', content: 'Hello' }];
@@ -56,4 +56,16 @@ test('variables that are given count more, and an effort that is none is refused
   expect(row({ messages: hello, reasoning_effort: null })).not.toHaveProperty('templateArgs');
   for (const effort of ['much', 3, 'constructor'])
     expect(() => row({ messages: hello, reasoning_effort: effort })).toThrow(RowError);
+});
+
+describe('a problem in the words of its request', () => {
+  test.each([
+    ['topP: found 7, expected …', 'top_p: found 7, expected …', 'top_p'],
+    ['templateArgs.messages: found …', 'chat_template_kwargs.messages: found …', 'chat_template_kwargs'],
+    ['tokens: found 99999999, expected ids', 'token ids: found 99999999, expected ids', null],
+    ['body.input: found 5', 'body.input: found 5', 'input'],
+    ['the prompt is too long', 'the prompt is too long', null],
+  ])('%s', (message, told, param) => {
+    expect(askedProblem(message)).toEqual({ message: told, param });
+  });
 });

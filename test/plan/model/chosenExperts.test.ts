@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { requireKnownShape } from '../../../src/plan/knownShapes.js';
-import { shareOfExpertsRead, shareOfLayerRead } from '../../../src/plan/model/chosenExperts.js';
+import { shareOfExpertsRead, sharesOfLayerRead } from '../../../src/plan/model/chosenExperts.js';
 
 const EXPERTS = { count: 128, perToken: 8 };
 
@@ -15,10 +15,11 @@ describe('experts that are read for so many tokens', () => {
   });
   test('leave the rest of a layer to be read always, and a dense layer whole', () => {
     const mixture = requireKnownShape('mixtral-8x7b');
-    const share = shareOfLayerRead(mixture, 1);
+    const share = sharesOfLayerRead(mixture, 1).all;
     expect(share).toBeGreaterThan(2 / 8);
     expect(share).toBeLessThan(2 / 8 + 0.05);
-    expect(shareOfLayerRead(mixture, 64)).toBe(1);
-    expect(shareOfLayerRead({ ...mixture, experts: undefined }, 1)).toBe(1);
+    expect(sharesOfLayerRead(mixture, 1).byTasks).toBeCloseTo((2 / 8) * ((share - 1) / (2 / 8 - 1)), 12);
+    expect(sharesOfLayerRead(mixture, 64)).toEqual({ all: 1, byTasks: 0 });
+    expect(sharesOfLayerRead({ ...mixture, experts: undefined }, 1)).toEqual({ all: 1, byTasks: 0 });
   });
 });

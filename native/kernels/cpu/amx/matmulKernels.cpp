@@ -29,7 +29,7 @@ void multiplyQuantised(const MatmulBlock& block, uint8_t* workspace) {
     constexpr WeightType T = decltype(type)::value;
     if constexpr (isQuantised(T))
       multiplyTypesOf<panelFormat(T).bits == 4>(block, workspace);
-    else if constexpr (T != WeightType::F32)  // which takesQuantised() excludes
+    else if constexpr (T != WeightType::F32)  // which quantisedFor() excludes
       multiplyBlock<HalfUnpacker<T>>(block, workspace);
   });
 }

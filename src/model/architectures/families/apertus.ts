@@ -36,9 +36,16 @@ export const apertus = gatedFamily({
       LLAMA_BASES.map((base) => tensors?.numbers.get(`${base}layers.${layer}.mlp.act_fn.${name}`)).find(
         (found) => found !== undefined,
       ) ?? otherwise;
+    // Those that have no value to begin with are in the file, like weights.
+    const learnt = (layer: number, name: string): number => {
+      const found = number(layer, name, NaN);
+      return Number.isNaN(found) && tensors
+        ? config.refuse(`model.layers.${layer}.mlp.act_fn.${name}`, 'a tensor of one number')
+        : found;
+    };
     return withXielu(decoder, (layer) => ({
-      positive: number(layer, 'alpha_p', 0),
-      negative: number(layer, 'alpha_n', 0),
+      positive: learnt(layer, 'alpha_p'),
+      negative: learnt(layer, 'alpha_n'),
       beta: number(layer, 'beta', 0.5),
       epsilon: number(layer, 'eps', -1e-6),
     }));
@@ -52,7 +59,7 @@ export const apertus = gatedFamily({
   }),
   gguf: {
     architecture: 'apertus',
-    rotary: 'pairs',
+    rotary: 'halves',
     decoder(decoder, { fields }) {
       const { layers } = decoder;
       const [positive, negative, beta, epsilon] = ['alpha_p', 'alpha_n', 'beta', 'eps'].map((name) =>
