@@ -148,7 +148,7 @@ describe('a row whose logits are not finite is an error row, and costs no other 
     expect(row?.error).toMatchObject({
       code: 'numeric',
       message: expect.stringContaining(
-        'behind position 4 are not finite, nor is the hidden state after layer 0',
+        'after position 4 are not finite, nor is the hidden state after layer 0',
       ) as unknown,
     });
     expect(stats?.rows).toMatchObject({ done: 0, failed: 1 });
