@@ -18,7 +18,7 @@ test.each<[keyof typeof ENTRIES, string]>([
     'spillway',
     `Cascade DatabaseError DownloadError ENGINE_OPTIONS Engine InterruptedError JobFileError KeptSample MemoryBudget MemoryBudgetError ModelFileError NativeError PeerError
      PlanFileError ProcessLimitError QueueError RUN_OPTIONS ResponseFormatError ReuseFile RowError SOCKET_OPTIONS ScheduleError SpillwayError
-     TaskError UsageError WEIGHT_COMPRESSIONS activationLink ask classify describePeers diagnose embed formatBytes learnThresholds leastCascadeSample offloadGenerate
+     TaskError UsageError WEIGHTS_LAYOUTS WEIGHT_COMPRESSIONS activationLink ask classify describePeers diagnose embed formatBytes learnThresholds leastCascadeSample offloadGenerate
      parseBytes parsePeerAddress partialJson rerank resultIdentityKey ringIdentity score`,
   ],
   [
