@@ -99,6 +99,15 @@ inline const Case kCases[] = {
        s.position = PositionKind::Alibi;
        s.alibiSlopes = {0.5f, 0.31f, 0.125f, 0.07f};
      }},
+    {"bloom",
+     [](DecoderSpec& s) {
+       s.norm = NormKind::Layer;
+       s.embeddingNorm = true;
+       s.feedForward = FeedForwardKind::Plain;
+       s.activation = Activation::GeluTanh;
+       s.position = PositionKind::Alibi;
+       s.alibiSlopes = {0.5f, 0.31f, 0.125f, 0.07f};
+     }},
     {"mixtral",
      [](DecoderSpec& s) {
        s.feedForward = FeedForwardKind::Experts;

@@ -231,6 +231,7 @@ struct Decoder {
     if (const Tensor* projection = find(-1, "embedding_projection")) h = product(*projection, nullptr, h);
     if (const Tensor* positions = find(-1, "position_embedding"))
       h = plus(h, row(*positions, position + spec.learnedOffset));
+    if (spec.embeddingNorm) h = norm(-1, "embedding_norm", h);
     const auto plus = [this](const Vector& a, Vector b) {
       for (double& v : b) v *= spec.residualScale;
       return Decoder::plus(a, b);
