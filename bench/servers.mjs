@@ -132,7 +132,9 @@ async function measure(name) {
   const [port, data] = [String(await freePort()), mkdtempSync(join(tmpdir(), 'spillway-servers-'))];
   const { start, whole } = SERVERS[name];
   const [program, args] = start(port, data);
-  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  // vLLM on a processor does not start without being told what it may take.
+  const settings = { VLLM_CPU_KVCACHE_SPACE: '4', VLLM_CPU_OMP_THREADS_BIND: `0-${availableParallelism() - 1}` };
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...settings, ...process.env } });
   child.stdout.resume();
   let said = '';
   child.stderr.setEncoding('utf8').on('data', (text) => (said = (said + text).slice(-4000)));

@@ -177,6 +177,9 @@ while stopped.status != "cancelled":
     stopped = client.batches.retrieve(stopped.id)
 counts = stopped.request_counts
 expect("a batch that is cancelled", counts.total == counts.completed + counts.failed)
+# Files of batches that are under way come later.
+while any(client.batches.retrieve(each).status != "completed" for each in more):
+    time.sleep(0.2)
 expect("files by purpose", not [each for each in client.files.list(purpose="vision")])
 for each in list(client.files.list(limit=3)):
     expect("a file is deleted", client.files.delete(each.id).deleted)
