@@ -125,7 +125,8 @@ export class SharedAnswers<Of extends Task, Result extends ResultBase> {
     }
     const recent = this.recent?.get(key);
     if (recent) {
-      this.equal(row, recent);
+      this.counter.equal(countedOf(recent));
+      this.give(row, recent);
       return true;
     }
     const kept = keptAnswer(this.task, await this.store?.get(key));
@@ -158,15 +159,13 @@ export class SharedAnswers<Of extends Task, Result extends ResultBase> {
   private *answerAll(rows: readonly HeldRow<Of, Result>[], outcome: Outcome<Of>): Work<void> {
     for (const row of rows) {
       if (!this.results.observed) return;
-      this.results.next({ sequence: row.sequence, result: row.result(copyOf(outcome)) });
+      this.give(row, outcome);
       yield;
     }
   }
 
-  private equal(row: HeldRow<Of, Result>, outcome: Outcome<Of>): void {
-    const result = row.result(copyOf(outcome));
-    this.counter.equal(result);
-    this.results.next({ sequence: row.sequence, result });
+  private give(row: HeldRow<Of, Result>, outcome: Outcome<Of>): void {
+    this.results.next({ sequence: row.sequence, result: row.result(copyOf(outcome)) });
   }
 
   private pending(work: unknown): void {
