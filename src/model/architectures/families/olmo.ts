@@ -1,20 +1,8 @@
 import type { DecoderSpec } from '../../DecoderSpec.js';
 import { type Fields, LIMITS } from '../Fields.js';
-import type { GatedDefaults } from '../gatedDecoder.js';
 import { biases, gatedFamily, type Renamed } from '../gatedFamily.js';
+import { OLMO_DEFAULTS } from './olmo2.js';
 
-const DEFAULTS: GatedDefaults = {
-  vocabulary: 50304,
-  hidden: 4096,
-  feedForward: 11008,
-  layers: 32,
-  heads: 32,
-  kvHeads: null,
-  headDim: null,
-  context: 2048,
-  epsilon: 1e-5,
-  theta: 10000,
-};
 const UNWEIGHTED: Renamed = { 'norm1.weight': undefined, 'norm2.weight': undefined, 'final_norm.weight': undefined };
 
 /** The decoder with its largest element of queries, keys and values, where it has one. */
@@ -28,7 +16,7 @@ const unweighted = (decoder: DecoderSpec): DecoderSpec => ({ ...decoder, norm: {
 /** OLMo 1: layer norms without weights, queries, keys and values that are clipped. */
 export const olmo = gatedFamily({
   family: 'olmo',
-  defaults: DEFAULTS,
+  defaults: OLMO_DEFAULTS,
   style: { norm: { kind: 'layer', epsilon: 'layer_norm_eps' } },
   decoder: (decoder, config) => withClip(unweighted(decoder), config, 'clip_qkv'),
   names: (config) => ({ ...UNWEIGHTED, ...biases(config.boolean('attention_bias', false), 'q', 'k', 'v', 'o') }),
@@ -44,7 +32,7 @@ export const olmo = gatedFamily({
 /** nanochat: RMS norms without weights everywhere, also of embeddings and of heads; rotation the other way. */
 export const nanochat = gatedFamily({
   family: 'nanochat',
-  defaults: { ...DEFAULTS, hidden: 768, feedForward: 8192, layers: 12, heads: 6, epsilon: 1e-6 },
+  defaults: { ...OLMO_DEFAULTS, hidden: 768, feedForward: 8192, layers: 12, heads: 6, epsilon: 1e-6 },
   decoder(decoder, config) {
     const { position } = decoder;
     if (config.string('hidden_act', 'relu2') !== 'relu2') config.refuse('hidden_act', 'relu2');

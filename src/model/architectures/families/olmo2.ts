@@ -7,7 +7,8 @@ import { defaultFrequencies } from '../rotaryFrequencies.js';
 import { ggufSlidingLayers, slidingLayers, windowedLayers } from '../slidingLayers.js';
 import { rotary } from '../specs.js';
 
-const DEFAULTS: GatedDefaults = {
+/** OLMo 1's to 3's. */
+export const OLMO_DEFAULTS: GatedDefaults = {
   vocabulary: 50304,
   hidden: 4096,
   feedForward: 11008,
@@ -58,7 +59,7 @@ const names = (config: Fields): Renamed => ({
 /** OLMo 2: norms after the branches, one over all heads of queries, one over those of keys. GGUF's is OLMo 3, too. */
 export const olmo2 = gatedFamily({
   family: 'olmo2',
-  defaults: DEFAULTS,
+  defaults: OLMO_DEFAULTS,
   decoder: branched,
   names,
   gguf: {
@@ -69,7 +70,7 @@ export const olmo2 = gatedFamily({
       const window = fields.integer('attention.sliding_window', { min: 0, max: LIMITS.window.max }, 0);
       if (window === 0 || position.kind !== 'rotary') return branched(decoder);
       // Layers that slide rotate without the scaling that the others may have.
-      const theta = fields.number('rope.freq_base', LIMITS.theta, DEFAULTS.theta);
+      const theta = fields.number('rope.freq_base', LIMITS.theta, OLMO_DEFAULTS.theta);
       const plain = { frequencies: defaultFrequencies(theta, position.dims), scale: 1 };
       return {
         ...branched(decoder),
@@ -84,7 +85,7 @@ export const olmo2 = gatedFamily({
 /** OLMo 3: OLMo 2 in which most layers see a window, and rotate by a table of their own. */
 export const olmo3 = gatedFamily({
   family: 'olmo3',
-  defaults: { ...DEFAULTS, theta: 500000 },
+  defaults: { ...OLMO_DEFAULTS, theta: 500000 },
   decoder(decoder, config) {
     const sliding = slidingLayers(config, decoder.layers, (layer) => (layer + 1) % PATTERN !== 0);
     const { tables, contextTokens } = rotaryTables(config, decoder.headDim, decoder.contextTokens, 500000);
