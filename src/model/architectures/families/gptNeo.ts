@@ -4,6 +4,7 @@ import { LIMITS, type Fields } from '../Fields.js';
 import { plainDecoder } from '../plainDecoder.js';
 import { activation, dividedHeadDim } from '../specs.js';
 import { head, weights } from '../weights.js';
+import { GPT2_BLOCK, GPT2_GLOBALS, GPT2_NORMS } from './gpt2.js';
 
 const LAYER = '{base}h.{layer}.';
 
@@ -36,27 +37,16 @@ export const gptNeo: Family = {
       },
       bases: ['transformer.', ''],
       weights: [
-        ...weights('{base}', {
-          token_embedding: 'wte.weight',
-          position_embedding: 'wpe.weight',
-          'final_norm.weight': 'ln_f.weight',
-          'final_norm.bias': 'ln_f.bias',
-        }),
+        ...GPT2_GLOBALS,
         head('lm_head.weight', config.boolean('tie_word_embeddings', true)),
         ...weights(LAYER, {
-          'norm1.weight': 'ln_1.weight',
-          'norm1.bias': 'ln_1.bias',
-          'norm2.weight': 'ln_2.weight',
-          'norm2.bias': 'ln_2.bias',
+          ...GPT2_NORMS,
+          ...GPT2_BLOCK,
           'q.weight': 'attn.attention.q_proj.weight',
           'k.weight': 'attn.attention.k_proj.weight',
           'v.weight': 'attn.attention.v_proj.weight',
           'o.weight': 'attn.attention.out_proj.weight',
           'o.bias': 'attn.attention.out_proj.bias',
-          'up.weight': 'mlp.c_fc.weight',
-          'up.bias': 'mlp.c_fc.bias',
-          'down.weight': 'mlp.c_proj.weight',
-          'down.bias': 'mlp.c_proj.bias',
         }),
       ],
     };
