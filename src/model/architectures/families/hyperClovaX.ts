@@ -4,7 +4,7 @@ import { DEFAULTS, withMultipliers } from './granite.js';
 
 const hasPostNorms = (config: Fields): boolean => config.boolean('use_post_norm', true);
 
-/** HyperCLOVA X: Granite with norms behind its branches, and a factor on logits that multiplies. */
+/** HyperCLOVA X: Granite with norms after its branches, and a factor on logits that multiplies. */
 export const hyperClovaX = gatedFamily({
   family: 'hyperclovax',
   defaults: DEFAULTS,
