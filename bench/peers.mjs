@@ -2,20 +2,20 @@
 // Greedy decoding, every row gets exactly the same number of new tokens. First a small sweep finds each tool's best
 // setting, then runs alternate, so that a slow spell of the machine falls on all; each run is a process of its own.
 // Figures are medians.
-import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { availableParallelism, freemem, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { cacheFolder } from './lib/cacheFolder.mjs';
 import { fail, readFlags, runMain, stopSignal } from './lib/flags.mjs';
-import { hfFolder } from './lib/hfFolder.mjs';
+import { hfFolder, w8a8Folder } from './lib/hfFolder.mjs';
 import { describeMachine } from './lib/machine.mjs';
 import { buildPeak, measurePeak } from './lib/measurePeak.mjs';
 import { RESULTS, rewriteTable, writeResults } from './lib/results.mjs';
 import { howItEnded, runProcess } from './lib/runProcess.mjs';
 import { median } from './lib/statistics.mjs';
 import { cacheElements, writeTokenRows } from './lib/tokenRows.mjs';
-import { allContenders } from './peers/contenders.mjs';
+import { allContenders, spillway } from './peers/contenders.mjs';
 import { report, shortTable } from './peers/report.mjs';
 import { summarize } from './peers/summary.mjs';
 import { comparable, fittingSettings } from './peers/work.mjs';
@@ -58,6 +58,9 @@ values.rows ??= values.quick ? '48' : '256';
 values.runs ??= values.quick ? '1' : '3';
 const stopping = stopSignal();
 const timeLimitSeconds = number('time-limit');
+/** The model's own answers, of some rows: in float32, in which the tests compare Spillway with transformers. */
+const REFERENCE = { precision: 'float32' };
+const REFERENCE_ROWS = 24;
 /** vLLM compiles, for minutes where others compute too. */
 const LOADING_SECONDS = 1200;
 
@@ -157,6 +160,9 @@ async function main() {
   const wanted = values.only?.split(',').map((name) => name.trim());
   // The folder takes minutes and gigabytes.
   const wantsVllm = wanted === undefined || wanted.some((name) => name.toLowerCase().startsWith('vllm'));
+  const folder = values['hf-folder'] ?? (values.vllm && wantsVllm ? hfFolder(model, values.vllm) : undefined);
+  const wantsInt8 =
+    folder && values.vllm && (wanted === undefined || wanted.some((name) => /^vllm( int8)?$/i.test(name)));
   const all = allContenders({
     model,
     q4_0: values['q4-0'],
@@ -164,7 +170,8 @@ async function main() {
     python: values.python,
     openvinoPython: values.openvino,
     vllmPython: values.vllm,
-    hfFolder: values['hf-folder'] ?? (values.vllm && wantsVllm && hfFolder(model, values.vllm)),
+    hfFolder: folder,
+    w8a8Folder: wantsInt8 ? w8a8Folder(folder, values.vllm) : undefined,
     llamaCpp: values['llama-cpp'],
     ikLlamaCpp: values['ik-llama-cpp'],
   });
@@ -197,6 +204,10 @@ async function main() {
       if (setting === undefined) missing.push({ name: contender.name, reason: error });
       else chosen.push({ contender, setting, tried });
     }
+    // Whose tokens are the model's is known before who is fast.
+    const reference = join(scratch, 'reference.json');
+    const few = { ...job, rows: Math.min(job.rows, REFERENCE_ROWS), tokensFile: reference };
+    say(await runOnce(spillway('the reference', model), few, REFERENCE), 'reference');
     const done = [];
     const failed = new Map();
     for (let run = 1; run <= number('runs'); run++) {
@@ -240,6 +251,7 @@ async function main() {
         source,
         peaks,
         scratch,
+        reference: JSON.parse(readFileSync(reference, 'utf8')),
       }),
       missing,
       runs: done,

@@ -1,6 +1,6 @@
-// Looks at how comments and pages are written: no doc comment opens with a word that hides its subject, and no
-// paragraph of the pages that people read first is longer than a screen takes in, nor has words that the glossary has
-// another one for.
+// Looks at how comments and pages are written: no doc comment opens with a word that hides its subject, no comment says
+// "behind" of what comes after, and no paragraph of the pages that people read first is longer than a screen takes in,
+// nor has words that the glossary has another one for.
 //   node scripts/english.mjs [--count]
 // `--count` prints the words of README and docs, and the grade of school that their sentences ask for (Flesch and
 // Kincaid), without what scripts make.
@@ -39,6 +39,11 @@ const read = (path) => readFileSync(join(ROOT, path), 'utf8');
 const sources = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' }).filter((name) =>
   name.endsWith('.ts'),
 );
+/** What people wrote, and neither packages nor builds. */
+const isCode = (name) =>
+  /\.(?:ts|m?js|cpp|h|cuh?|rs|py|sh|cmake|def)$/.test(name) && !/(?:^|\/)(?:node_modules|build[^/]*|target)\//.test(name);
+/** The comment of a line, without the code that it quotes. */
+const commentOf = (line) => (/^\s*(?:\/\/|\/?\*|#).*|\s\/\/ .*/.exec(line)?.[0] ?? '').replaceAll(/`[^`]*`|"[^"]*"/g, '');
 const faults = [];
 for (const name of sources) {
   const text = read(`src/${name}`);
@@ -50,6 +55,11 @@ for (const name of sources) {
     }
   }
 }
+for (const folder of ['src', 'native', 'test', 'scripts', 'bench'])
+  for (const name of readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).filter(isCode))
+    for (const [at, line] of read(`${folder}/${name}`).split('\n').entries())
+      if (/\bbehind\b(?! its back)/i.test(commentOf(line)))
+        faults.push(`${folder}/${name}:${at + 1}: a comment says "behind", expected "after"`);
 for (const page of PAGES.filter((name) => !/CHANGELOG|glossary/.test(name)))
   for (const [word, ours] of WORDS)
     if (new RegExp(`\\b${word}\\b`, 'i').test(read(page))) faults.push(`${page}: found "${word}", expected "${ours}"`);

@@ -45,9 +45,6 @@ const rowsOfLikeTypes = ['Q3_K', 'Q4_K', 'Q6_K', 'IQ4_XS', 'MXFP4'].map((type) =
 // Shapes of real models, which touch no memory otherwise than small ones do; and several products at once, of which the
 // model's own tests are made.
 const large = ['Attention.CommonShapes*', 'MatmulJobs.Several*'];
-const largeOnDevice = ['attention', 'head', 'feed_forward_up', 'feed_forward_down'].map(
-  (shape) => `*CudaMatmul.*/${shape}`,
-);
 // The models' kernels have been looked at with the race detector in cuda_race_tests: what is new is the order of tasks.
 const raced = [
   '*Cache/*llama',
@@ -86,21 +83,44 @@ const sanitized = [
 // Models on an emulated device: every kind of model is computed there (GpuArchitecture), and with its cache on both
 // sides some that differ in what they keep; of caches the plain one, the smallest, and those with a window or a choice.
 const moreOnDevice = [
-  ...['glm4_moe', 'qwen2_moe*', 'olmo2*', 'nemotron', 'cohere2', 'gemma2', 'smollm3*', 'falcon_one_norm', 'opt'].map(
-    (kind) => `*GpuCache.*/${kind}`,
-  ),
+  ...[
+    'glm4_moe',
+    'qwen2_moe*',
+    'olmo2*',
+    'nemotron',
+    'cohere2',
+    'gemma2',
+    'smollm3*',
+    'falcon_one_norm',
+    'opt',
+    'opt_350m',
+  ]
+    .concat(['llama_biases', 'mistral_window', 'qwen3_head_norms', 'phi3_partial_rotary_scaled', 'gpt_neox_two_norms'])
+    .concat(['alibi', 'granite_scales', 'hunyuan_norms_after_rotation'])
+    .map((kind) => `*GpuCache.*/${kind}`),
   '*GpuSharing.*/Halves',
   '*GpuSharing.*/Q8',
   '*GpuSharing.*/Windowed',
   '*GpuSharedAttention.*/F16',
   '*GpuSharedAttention.*/Q8',
+  '*GpuSharedAttention.*/F32',
+  '*GpuSharedAttention.*/Q4Windowed',
   '*GpuFetching.*/F16',
   '*GpuFetching.*/Q8',
+  '*GpuFetching.*/F32',
+  '*GpuFetching.*/Q4Windowed',
   '*GpuPrompts.*/F16',
   'GpuCompany.*Mixture',
 ];
-// Emulated, what takes half a minute and knows nothing of the processor.
-const slowEmulated = ['Attention.SinksTakeTheirShareOfEveryKindOfCache'];
+// Emulated, what takes half a minute and knows nothing of the processor; and every number of rows by itself, by day of
+// some types, since the other tests have all types multiply few rows and many.
+const slowEmulated = [
+  'Attention.SinksTakeTheirShareOfEveryKindOfCache',
+  ...['F16', 'F32', 'IQ4_NL', 'Q4_1', 'Q4_G64', 'Q5_0', 'Q5_1', 'Q8_0', 'Q5_K'].map((type) => `*ARowAlone*/${type}_*`),
+  '*ARowAlone*/Q8_R_neon',
+];
+// Of each kind of model: its arithmetic is that of Architecture, and what moves is that of Spill, which the sanitizer sees.
+const kindsThatSpill = ['*SpillArchitecture.*'];
 
 /**
  * By configuration and program: `only` these tests run, all `but` these; what `byNight` names runs with `--whole` alone.
@@ -110,7 +130,7 @@ const selections = {
   asan: {
     gpu_model_tests: { only: sanitized },
     kernel_tests: { but: wide, byNight: [...large, ...rowsOfLikeTypes] },
-    cuda_tests: { byNight: largeOnDevice },
+    model_tests: { byNight: kindsThatSpill },
   },
   tsan: { model_tests: { only: threaded } },
   arm64: {

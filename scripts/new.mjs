@@ -41,23 +41,13 @@ test('${name} issues its tasks, after what they wait for', () => {
   }),
   family: (name) => ({
     [`src/model/architectures/families/${name}.ts`]: `import { gatedFamily } from '../gatedFamily.js';
+import { LLAMA_DEFAULTS } from './llama.js';
 
 /** To do: says how it differs from LLaMA. */
 export const ${name} = gatedFamily({
   family: '${snake(name)}',
-  // To do: those of its configuration's class.
-  defaults: {
-    vocabulary: 32000,
-    hidden: 4096,
-    feedForward: 11008,
-    layers: 32,
-    heads: 32,
-    kvHeads: null,
-    headDim: null,
-    context: 2048,
-    epsilon: 1e-6,
-    theta: 10000,
-  },
+  // To do: where those of its configuration's class are others.
+  defaults: { ...LLAMA_DEFAULTS },
 });
 `,
     [`test/model/architectures/${name}.test.ts`]: `import { expect, test } from '@jest/globals';

@@ -122,7 +122,7 @@ function readUsage(output) {
   const usage = [];
   for (const line of output.split('\n')) {
     const entry = /Compiling entry function '(\S+)' for '(sm_\w+)'/.exec(line);
-    // In a mangled name a word stands behind its length.
+    // In a mangled name a word stands after its length.
     const name = entry && /\d([A-Za-z]+Kernel)/.exec(entry[1]);
     if (entry) usage.push({ name: name?.[1] ?? entry[1], architecture: entry[2], registers: 0, stack: 0, spills: 0 });
     const current = usage.at(-1);

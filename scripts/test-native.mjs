@@ -5,8 +5,8 @@
 // g++-aarch64-linux-gnu, qemu-user-static).
 //   node scripts/test-native.mjs [--counts FILE] [--only plain|asan|tsan|arm64] [--whole]
 // --whole: also what takes minutes and finds little that the others do not, for nights and for changes of CUDA code:
-// cuda_race_tests and gpu_model_race_tests, which are those of the device with a race detector, gpu_model_tests with
-// the address sanitizer, and what nativeSelections.mjs leaves for then.
+// cuda_race_tests and gpu_model_race_tests, which are those of the device with a race detector, cuda_tests and
+// gpu_model_tests with the address sanitizer, and what nativeSelections.mjs leaves for then.
 // Prints a summary line; exits with 1 if a test fails. What cannot be built for want of GoogleTest, a sanitizer or a
 // compiler counts as skipped. --counts: writes {"passed","failed","skipped"} as JSON, for CI to add up.
 import { spawn, spawnSync } from 'node:child_process';
@@ -32,8 +32,8 @@ const configurations = [
   {
     name: 'asan',
     sanitize: 'address,undefined',
-    targets: all.filter((name) => name !== 'gpu_model_tests'),
-    whole: ['gpu_model_tests'],
+    targets: ['kernel_tests', 'model_tests', 'system_tests'],
+    whole: ['gpu_model_tests', 'cuda_tests'],
   },
   { name: 'tsan', sanitize: 'thread', targets: ['system_tests', 'model_tests'] },
   ...(process.arch === 'x64' ? [{ name: 'arm64', sanitize: '', targets: ['kernel_tests', 'system_tests'] }] : []),

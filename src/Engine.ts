@@ -228,8 +228,8 @@ export class Engine implements GenerationSource, AsyncDisposable {
   }
 
   /**
-   * Tells for each row how likely labels are behind its prompt, pulled as `generate` does. One pass over the row serves
-   * all labels: of one of several tokens, all but the first are computed behind it.
+   * Tells for each row how likely labels are after its prompt, pulled as `generate` does. One pass over the row serves
+   * all labels: of one of several tokens, all but the first are computed after it.
    *
    * @throws UsageError for an option out of range, before anything is read; and whatever `generate` throws
    */
@@ -238,7 +238,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
   }
 
   /**
-   * Tells how likely completions are behind each row's prompt: for evaluation, for reranking. Otherwise as `classify`.
+   * Tells how likely completions are after each row's prompt: for evaluation, for reranking. Otherwise as `classify`.
    */
   score(rows: RowSource, options: AnswerRunOptions<ScoreOptions> = {}): RunResults<ScoreResult> {
     return this.answering('score', rows, options);
@@ -253,7 +253,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
   }
 
   /**
-   * Makes an embedding of each row: its hidden states behind the final norm, pooled. Rows that are pooled over all of
+   * Makes an embedding of each row: its hidden states after the final norm, pooled. Rows that are pooled over all of
    * their tokens share nothing, unless they are equal. Otherwise as `classify`.
    */
   embed(rows: RowSource, options: AnswerRunOptions<EmbedOptions> = {}): RunResults<EmbedResult> {

@@ -56,7 +56,7 @@ export interface ClassifiedAnswer {
 }
 
 export interface CompletionScore {
-  /** Sum of its tokens' log-probabilities, natural, each behind the prompt and the tokens before it. */
+  /** Sum of its tokens' log-probabilities, natural, each after the prompt and the tokens before it. */
   readonly logprob: number;
   /** How many tokens it has. */
   readonly tokens: number;

@@ -81,7 +81,7 @@ export interface VectorRanges {
 /** Options of one `embed` call. */
 export interface EmbedOptions extends AnswerOptions, ChunkOptions {
   /**
-   * Which hidden states behind the model's final norm make the embedding: the last token's, the mean of all, the first
+   * Which hidden states after the model's final norm make the embedding: the last token's, the mean of all, the first
    * one's (`cls`), the largest of all in each dimension (`max`), the mean in which token i weighs i + 1
    * (`weightedmean`); `auto`, the default: what the model's files say (`1_Pooling/config.json`, GGUF's
    * `pooling_type`), else the last, or, of an encoder, the mean.
@@ -95,7 +95,7 @@ export interface EmbedOptions extends AnswerOptions, ChunkOptions {
   readonly promptName?: string;
   /** Only the first ones, for models that were trained for it (Matryoshka). Default: all. */
   readonly dimensions?: number;
-  /** To a length of 1, behind the cut to `dimensions`. Default true. */
+  /** To a length of 1, after the cut to `dimensions`. Default true. */
   readonly normalize?: boolean;
   /** Numbers; or their bytes, little-endian, in base64. Default `float`. */
   readonly encoding?: (typeof EMBEDDING_ENCODINGS)[number];

@@ -114,7 +114,7 @@ export async function estimateRows(
   if (asked.length === 0) return { promptTokens: 0, newTokens: 0, rows: 0 };
   const total = (of: (each: Asked) => number): number => asked.reduce((sum, each) => sum + each.answers * of(each), 0);
   const answers = total(() => 1);
-  // Those behind them are taken to be like them.
+  // Those after them are taken to be like them.
   const { count = whole && asked.length < SAMPLE ? seen : Infinity } = source;
   const toDo = Math.min(most, Math.round((answers * count) / seen));
   const long = longOf(asked, LONG * answers);

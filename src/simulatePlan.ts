@@ -240,7 +240,7 @@ export async function* plannedRows(
 ): AsyncGenerator<RunRow<number>> {
   const prefix = new Array<number>(sharedPrefixTokens).fill(0);
   for (let index = 0; index < rows; index++) {
-    // Behind what all have in common no two begin alike.
+    // After what all have in common no two begin alike.
     const tokens = [...prefix, ...new Array<number>(promptTokens - sharedPrefixTokens).fill(index + 1)];
     let sampled = 0;
     yield {

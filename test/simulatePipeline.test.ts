@@ -10,6 +10,7 @@ import { predictPipeline } from '../src/plan/pipeline/predictPipeline.js';
 import { simulatePipeline, type SimulatePipelineOptions } from '../src/simulatePipeline.js';
 import { builtIn, flexgenPolicy } from './plan/support/hardware.js';
 import { faster, machine, request, scarce } from './plan/support/machines.js';
+import { tries } from './support/tries.js';
 
 // Queues that are about as busy wait for each other, as was measured; those that are simulated do so less.
 test.each([
@@ -67,8 +68,8 @@ describe('the processor attends beside a GPU', () => {
   test.each([1, 2, 4, 8].flatMap((times) => [2, 4].map((stages) => [stages, times] as const)))(
     'the closed form is what is simulated, for few micro-batches and many: %i stages, a processor %i times as fast',
     async (stages, times) => {
-      for (const batches of new Set([1, 2, 3, 4, 2 * stages]))
-        for (const layers of [2, 4]) {
+      for (const batches of new Set([1, 3, 2 * stages, 2, 4].slice(0, tries(3, 5))))
+        for (const layers of [2, 4].slice(0, tries(1, 2))) {
           const { ratio } = await compared(stages, layers, times, batches);
           expect({ batches, layers, ratio, near: ratio > 0.89 && ratio < 1.11 }).toMatchObject({ near: true });
         }

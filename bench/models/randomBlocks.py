@@ -32,7 +32,7 @@ def _either_sign(rng, count, value):
 
 
 # All 8 scales and 8 minima of a block of Q4_K or Q5_K are 32. The first four of either have 6 bits of a byte, and above
-# them stand 2 of one of the last four, whose other 4 come behind.
+# them stand 2 of one of the last four, whose other 4 come after.
 _K_SCALES = (0xA0,) * 8 + (0,) * 4
 
 

@@ -92,11 +92,11 @@ export function batchedBench(name, tool, model, program, settings) {
 /**
  * All that are here, and the reasons why others are not.
  *
- * @param {{model: string, q4_0?: string, type: string, python?: string, openvinoPython?: string, vllmPython?: string, hfFolder?: string, llamaCpp: string,
- * ikLlamaCpp: string}} given `type`: in words, of the model's weights; `q4_0`: the same model in Q4_0; `hfFolder`: for vLLM; the last two are paths of llama-batched-bench
+ * @param {{model: string, q4_0?: string, type: string, python?: string, openvinoPython?: string, vllmPython?: string, hfFolder?: string, w8a8Folder?: string,
+ * llamaCpp: string, ikLlamaCpp: string}} given `type`: in words, of the model's weights; `q4_0`: the same model in Q4_0; the folders are for vLLM; the last two are paths of llama-batched-bench
  * @returns {{contenders: Contender[], missing: {name: string, reason: string}[]}}
  */
-export function allContenders({ model, q4_0, type, python, openvinoPython, vllmPython, hfFolder, llamaCpp, ikLlamaCpp }) {
+export function allContenders({ model, q4_0, type, python, openvinoPython, vllmPython, hfFolder, w8a8Folder, llamaCpp, ikLlamaCpp }) {
   const missing = [];
   const files = [[type, model], ...(q4_0 === undefined ? [] : [['Q4_0', q4_0]])];
   if (q4_0 === undefined) missing.push({ name: 'Q4_0', reason: 'no such file was given: bench/models/requantise.py makes one, --q4-0 names it' });
@@ -122,7 +122,10 @@ export function allContenders({ model, q4_0, type, python, openvinoPython, vllmP
   if (openvinoPython === undefined) missing.push({ name: 'OpenVINO GenAI', reason: 'no --openvino was given (a python that has openvino-genai)' });
   else contenders.push(openvino(`OpenVINO GenAI ${type}`, model, openvinoPython));
   if (vllmPython === undefined) missing.push({ name: 'vLLM', reason: 'no --vllm was given (a python that has vllm for the CPU)' });
-  else for (const dtype of ['bfloat16', 'float32']) contenders.push(vllm(`vLLM ${dtype}`, model, { python: vllmPython, hfFolder, dtype }));
+  else {
+    for (const dtype of ['bfloat16', 'float32']) contenders.push(vllm(`vLLM ${dtype}`, model, { python: vllmPython, hfFolder, dtype }));
+    contenders.push(vllm('vLLM int8', model, { python: vllmPython, hfFolder: w8a8Folder, dtype: 'bfloat16' }));
+  }
   missing.push({ name: 'transformers.js', reason: 'runs ONNX models only, and none can be made from a GGUF file without onnxruntime-genai, whose exports give wrong text for left-padded batches' });
   return { contenders, missing };
 }

@@ -11,6 +11,12 @@ function runsInWords({ runs, stoppedRuns, disturbedRuns }) {
   return `${runs}${some.length > 0 ? ` (${some.map(([count, words]) => `${count} ${words}`).join(', ')})` : ''}`;
 }
 
+/** The share of the model's own tokens that stand before a row's first other one. */
+function agreementInWords({ agreements }, name) {
+  const own = agreements.find(({ of }) => of === name);
+  return own === undefined ? '-' : `${((100 * own.tokensBeforeFirstDifference) / own.tokens).toFixed(0)}%`;
+}
+
 /** The fastest of the others, and how Spillway compares. */
 function bestInWords({ best, summary }) {
   if (best === undefined) return [];
@@ -28,13 +34,13 @@ function table(document) {
     const ratio = ratios.find(({ to }) => to === entry.name)?.ratio;
     const share = shares.find(({ of }) => of === entry.name)?.share;
     return [
-      `${entry.name}${entry.synthetic ? ' *' : ''}`, entry.version, settingInWords(entry.setting),
+      `${entry.name}${entry.synthetic ? ' *' : ''}`, entry.version, settingInWords(entry.setting), agreementInWords(document, entry.name),
       `**${fixed(entry.generatedTokensPerSecond, 1)}** (${fixed(entry.slowest, 1)}-${fixed(entry.fastest, 1)})`, fixed(entry.promptTokensPerSecond, 1),
       fixed(entry.loadSeconds, 1), mib(entry.peakResidentBytes), share === undefined ? '-' : `${(100 * share).toFixed(0)}%`, ratio === undefined ? '' : `${ratio.toFixed(2)}x`,
       runsInWords(entry),
     ];
   });
-  const head = ['tool and weights', 'version', 'setting', 'generated tok/s (slowest-fastest)', 'prompt tok/s', 'load s', 'peak MiB', 'of int8 peak', 'Spillway is', 'runs'];
+  const head = ['tool and weights', 'version', 'setting', 'tokens as the model', 'generated tok/s (slowest-fastest)', 'prompt tok/s', 'load s', 'peak MiB', 'of int8 peak', 'Spillway is', 'runs'];
   return markdownTable(head, rows);
 }
 
@@ -50,9 +56,9 @@ function notes({ summary, peak, agreements, missing }) {
       ? ['Stopped: by the time limit; the rate is what would come of all rows if their tokens, of prompts and new ones, took as long as those that were done. That flatters a run that was at its prompts still.']
       : []),
     `Disturbed: others took more than ${QUIET * 100}% of the machine meanwhile.`,
-    ...(agreements.length === 0 ? [] : ['', 'Spillway\'s tokens beside others\', on the same weights (tools round activations in ways of their own, so texts go apart after a while):']),
+    ...(agreements.length === 0 ? [] : ['', 'Tokens beside the model\'s, of float32 (tools round activations in ways of their own, so texts go apart after a while; much less than others have means that a tool computes something else):']),
     ...agreements.map((entry) =>
-      `- ${entry.with}: ${entry.rowsAlike} of ${entry.rows} rows alike throughout; ${((100 * entry.tokensBeforeFirstDifference) / entry.tokens).toFixed(1)}% of all tokens stand before a row's first difference.`),
+      `- ${entry.of}: ${entry.rowsAlike} of ${entry.rows} rows alike throughout; ${((100 * entry.tokensBeforeFirstDifference) / entry.tokens).toFixed(1)}% of all tokens stand before a row's first difference.`),
     ...(settings.length === 0 ? [] : ['', 'Settings that were tried, with generated tokens/s on fewer rows (medians of three runs where they were near the best):']),
     ...settings.map((line) => `- ${line}`),
     ...(missing.length === 0 ? [] : ['', 'Not compared:']),
@@ -80,7 +86,7 @@ export function shortTable(document) {
   const rows = document.summary.map((entry) => {
     const ratio = document.ratios.find(({ to }) => to === entry.name)?.ratio;
     return [
-      `${entry.name}${entry.synthetic ? ' *' : ''}`, entry.version, fixed(entry.generatedTokensPerSecond, 0), fixed(entry.promptTokensPerSecond, 0), mib(entry.peakResidentBytes),
+      `${entry.name}${entry.synthetic ? ' *' : ''}`, entry.version, agreementInWords(document, entry.name), fixed(entry.generatedTokensPerSecond, 0), fixed(entry.promptTokensPerSecond, 0), mib(entry.peakResidentBytes),
       ratio === undefined ? '' : `${ratio.toFixed(1)}x`,
     ];
   });
@@ -90,7 +96,7 @@ export function shortTable(document) {
     '',
     ...bestInWords(document),
     '',
-    ...markdownTable(['tool and weights', 'version', 'generated tokens/s', 'prompt tokens/s', 'peak resident MiB', 'Spillway is'], rows),
+    ...markdownTable(['tool and weights', 'version', 'tokens as the model', 'generated tokens/s', 'prompt tokens/s', 'peak resident MiB', 'Spillway is'], rows),
     '',
     ...(document.summary.some(({ synthetic }) => synthetic) ? ['\\* synthetic prompts, all of the mean length: see [bench/README.md](../bench/README.md).'] : []),
     ...(share === undefined ? [] : [`Spillway does its matrix products at ${(100 * share.share).toFixed(0)}% of the machine's int8 peak (${(document.peak.int8OperationsPerSecond / 1e9).toFixed(0)} GOP/s).`]),

@@ -32,7 +32,7 @@ await Promise.all(
       const grammarEvaluationState = new LlamaGrammarEvaluationState({ model, grammar });
       for await (const token of sequence.evaluate([...prompts[row]], { temperature: 0, grammarEvaluationState })) {
         outputs[row].push(token);
-        // Behind a whole value its grammar lets blanks through, without end.
+        // After a whole value its grammar lets blanks through, without end.
         if (outputs[row].length === job.maxNewTokens || (model.detokenize([token]).includes('}') && isWhole(outputs[row]))) break;
       }
     }

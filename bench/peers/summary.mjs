@@ -56,10 +56,10 @@ export function bestPeer(summary, ratios) {
 
 /**
  * @param {{contenders: {contender: object, setting: object, tried: object[]}[], runs: object[], source: object, peaks:
- * object[], scratch: string}} measured
- *   `scratch`: folder with the tokens of each contender's last run
+ * object[], scratch: string, reference?: number[][]}} measured
+ *   `scratch`: folder with the tokens of each contender's last run; `reference`: the model's tokens of the first rows
  */
-export function summarize({ contenders, runs, source, peaks, scratch }) {
+export function summarize({ contenders, runs, source, peaks, scratch, reference }) {
   const summary = contenders.map((entry) => medians(entry, runs));
   const [own] = summary.filter(({ tool }) => tool === 'spillway');
   const peers = summary.filter(({ tool }) => tool !== 'spillway');
@@ -68,13 +68,12 @@ export function summarize({ contenders, runs, source, peaks, scratch }) {
     const file = join(scratch, `${name}.json`);
     return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : undefined;
   };
-  const tokens = own === undefined ? undefined : tokensOf(own.name);
   const model = contenders.find(({ contender }) => contender.name === own?.name)?.contender.model;
-  // Texts are compared where the weights are the same.
+  // Texts are compared where the weights come from the same file.
   const agreements = contenders.flatMap(({ contender }) => {
-    const theirs = contender.name === own?.name || contender.model !== model ? undefined : tokensOf(contender.name);
-    const whole = [own?.name, contender.name].every((name) => summary.find((entry) => entry.name === name)?.stoppedRuns === 0);
-    return tokens === undefined || theirs === undefined || !whole ? [] : [{ with: contender.name, ...agreement(tokens, theirs) }];
+    const theirs = contender.model === model ? tokensOf(contender.name) : undefined;
+    const stopped = summary.find(({ name }) => name === contender.name)?.stoppedRuns > 0;
+    return reference === undefined || theirs === undefined || stopped ? [] : [{ of: contender.name, ...agreement(reference, theirs) }];
   });
   const peak = { ...peaks[0], int8OperationsPerSecond: Math.max(...peaks.map(({ int8OperationsPerSecond }) => int8OperationsPerSecond)) };
   const shares = contenders.flatMap(({ contender }) => {

@@ -165,7 +165,7 @@ COLUMNS = (
 
 
 def beside(batch, results):
-    """A batch (or table) of Arrow with the columns of its results behind its own, which stay as they are."""
+    """A batch (or table) of Arrow with the columns of its results after its own, which stay as they are."""
     import pyarrow
 
     for name, kind, value in COLUMNS:

@@ -38,7 +38,7 @@ struct Staging {
   uint8_t* place(int32_t home) const { return data + static_cast<size_t>(-1 - home) * placeBytes; }  // PageMove
 };
 
-// What tasks leave on a device under way is in Launch::left, and begins behind Launch::before; everything else is done
+// What tasks leave on a device under way is in Launch::left, and begins after Launch::before; everything else is done
 // when a call returns.
 class Backend {
  public:

@@ -12,7 +12,7 @@ namespace spillway {
 // Whether this build has them. Where it has not, vocabularies and grammars are refused with Error(InvalidArgument).
 bool hasGrammars();
 
-// Bytes of each token, one behind another; of tokens that no answer may have, none.
+// Bytes of each token, one after another; of tokens that no answer may have, none.
 struct TokenTexts {
   std::vector<uint8_t> bytes;
   std::vector<uint32_t> lengths;
@@ -67,7 +67,7 @@ class GrammarMatcher {
   // Logits of tokens that may not come next become -infinity; those that are NaN or +infinity stay, so that they show.
   // Afterwards the place may be Failed; nothing is changed where it is that or Ended.
   void mask(float* logits, size_t vocabulary);
-  // Goes on behind a token that mask() has left, and behind those that must follow it, of which mask() would leave each
+  // Goes on after a token that mask() has left, and after those that must follow it, of which mask() would leave each
   // alone: at most so many.
   void append(int32_t token, size_t mostForced = 0);
   // Those, of the last append().

@@ -22,7 +22,7 @@ typedef struct {
   size_t room;
 } SpillwayMessage;
 
-/* Bytes of tokens, one behind another; of those that no answer may have, none. */
+/* Bytes of tokens, one after another; of those that no answer may have, none. */
 typedef struct {
   const uint8_t* tokenBytes;
   const uint32_t* tokenLengths;
@@ -62,7 +62,7 @@ typedef struct {
   size_t count;
 } SpillwayForced;
 
-/* Goes on behind a token of the mask, and behind those that must follow it, as far as there is room for them. -1:
+/* Goes on after a token of the mask, and after those that must follow it, as far as there is room for them. -1:
    failed. Else bits: 1, the text so far is a whole one; 2, and nothing can follow it. */
 int32_t spillway_matcher_consume(SpillwayMatcher* matcher, uint32_t token, SpillwayForced* forced,
                                  const SpillwayMessage* message);

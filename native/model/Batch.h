@@ -14,7 +14,7 @@ namespace spillway {
 enum class HeadMode : uint8_t {
   None,    // a chunk in mid-prompt
   Sample,  // from the logits of the range's last token, where that is the sequence's last known one; appended to the
-           // sequence. Behind it may be those that a grammar forces: then nothing is sampled
+           // sequence. After it may be those that a grammar forces: then nothing is sampled
   Score,   // log-probability of the sequence's own next token after each token of the range that has one
 };
 
@@ -41,7 +41,7 @@ struct BatchRange : GroupPages {
   uint32_t table(uint32_t group) const { return firstPage + group * pageCount; }
 };
 
-// Whether a token is sampled behind the range: it ends with the sequence's last known one.
+// Whether a token is sampled after the range: it ends with the sequence's last known one.
 inline bool samples(const BatchRange& range) {
   return range.mode == HeadMode::Sample && size_t(range.firstPosition) + range.tokens == range.sequence->tokens.size();
 }

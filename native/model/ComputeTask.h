@@ -16,18 +16,18 @@ constexpr int32_t kNoBuffer = -1;
 
 struct HeadResult : TaskResult {
   // Rows that sampled, in the batch's order. A token below 0 is none, for the row's logits are not finite (kNotFinite):
-  // -2 - layer, where the hidden state that they come from was not finite behind that layer already; -1 where it was
-  // behind all of them, and where nobody looked (on a device).
+  // -2 - layer, where the hidden state that they come from was not finite after that layer already; -1 where it was
+  // after all of them, and where nobody looked (on a device).
   std::vector<int32_t> rows, tokens, topCounts, topTokens;
   std::vector<float> logprobs, topLogprobs;
   // How likely each row's token was under the model's own distribution over those that its grammar allowed; NaN where
   // there was no other, and of rows that did not want it. Empty where none did.
   std::vector<float> certainties;
-  // Where their grammars are behind the token, of rows that have one (GrammarMatcher::Place, -1 of the others); empty
+  // Where their grammars are after the token, of rows that have one (GrammarMatcher::Place, -1 of the others); empty
   // where none has. Of those that failed, why, in the same order.
   std::vector<int32_t> places;
   std::vector<std::string> failures;
-  // Tokens that follow each row's token for sure, as its grammar has it: how many, and one row's behind another's;
+  // Tokens that follow each row's token for sure, as its grammar has it: how many, and one row's after another's;
   // empty where no row has a grammar.
   std::vector<int32_t> forcedCounts, forcedTokens;
   // Which of `rows` have an embedding instead, and these one after another: [embedded, hiddenSize].

@@ -83,7 +83,7 @@ enum class PooledActivation : uint8_t { None, Tanh, Relu, Gelu, GeluTanh, Silu }
 struct PooledLayer {
   bool norm = false;
   uint32_t outputs = 0;
-  PooledActivation activation = PooledActivation::None;  // behind a product
+  PooledActivation activation = PooledActivation::None;  // after a product
   float epsilon = 0;                                     // of a norm, which is a layer norm
 };
 

@@ -26,7 +26,7 @@ class HiddenStore {
   uint32_t tokens() const { return tokens_; }
 
   // Both move the first `tokens` tokens, at most tokens(), from and to `hidden`: 4096-byte aligned, with room for whole
-  // multiples of 4096 bytes, of which what is behind the tokens may be read and written. Throw FileError, and
+  // multiples of 4096 bytes, of which what is after the tokens may be read and written. Throw FileError, and
   // Error(InvalidArgument) for a store that does not hold so many (it holds none after a failed store()) or that
   // another task is at work on.
   void store(DirectFile* file, const uint8_t* hidden, uint32_t tokens);

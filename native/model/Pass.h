@@ -151,7 +151,7 @@ struct Pass {
   // --- What a backend does around the layers.
   // finishLayer(), or as much of it as is still wanted.
   virtual void finish(size_t layer) const = 0;
-  // Behind a layer of which all is there: a look at the hidden states, where a backend takes one.
+  // After a layer of which all is there: a look at the hidden states, where a backend takes one.
   virtual void finished(size_t /*layer*/) const {}
   // Final norm, language-model head, and sampling or scoring for the ranges that ask for it: a backend's own.
   virtual std::unique_ptr<HeadResult> head() const = 0;

@@ -53,7 +53,7 @@ struct GpuOptions {
   uint32_t cacheBuffers = 0;
   uint32_t cacheBufferPages = 0;
   // With such buffers: of each sequence the first pages come, as many as its batch says (makeBatch), and the processor
-  // attends to those behind them, where they are.
+  // attends to those after them, where they are.
   bool sharesAttention = false;
   GpuProducts products = GpuProducts::Own;
   uint32_t longPromptTokens = 128;  // a prompt of as many is long: CudaPass.h. Others only in tests

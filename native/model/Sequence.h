@@ -12,7 +12,7 @@ namespace spillway {
 
 constexpr uint32_t kAllTokens = UINT32_MAX;
 
-// Which hidden states behind the final norm make a sequence's embedding. A sequence with one is not sampled from.
+// Which hidden states after the final norm make a sequence's embedding. A sequence with one is not sampled from.
 enum class Pooling : uint8_t { None, Last, Mean, First, Max, WeightedMean };
 
 struct SequenceOptions {
@@ -75,7 +75,7 @@ struct Sequence {
   const int32_t state;
   const std::unique_ptr<GrammarMatcher> grammar;  // touched by the compute queue alone once the sequence exists
   std::vector<double> pooled;   // of an embedding, what there is so far; touched by the compute queue alone
-  int32_t nonFiniteLayer = -1;  // the first layer behind which a token that is sampled from had hidden states that are
+  int32_t nonFiniteLayer = -1;  // the first layer after which a token that is sampled from had hidden states that are
                                 // not finite; touched by the compute queue alone
   uint32_t handle = 0;
   bool freed = false;                    // touched by the owner's thread alone

@@ -51,7 +51,7 @@ class WeightStore {
   void readExperts(size_t layer, const std::vector<uint32_t>& experts, uint8_t* buffer,
                    const std::atomic<bool>& stopped);
   // The same in pieces of `pieceBytes`, a multiple of 4096: each is read to where next() says (a multiple of 4096, too)
-  // and then handed to full(), in order, while the disk reads those behind it: see DirectFile::Pieces. What does not
+  // and then handed to full(), in order, while the disk reads those after it: see DirectFile::Pieces. What does not
   // match its checksum is found out with its last piece. Where somebody writes to the file meanwhile all pieces come a
   // second time.
   struct Pieces {

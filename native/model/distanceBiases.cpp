@@ -7,7 +7,7 @@ namespace spillway {
 
 namespace {
 
-// The bucket of a key at so many positions from its query: half of them are for keys before it, half for those behind;
+// The bucket of a key at so many positions from its query: half of them are for keys before it, half for those after;
 // of each half the first half is for one distance each, the other for ranges that grow up to the largest distance
 // (transformers' relative_position_bucket).
 size_t bucketOf(const DecoderSpec& spec, ptrdiff_t distance) {

@@ -1,5 +1,5 @@
 // Biases of attention scores by distance (AttentionShape::distances), made of what a model has: a weight a bucket of
-// distances and head (T5, MPNet), or the slopes of ALiBi where keys come behind their queries, too.
+// distances and head (T5, MPNet), or the slopes of ALiBi where keys come after their queries, too.
 #pragma once
 #include <cstddef>
 #include <vector>

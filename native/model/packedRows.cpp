@@ -161,7 +161,7 @@ class PackedRun {
   std::vector<uint32_t> groupIndex_;
 };
 
-// A block's numbers less its type's zero point fit into so many bits; behind the scale come a fifth bit of each, then
+// A block's numbers less its type's zero point fit into so many bits; after the scale come a fifth bit of each, then
 // its others, those of the second half above those of the first.
 void packBlock(WeightType type, const int32_t (&values)[kBlock], uint16_t scale, uint8_t* to) {
   std::memcpy(to, &scale, sizeof(scale));

@@ -7,10 +7,10 @@
 
 namespace spillway {
 
-// Whether the hidden state behind the final norm of the token at a position is needed for a sequence's embedding.
+// Whether the hidden state after the final norm of the token at a position is needed for a sequence's embedding.
 bool isPooled(const Sequence& sequence, size_t position);
 
-// The batch's tokens whose hidden states behind the final norm are needed, in order: of sequences that are embedded, by
+// The batch's tokens whose hidden states after the final norm are needed, in order: of sequences that are embedded, by
 // how they are pooled.
 std::vector<uint32_t> listPooled(const Batch& batch);
 

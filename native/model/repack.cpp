@@ -55,7 +55,7 @@ class Repack {
       for (; block < weights_.blocks().size(); block++) writeBlock(block);
       writer_.commit();
     } catch (const Error& error) {
-      if (error.code() == ErrorCode::Cancelled) writer_.keep();  // anything else leaves nothing behind
+      if (error.code() == ErrorCode::Cancelled) writer_.keep();  // anything else leaves nothing
       throw;
     }
   }

@@ -42,7 +42,7 @@ constexpr size_t kCopyStride = 2;
 // Throws Error(InvalidArgument), naming the sequence and the number at fault, for whatever the tasks could not compute
 // safely: unknown handles, the same sequence twice, empty ranges, ranges past the sequence's capacity, pages that do
 // not exist or do not reach far enough, a page that is written for one sequence and listed for another, pages on disk
-// without a tail, pages of a device behind others, more sequences, tokens, staged or fetched pages than the limits.
+// without a tail, pages of a device after others, more sequences, tokens, staged or fetched pages than the limits.
 // `copies` (a prompt that goes on where another sequence's prompt parts from it, in the middle of a page): before the
 // range's first position is written, its page becomes a copy of another one, both in memory or both on a device. Of a
 // page on disk what is begun is the tail. `comes`, one integer a sequence, where the processor and a device share

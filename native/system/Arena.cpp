@@ -24,7 +24,7 @@ size_t wholePages(size_t bytes) {
 
 void* map(size_t bytes) { return mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); }
 
-// The same, beginning where a huge page does: more than is needed, less what lies before and behind.
+// The same, beginning where a huge page does: more than is needed, less what lies before and after.
 void* mapAligned(size_t bytes) {
   void* block = map(bytes + kHugePage);
   if (block == MAP_FAILED) return block;

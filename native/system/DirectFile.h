@@ -88,14 +88,14 @@ class DirectFile {
   void write(const WriteRange* ranges, size_t count, const std::string& what = {});
 
   // What is too large for the memory there is, or is worked on while more of it comes: pieces of `bytes` each (of the
-  // last: what is left), one behind the other, with the requests in flight across their borders. The disk has something
+  // last: what is left), one after the other, with the requests in flight across their borders. The disk has something
   // to do all the time as long as there is memory for the next piece.
   struct Pieces {
     uint64_t bytes;  // a multiple of kAlignment
-    // Memory for the piece that begins so far behind the first one. Null: there is none until a piece more has been
+    // Memory for the piece that begins so far after the first one. Null: there is none until a piece more has been
     // handed over, or for the moment. `wait`: no other piece is under way, and null is refused.
     std::function<uint8_t*(uint64_t at, bool wait)> next;
-    // The piece has been read. In order; those behind it may be under way.
+    // The piece has been read. In order; those after it may be under way.
     std::function<void(uint64_t at, uint8_t* data, size_t bytes)> full;
     // Before every request; throws to give up.
     std::function<void()> check;

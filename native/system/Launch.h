@@ -1,5 +1,5 @@
 // Tasks on a device end later than their work returns: they are launched, and done when the device has come so far. A
-// task that only the device has to order after another one may be launched behind it at once.
+// task that only the device has to order after another one may be launched after it at once.
 #pragma once
 #include <memory>
 #include <vector>

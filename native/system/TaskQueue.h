@@ -5,12 +5,12 @@
 // completions for little more than with one. It hears at once of failures and results, when half of what it has
 // submitted is done, when the queue has to wait, and at the first completion 10 ms after it heard last.
 //
-// A queue may run ahead of a device: tasks that leave something under way there are launched one behind the other, up
+// A queue may run ahead of a device: tasks that leave something under way there are launched one after the other, up
 // to a depth, and a second thread waits for each of them, in order, and reports it.
 //
 // Where tasks of one queue wait for those of another that takes long, the order may be Order::Ready: a task that may
 // begin overtakes those that may not yet. What it waits for has completed then, but for tasks of the same queue: given
-// to the device any earlier it would hold up there all that is launched behind it.
+// to the device any earlier it would hold up there all that is launched after it.
 #pragma once
 #include <atomic>
 #include <condition_variable>

@@ -21,7 +21,7 @@ constexpr Core kCores[] = {
     {"0x61", "0x023", "Firestorm-M1"}, {"0xc0", "0xac3", "Ampere-1"},    {"0xc0", "0xac4", "Ampere-1A"},
 };
 
-// What stands behind the colon; empty if the line is of another field.
+// What stands after the colon; empty if the line is of another field.
 std::string valueOf(const std::string& line, const char* field) {
   const size_t length = std::strlen(field), colon = line.find(':');
   if (colon == std::string::npos || line.compare(0, length, field) != 0 ||

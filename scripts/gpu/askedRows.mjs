@@ -93,7 +93,7 @@ function overlap(result) {
   );
 }
 
-/** What small copies wait decides whether weights' copies and computing overlap, or queue behind one another. */
+/** What small copies wait decides whether weights' copies and computing overlap, or queue after one another. */
 function link(result) {
   const what = "a small copy's wait beside the weights'";
   const wait = (beside) => result.smallCopies?.find((each) => each.beside === beside)?.medianSeconds;

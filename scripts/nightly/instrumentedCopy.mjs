@@ -66,7 +66,7 @@ function compiled(file, text, places) {
 }
 
 /**
- * Puts a note at the beginning of every function, branch, loop, case and handler, and of what stands behind `&&`, `||`,
+ * Puts a note at the beginning of every function, branch, loop, case and handler, and of what stands after `&&`, `||`,
  * `??`.
  */
 function branches(file, text, places) {

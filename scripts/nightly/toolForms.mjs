@@ -10,7 +10,7 @@ const USAGE = `Renders drawn calls of tools with the chat templates of a folder,
   --templates DIR   chat templates (*.jinja)
   --cases N         drawn conversations a template (default 200)`;
 
-/** What templates put behind an assistant's turn. */
+/** What templates put after an assistant's turn. */
 const END =
   /(<\|im_end\|>|<\|eot_id\|>|<\|eom_id\|>|<\/s>|<｜end▁of▁sentence｜>(?:<｜Assistant｜>)?|<turn\|>|<\|end_of_text\|>|\[e~\[|<\|call\|>|<\|end_of_turn\|>|<end_of_turn>|<\|tool_response>)\s*$/;
 

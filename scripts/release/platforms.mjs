@@ -8,7 +8,7 @@
 export const GLIBC = '2.28';
 
 /**
- * By name, which is that of the package behind `@spillway/`: fields of its package.json, zig's target and Rust's, and
+ * By name, which is that of the package after `@spillway/`: fields of its package.json, zig's target and Rust's, and
  * what CMake has to be told. Those with `cuda` are compiled by this machine's own compiler: nvcc reads the headers of no
  * other standard library than GNU's, and zig has none but LLVM's.
  */

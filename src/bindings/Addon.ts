@@ -29,7 +29,7 @@ export interface Addon extends GrammarAddon {
    * Packs a model's weights for the kernels into one file that layers can stream from, on the addon's threads. It is
    * written as `store` + ".partial" (its blocks reserved first), put on the disk, and renamed. It takes about 18 MiB of
    * memory and 1 MiB a thread. A conversion that was killed or cancelled is taken up after its last whole block; any
-   * other failure leaves nothing behind. Where there is a whole store of this fingerprint by the time that no other
+   * other failure leaves nothing. Where there is a whole store of this fingerprint by the time that no other
    * process is writing one, nothing is done. Rejects with a coded error: `file` (a model file; a full disk; a missing
    * folder), `busy` (another process is writing the same store), `cancelled`.
    * @param onProgress gets bytes done, those taken over included, and in all; coalesced. Once it returns false the
@@ -242,7 +242,7 @@ export interface NativeRowOptions {
   /** Report with each token how likely it was among those that might come. Default false. */
   readonly certainty?: boolean;
   /**
-   * Where its head would sample, the row has an embedding instead: the hidden state behind the final norm of its last
+   * Where its head would sample, the row has an embedding instead: the hidden state after the final norm of its last
    * token, the mean of those of all, the first one's, the largest number of all in each dimension, or the mean in
    * which token i weighs i + 1; then what the model's layers over pooled states make of it. Default: it samples.
    */
@@ -494,12 +494,12 @@ export interface NativeHeadResult {
    * there was no other, and of rows that did not ask. Empty where none did.
    */
   readonly certainties: Float32Array;
-  /** Where each row's grammar is behind its token (GRAMMAR_PLACES; -1 of rows without); empty where no row has one. */
+  /** Where each row's grammar is after its token (GRAMMAR_PLACES; -1 of rows without); empty where no row has one. */
   readonly places: Int32Array;
   /** Why grammars failed, of those that did, in the order of `places`. */
   readonly failures: readonly string[];
   /**
-   * Tokens that a grammar forces behind each row's token: how many, and one row's behind another's; empty where no row
+   * Tokens that a grammar forces after each row's token: how many, and one row's after another's; empty where no row
    * has a grammar.
    */
   readonly forcedCounts: Int32Array;

@@ -57,7 +57,7 @@ export interface GpuRuntimeOptions {
   readonly cacheBuffers: number;
   readonly cacheBufferPages: number;
   /**
-   * With `cacheBuffers`: only the first pages of each row come, as many as `createBatch` is told; those behind stay,
+   * With `cacheBuffers`: only the first pages of each row come, as many as `createBatch` is told; those after stay,
    * and the processor attends to them. Default false.
    */
   readonly sharesAttention?: boolean;

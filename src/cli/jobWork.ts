@@ -138,7 +138,7 @@ async function openEngine(
   const model = await pulledModel(named, context.signal, meter);
   const { inputFormat, columns, delimiter } = options;
   const task = JOB_OPTIONS.tasks.find((name) => options[name] !== undefined) ?? 'generate';
-  // What is not generated has one token at most behind its prompt.
+  // What is not generated has one token at most after its prompt.
   const told = task === 'generate' ? (options.generate ?? {}) : { ...options[task], maxNewTokens: 1 };
   return Engine.open({
     ...own,

@@ -6,7 +6,7 @@ import { Interrupt } from './Interrupt.js';
 import { StreamWriter } from './library.js';
 import { log, type LogLevel } from './Log.js';
 import { ProgressMeter } from './ProgressMeter.js';
-import { createProgram, flagsOf } from './program.js';
+import { runProgram } from './runProgram.js';
 import { standardOutput } from './standardStreams.js';
 import { visible } from './table.js';
 
@@ -47,30 +47,7 @@ process.stderr.on('error', () => undefined);
 // middle.
 process.stdout.on('error', () => undefined);
 
-let help = '';
-const program = createProgram(context, (text) => {
-  help += text;
-});
-
-/** Help and the version are results, too: what cannot be written is an error. */
-async function runProgram(): Promise<number> {
-  try {
-    await program.parseAsync();
-  } catch (error) {
-    if (help === '') throw error;
-    await context.print(help);
-  }
-  return context.exitCode;
-}
-
-let exitCode: number;
-try {
-  exitCode = await runProgram();
-} catch (error) {
-  const outcome = outcomeOf(error, interrupt.exitCode, flagsOf(program));
-  if (outcome.message !== undefined) say(outcome.message, 'error');
-  exitCode = outcome.exitCode;
-}
+const exitCode = await runProgram(context, process.argv.slice(2), () => interrupt.exitCode);
 interrupt.dispose();
 // Explicitly: a pipe on stdin that nobody closes would keep the process alive. What was written to stdout and stderr is
 // through by then.

@@ -81,7 +81,7 @@ function named(flags: Readonly<Record<string, string | readonly string[] | undef
 
 /**
  * Refuses, before a long run, a report that could not be written after it: one that is no regular file, or for which
- * there is no folder, permission or room. Nothing is left behind.
+ * there is no folder, permission or room. Nothing is left.
  * @param inPlace it is written over what is there, not put in its place
  * @throws JobFileError; UsageError for a place of the system
  */

@@ -112,7 +112,7 @@ export class RecordTable {
       this.#parts = this.#parts.flatMap((each) => [each, each]);
       this.#bits += 1;
     }
-    // They stand one after another: as many places as there are ways for the bits behind its own to be.
+    // They stand one after another: as many places as there are ways for the bits after its own to be.
     const places = 2 ** (this.#bits - bits);
     const from = this.#parts.indexOf(part);
     for (let at = 0; at < places; at++) this.#parts[from + at] = parted && at >= places / 2 ? one : zero;

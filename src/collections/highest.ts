@@ -1,5 +1,5 @@
 /**
- * The highest whole number of a range that holds, by bisection: the lowest one does, and none does behind one that does
+ * The highest whole number of a range that holds, by bisection: the lowest one does, and none does after one that does
  * not. Pure.
  */
 export function highest(low: number, high: number, holds: (value: number) => boolean): number {

@@ -138,7 +138,7 @@ function heldLock(path: string, file: number, self: LockHolder, heartbeatSeconds
   };
 }
 
-/** Lets go of all of them, also behind one that cannot be removed. @throws JobFileError of the first such */
+/** Lets go of all of them, also after one that cannot be removed. @throws JobFileError of the first such */
 export function releaseLocks(locks: readonly FileLock[]): void {
   const failures: unknown[] = [];
   for (const lock of locks) {

@@ -115,7 +115,7 @@ export interface JobOptions extends SubsetOptions {
   readonly shard?: Shard;
   /**
    * Go on with an output that exists, if there is one: rows that stand there are not done again. An input that has got
-   * more lines since, or more files behind those that there were, is gone on with. What earlier runs had finished ahead
+   * more lines since, or more files after those that there were, is gone on with. What earlier runs had finished ahead
    * of its turn, or failed and is tried again, stands out of order until a run completes the job and puts all rows in
    * order, unless `generate.order` is `completion`. Default false: it is refused.
    */

@@ -133,7 +133,7 @@ async function checkOutput(
   const place = await realPathOf(path);
   const own = await statOf(path);
   if (own?.isDirectory() === true) throw new JobFileError(path, 'cannot be written: it is a folder, expected a file');
-  // What a process has open is written through, whatever it is: it may be behind something that stands there already.
+  // What a process has open is written through, whatever it is: it may be after something that stands there already.
   if (own !== undefined && (!own.isFile() || (await descriptorOf(path)) !== undefined)) {
     if (resume) throw new UsageError(`\`resume\` needs a regular file as output: ${path} cannot be read again`);
     return 'special';

@@ -52,7 +52,7 @@ export interface DecoderSpec {
     readonly size: number;
     /** Embeddings are multiplied by this (Gemma: sqrt(hidden)); 1 for most. */
     readonly scale: number;
-    /** A norm behind the embeddings, all of them added up (encoders). Default: none. */
+    /** A norm after the embeddings, all of them added up (encoders). Default: none. */
     readonly norm?: boolean;
     /** Kinds of token that have an embedding each, added to the token's (BERT's texts of a pair). Default: none. */
     readonly tokenTypes?: number;

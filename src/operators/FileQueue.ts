@@ -17,7 +17,7 @@ const WRITE_BYTES = 256 * 2 ** 10;
 
 interface Segment {
   readonly file: number;
-  /** Bytes in the file; what is `pending` comes behind them. */
+  /** Bytes in the file; what is `pending` comes after them. */
   written: number;
   pending: Buffer[];
   pendingBytes: number;
@@ -28,7 +28,7 @@ interface Segment {
 
 /**
  * A queue of plain data on disk, first in, first out, bounded in bytes. Its files have no name once they are open, so
- * that nothing is left behind however the process ends. Everything is synchronous: who pushes cannot be made to wait.
+ * that nothing is left however the process ends. Everything is synchronous: who pushes cannot be made to wait.
  */
 export class FileQueue<T> {
   readonly #segments: Segment[] = [];

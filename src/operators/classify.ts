@@ -6,7 +6,7 @@ import { answeredBy, checkedSource, type AnswerSource } from './answeredBy.js';
 import type { PulledOptions } from './pulled.js';
 
 /**
- * Tells for every row of a stream how likely labels are behind its prompt. Rows wait in a bounded queue, as for
+ * Tells for every row of a stream how likely labels are after its prompt. Rows wait in a bounded queue, as for
  * `offloadGenerate`; for input that can be pulled `engine.classify` needs none.
  *
  * @param engine an open engine

@@ -17,7 +17,7 @@ const SHARED_PARALLEL = SHARED.filter((parts) => !parts.includes('feedForward'))
 /**
  * Issues `compute`, as a small graph of tasks: project (norm, q k v, rotation, keys and values into their pages),
  * attend, finish (output projection, feed-forward). It waits for the square's loads, attend alone for those of its
- * cache, and for its left neighbour: the same slot's previous compute; where a row begins behind what others have
+ * cache, and for its left neighbour: the same slot's previous compute; where a row begins after what others have
  * computed, for that of all slots. Where engines share each layer finish is in parts, with `allReduce` between them.
  */
 export function compute(run: StageContext): Stage {
@@ -57,7 +57,7 @@ function computing(run: StageContext, parts: readonly ComputePart[]): Stage {
   });
 }
 
-/** The computes that a square's first part comes behind. */
+/** The computes that a square's first part comes after. */
 function before({ batch }: IssuedSquare, left: ReadonlyMap<number, IssuedSquare>): readonly TaskEvent[] {
   const neighbour = left.get(batch.slot);
   const squares = startsAfterPrefix(batch) ? [...left.values()] : neighbour ? [neighbour] : [];

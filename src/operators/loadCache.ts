@@ -13,7 +13,7 @@ import {
 
 /**
  * Issues `load_cache` for the keys and values of the square's rows that do not live where attention happens. It waits
- * for the stores of the same rows' last pass; where a row begins behind what others have computed, for the layer's
+ * for the stores of the same rows' last pass; where a row begins after what others have computed, for the layer's
  * stores of all slots.
  *
  * @param lookAhead its `ahead`: squares whose cache may be loaded ahead of the one that attends. Default 1
@@ -31,7 +31,7 @@ export function loadCache(run: StageContext, lookAhead: LookAhead = {}): Stage {
   });
 }
 
-/** The stores that a square's loads come behind. */
+/** The stores that a square's loads come after. */
 function stores({ lastStores }: StageContext, square: IssuedSquare): readonly TaskEvent[] {
   return startsAfterPrefix(square.batch) ? lastStores.cachesOf(square.layer) : lastStores.find('store_cache', square);
 }

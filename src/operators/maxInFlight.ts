@@ -45,7 +45,7 @@ interface Passed {
 
 /**
  * Bounds what a queue holds in flight: a square waits, before anything is issued for it, until what all stages will
- * issue for it on that queue fits beside what is there. Those behind it wait as well, in order, and as they keep their
+ * issue for it on that queue fits beside what is there. Those after it wait as well, in order, and as they keep their
  * credits, the run's window fills up and its schedule is asked for no more. A square that is larger than the bound by
  * itself passes once the queue is empty, so nothing waits for ever.
  *
@@ -61,7 +61,7 @@ interface Passed {
  *
  * @param run the run whose squares pass; only its own tasks count
  * @param limit the queue, and how many tasks and bytes may be submitted to it and not be completed
- * @returns a stage. Its stream ends with a UsageError where it stands behind a stage that has issued something
+ * @returns a stage. Its stream ends with a UsageError where it stands after a stage that has issued something
  * @throws UsageError for an unknown queue, a bound out of range, or none
  */
 export function maxInFlight(run: StageContext, limit: InFlightLimit): Stage {

@@ -75,7 +75,7 @@ export class Generation {
         buffer.subarray(0, Math.min(buffer.length, fileBytes - scanner.position)),
         scanner.position,
       );
-      // Somebody has cut it; what was behind is not there any more.
+      // Somebody has cut it; what was after is not there any more.
       if (piece.length < scanner.neededBytes) return undefined;
       scanner.take(piece);
     }
@@ -118,7 +118,7 @@ export class Generation {
    * Appends records in one write, so that those of two processes do not mix. The index learns of them by `scan`, which
    * finds out where they have come to stand.
    * @throws the system's errors; an Error if a part was written: the rest is not tried again, as others may have
-   * appended behind it
+   * appended after it
    */
   async append(records: Buffer): Promise<void> {
     const { bytesWritten } = await this.file.write(records, 0, records.length, null);

@@ -11,7 +11,7 @@ export interface Damage {
 }
 
 /**
- * Finds the whole records of a file in pieces of it. Behind what is no whole record (somebody was ended while he wrote
+ * Finds the whole records of a file in pieces of it. After what is no whole record (somebody was ended while he wrote
  * it, or the disk lost it) it goes on with the next marker. Pure.
  */
 export class RecordScanner {
@@ -19,7 +19,7 @@ export class RecordScanner {
   #needed = HEAD_BYTES;
   /** End of the last whole record. */
   #end: number;
-  /** The first record behind that that goes beyond the file's end. */
+  /** The first record after that that goes beyond the file's end. */
   #open: number | undefined;
   #damagedBytes = 0;
   #damagedAt: number | undefined;

@@ -18,7 +18,7 @@ type Members = Readonly<Record<string, unknown>>;
 /**
  * An answer as what JSON can write. Lists stand where there would be names over and over: an entry of `logprobs` is
  * `[token, logprob, [token, logprob, …]]`, a fourth of what it would take with them; a score `[logprob, tokens]`, and
- * `[token, logprob, …]` behind it where they were asked for; probabilities `[label, probability, …]`.
+ * `[token, logprob, …]` after it where they were asked for; probabilities `[label, probability, …]`.
  */
 export function wordsFor(answer: KeptAnswer): object {
   if ('scores' in answer) {

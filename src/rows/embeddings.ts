@@ -96,7 +96,7 @@ function byLargest(values: Float32Array): Quantised {
 
 /**
  * As sentence-transformers' `quantize_embeddings` with `ranges`: 256 steps from each dimension's least number to its
- * most, in float32, of which the part behind the point is left out; what lies outside is at the end, where there it
+ * most, in float32, of which the part after the point is left out; what lies outside is at the end, where there it
  * would come in again at the other one.
  */
 function inRanges(values: Float32Array, { min, max }: VectorRanges, least: -128 | 0): number[] {

@@ -4,7 +4,7 @@ const MOST_DEPTH = 1000;
 const SPACE = /[ \t\n\r]*/y;
 /** Text of JSON up to its closing mark, as far as it is whole: an escape that is not is left out. */
 const TEXT = /(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*/y;
-/** A number is one when something else stands behind it: before, more digits may come. */
+/** A number is one when something else stands after it: before, more digits may come. */
 const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?=[ \t\n\r,\]}])/y;
 const WORD = /true|false|null/y;
 /** One half of a character, whose other half may follow. */
@@ -14,7 +14,7 @@ const HALF = /[\ud800-\udbff]$/;
  * The value that the beginning of a text of JSON has so far, such as the deltas of a row that is held to a schema, put
  * together. Of longer and longer beginnings of one text the values only grow: texts get more characters, lists more
  * items, objects more members, and what is there does not change. A number, which may go on, is there once something
- * else stands behind it, `true`, `false` and `null` when they are whole. Undefined as long as there is nothing. What is
+ * else stands after it, `true`, `false` and `null` when they are whole. Undefined as long as there is nothing. What is
  * no JSON ends what is read.
  */
 export function partialJson(text: string): unknown {
@@ -23,7 +23,7 @@ export function partialJson(text: string): unknown {
 
 class PartialReader {
   private at = 0;
-  /** Nothing behind this place is read: the text is over, or no JSON. */
+  /** Nothing after this place is read: the text is over, or no JSON. */
   private over = false;
 
   constructor(private readonly text: string) {}

@@ -15,7 +15,7 @@ const IPV4 = `${BYTE}(?:\\.${BYTE}){3}`;
 const GROUP = '[0-9A-Fa-f]{1,4}';
 const HEX = '[0-9A-Fa-f]';
 /**
- * From `a::b`, with so many groups before and so many behind at most; 7 altogether, as the gap stands for one at least.
+ * From `a::b`, with so many groups before and so many after at most; 7 altogether, as the gap stands for one at least.
  * The last two may be an address of four bytes.
  */
 const IPV6 = [

@@ -24,7 +24,7 @@ export const SCHEMA_LIMITS = {
   patternRepeats: 10_000,
   /** Repetitions within repetitions of a pattern that masks count, multiplied. */
   places: 4096,
-  /** Repetitions behind what repeats without end that masks count. */
+  /** Repetitions after what repeats without end that masks count. */
   placesBehind: 32,
   /** UTF-16 units of one pattern. */
   patternUnits: 10_000,

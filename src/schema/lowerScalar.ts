@@ -17,7 +17,7 @@ function largest(multipleOf: readonly number[], integer: boolean): number {
   return 10 ** (15 - Math.max(...multipleOf.map((divisor) => decimals(divisor))));
 }
 
-/** Digits behind the point. */
+/** Digits after the point. */
 export function decimals(value: number): number {
   const [, fraction = '', exponent = '0'] = /^\d*\.?(\d*)(?:e([+-]\d+))?$/.exec(String(value)) ?? [];
   return Math.max(0, fraction.length - Number(exponent));

@@ -84,7 +84,7 @@ export class Nodes implements NodeMaker {
     for (let changed = true; changed; yield) {
       changed = false;
       this.expander.document.steps.take(this.all.length);
-      // What a node is made of stands behind it, most often.
+      // What a node is made of stands after it, most often.
       for (const node of this.all.toReversed()) {
         if (this.expander.document.steps.due) yield;
         if (node.possible || !node.kinds.some(isPossible)) continue;

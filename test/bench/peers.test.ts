@@ -1,4 +1,7 @@
-import { describe, expect, test } from '@jest/globals';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from '@jest/globals';
 
 /** The benchmarks are scripts without types; what is used of them is declared here. */
 const load = async <T>(path: string): Promise<T> => (await import(`../../bench/${path}`)) as T;
@@ -39,13 +42,23 @@ describe('contenders', () => {
   });
 
   test('vLLM in each type is a contender, and its job says where its model is', () => {
-    const { contenders } = allContenders({ ...given, vllmPython: 'python-v', hfFolder: '/hf', openvinoPython: 'py-o' });
+    const { contenders } = allContenders({
+      ...given,
+      vllmPython: 'python-v',
+      hfFolder: '/hf',
+      w8a8Folder: '/hf-w8a8',
+      openvinoPython: 'py-o',
+    });
     const named = (name: string): Contender => contenders.find((contender) => contender.name === name) as Contender;
-    for (const dtype of ['bfloat16', 'float32']) {
-      const { settings, command } = named(`vLLM ${dtype}`);
+    for (const [name, dtype, hfFolder] of [
+      ['bfloat16', 'bfloat16', '/hf'],
+      ['float32', 'float32', '/hf'],
+      ['int8', 'bfloat16', '/hf-w8a8'],
+    ] as const) {
+      const { settings, command } = named(`vLLM ${name}`);
       const { program, args } = command({ model: 'm.gguf' }, settings[0] as Setting);
       expect(program).toBe('python-v');
-      expect(JSON.parse(args[1] as string)).toMatchObject({ hfFolder: '/hf', setting: { dtype } });
+      expect(JSON.parse(args[1] as string)).toMatchObject({ hfFolder, setting: { dtype } });
     }
     expect(named('OpenVINO GenAI Q4_1').command({}, {}).program).toBe('py-o');
   });
@@ -117,12 +130,20 @@ describe('the best of the others', () => {
     setting,
     tried: [],
   });
+  const scratch = mkdtempSync(join(tmpdir(), 'spillway-peers-test-'));
+  afterAll(() => {
+    rmSync(scratch, { recursive: true });
+  });
   const measured = (names: [string, string][], runs: object[]): object => ({
     contenders: names.map(([name, tool]) => entry(name, tool, tool === 'vllm' ? { sequences: 64 } : {})),
     runs,
     source: { decoder: { feedForward: { kind: 'experts' } }, tensors: [] },
     peaks: [{ instructionSet: 'avx2', threads: 2, int8OperationsPerSecond: 1e9 }],
-    scratch: 'nowhere',
+    scratch,
+    reference: [
+      [5, 6, 7, 8],
+      [1, 2, 3, 4],
+    ],
   });
   const document = (of: object): object => ({
     date: '2026-11-28',
@@ -147,6 +168,31 @@ describe('the best of the others', () => {
       expect(text).toContain('2 rows, 45 prompt tokens each');
     }
     expect(report(whole)).toContain('1 (1 stopped)');
+  });
+
+  test("and how many tokens are the model's is beside each rate, where all of its rows are known", () => {
+    const tokens = {
+      'spillway Q4_1': [[5, 6, 7, 8], [1, 2, 3, 4], [9]],
+      a: [
+        [5, 6, 7, 0],
+        [0, 2, 3, 4],
+      ],
+      b: [[5], [1]],
+    };
+    for (const [name, rows] of Object.entries(tokens))
+      writeFileSync(join(scratch, `${name}.json`), JSON.stringify(rows));
+    const runs = [run('spillway Q4_1', 30), run('a', 10), run('b', 20, { stopped: true })];
+    const whole = document(summarize(measured(names, runs)));
+    for (const text of [report(whole), shortTable(whole)]) {
+      expect(text).toMatch(/\| tool and weights \| version \|.* tokens as the model \|/);
+      for (const [name, share] of [
+        ['spillway Q4_1', '100%'],
+        ['a', '38%'],
+        ['b', '-'],
+      ])
+        expect(text).toMatch(new RegExp(`\\| ${name} \\| 1 \\|.* ${share} \\|`));
+    }
+    expect(report(whole)).toContain('- a: 0 of 2 rows alike throughout; 37.5% of all tokens');
   });
 
   test('is nobody where there are no others', () => {

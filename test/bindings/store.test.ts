@@ -163,7 +163,7 @@ describe('the same bits as in memory', () => {
             );
           },
         ),
-        { numRuns: tries(12, 30) },
+        { numRuns: tries(6, 30) },
       );
     });
   });
@@ -360,7 +360,7 @@ describe('a conversion', () => {
           expect(readFileSync(again).equals(whole)).toBe(true);
           expect(existsSync(partial)).toBe(false);
         }),
-        { numRuns: tries(16, 40) },
+        { numRuns: tries(8, 40) },
       );
     });
   });

@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import { runHere } from './runHere.js';
 import { runCli, TINY_MODEL } from './support.js';
 
 const work = ['bench', '--model', TINY_MODEL, '--prompt-tokens', '12', '--max-new-tokens', '6', '--threads', '1'];
@@ -48,7 +49,7 @@ test('if no batch fits into the memory, the exit code is 3', async () => {
 
 test('wrong values are refused', async () => {
   const attempt = async (...flags: string[]): Promise<[number, string]> => {
-    const { code, stderr } = await runCli(['bench', '--model', TINY_MODEL, ...flags]);
+    const { code, stderr } = await runHere(['bench', '--model', TINY_MODEL, ...flags]);
     return [code, stderr];
   };
   expect(await attempt('--batch-sizes', '1,x')).toEqual([1, expect.stringContaining('whole number from 1 to 4096')]);
@@ -58,5 +59,5 @@ test('wrong values are refused', async () => {
     1,
     expect.stringContaining('found 152 tokens in all, expected at most 128'),
   ]);
-  expect(await runCli(['bench'])).toMatchObject({ code: 1, stderr: expect.stringContaining('missing: --model') });
+  expect(await runHere(['bench'])).toMatchObject({ code: 1, stderr: expect.stringContaining('missing: --model') });
 });

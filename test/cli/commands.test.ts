@@ -1,6 +1,7 @@
 import { truncateSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import { temporaryFolder } from '../jobs/support/files.js';
+import { runHere } from './runHere.js';
 import { resultOf, runCli, startCli, tinyModelWithTokenizer, TINY_MODEL, until } from './support.js';
 
 const path = temporaryFolder();
@@ -74,7 +75,7 @@ describe('perplexity', () => {
 
   test('scores all but the first token of each window', async () => {
     for (const window of [2, 7, 64, 128]) {
-      const { code, stdout } = await runCli([
+      const { code, stdout } = await runHere([
         'perplexity',
         '--model',
         model,
@@ -96,7 +97,7 @@ describe('perplexity', () => {
 
   test('--prompt-tokens: the first tokens of each window are given, not scored', async () => {
     const score = async (...more: string[]): Promise<{ tokens: number; negativeLogLikelihood: number }> => {
-      const { code, stdout } = await runCli([
+      const { code, stdout } = await runHere([
         'perplexity',
         '--model',
         model,
@@ -117,7 +118,7 @@ describe('perplexity', () => {
     expect(some.negativeLogLikelihood).toBeLessThan(all.negativeLogLikelihood);
     expect(await score('--prompt-tokens', '40', '--sparse-attention', '0.1')).not.toEqual(some);
     for (const wrong of ['0', '64', '1.5']) {
-      const { code, stderr } = await runCli([
+      const { code, stderr } = await runHere([
         'perplexity',
         '--model',
         model,
@@ -133,13 +134,13 @@ describe('perplexity', () => {
   });
 
   test('words without --json', async () => {
-    const { stdout } = await runCli(['perplexity', '--model', model, '--text', text, '--window', '32']);
+    const { stdout } = await runHere(['perplexity', '--model', model, '--text', text, '--window', '32']);
     expect(stdout).toMatch(/^perplexity [\d.]+ over \d+ tokens/);
   });
 
   test('what cannot be scored', async () => {
     const attempt = async (file: string, window: string): Promise<[number, string]> => {
-      const { code, stderr } = await runCli([
+      const { code, stderr } = await runHere([
         'perplexity',
         '--model',
         model,
@@ -176,7 +177,7 @@ describe('perplexity', () => {
 
 describe('inspect', () => {
   test('--json: architecture, sizes, tokenizer, tensors', async () => {
-    const { code, stdout } = await runCli(['inspect', '--model', model, '--json']);
+    const { code, stdout } = await runHere(['inspect', '--model', model, '--json']);
     expect(code).toBe(0);
     const facts = JSON.parse(stdout) as {
       tensors: { name: string; type: string; shape: number[]; bytes: number }[];
@@ -202,33 +203,33 @@ describe('inspect', () => {
     expect(facts.sizes.parameters).toBe(
       facts.tensors.reduce((sum, { shape }) => sum + shape.reduce((product, extent) => product * extent, 1), 0),
     );
-    expect(JSON.parse((await runCli(['inspect', '--model', TINY_MODEL, '--json'])).stdout)).toMatchObject({
+    expect(JSON.parse((await runHere(['inspect', '--model', TINY_MODEL, '--json'])).stdout)).toMatchObject({
       format: 'gguf',
       tokenizer: { kind: 'none' },
     });
   });
 
   test('tables for people', async () => {
-    const { code, stdout } = await runCli(['inspect', '--model', TINY_MODEL]);
+    const { code, stdout } = await runHere(['inspect', '--model', TINY_MODEL]);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^architecture +llama$/m);
     expect(stdout).toMatch(/^blk\.0\.attn_q\.weight +Q8_0 +64 x 64 +\S+ \S+$/m);
   });
 
   test('an empty name, as of a variable that is not set, is refused in words', async () => {
-    const { code, stderr } = await runCli(['inspect', '']);
+    const { code, stderr } = await runHere(['inspect', '']);
     expect([code, stderr]).toEqual([1, 'error: inspect: found an empty name, expected that of a model\n']);
   });
 
   test('a folder without a model is refused', async () => {
-    const { code, stderr } = await runCli(['inspect', '--model', path('.')]);
+    const { code, stderr } = await runHere(['inspect', '--model', path('.')]);
     expect(code).toBe(2);
     expect(stderr).toContain('config.json');
   });
 });
 
 test('pull --list', async () => {
-  const { code, stdout } = await runCli(['pull', '--list']);
+  const { code, stdout } = await runHere(['pull', '--list']);
   expect(code).toBe(0);
   expect(stdout).toMatch(/^smollm2-135m-instruct +[\d.]+ MiB +Apache-2.0/m);
 });

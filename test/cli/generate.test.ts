@@ -7,6 +7,7 @@ import { built } from '../jobs/support/built.js';
 import { byIndex, readResults, temporaryFolder, writeLines } from '../jobs/support/files.js';
 import type { RowResult } from '../../src/Row.js';
 import { tinyChatModel } from '../support/tinyChatModel.js';
+import { runHere } from './runHere.js';
 import { resultOf, runCli, startCli, tinyModelWithTokenizer, TINY_MODEL, until, withFlags } from './support.js';
 
 const path = temporaryFolder();
@@ -48,21 +49,21 @@ describe('generate', () => {
   test('the first rows, or drawn ones, are tried, and what was tried is part of the whole job', async () => {
     const { output, args } = flags(rows(30));
     const few = [...args, '--max-new-tokens', '4', '--ignore-eos'];
-    const first = await runCli([...few, '--limit', '5']);
+    const first = await runHere([...few, '--limit', '5']);
     expect(first).toMatchObject({ code: 0 });
     expect(first.stderr).toMatch(/^5 rows, .*\n--limit: --resume without it goes on with all other rows\n$/);
     expect(readResults(output).map(({ index }) => index)).toEqual([0, 1, 2, 3, 4]);
-    expect(await runCli([...few, '--resume', '--sample', '20%', '--sample-seed', '7'])).toMatchObject({ code: 0 });
+    expect(await runHere([...few, '--resume', '--sample', '20%', '--sample-seed', '7'])).toMatchObject({ code: 0 });
     expect(readResults(output).length).toBeGreaterThan(5);
-    expect((await runCli([...few, '--resume'])).stderr).toMatch(/ from before/);
+    expect((await runHere([...few, '--resume'])).stderr).toMatch(/ from before/);
     const alone = path('alone.jsonl');
-    expect(await runCli(withFlags([...few], '--output', alone))).toMatchObject({ code: 0 });
+    expect(await runHere(withFlags([...few], '--output', alone))).toMatchObject({ code: 0 });
     expect(readResults(output)).toEqual(readResults(alone));
-    expect(await runCli([...few, '--limit', '5', '--sample', '3'])).toMatchObject({
+    expect(await runHere([...few, '--limit', '5', '--sample', '3'])).toMatchObject({
       code: 1,
       stderr: 'error: --sample: found 3 beside a limit of 5 rows, expected one of them\n',
     });
-    expect((await runCli([...few, '--sample', 'many'])).stderr).toContain(
+    expect((await runHere([...few, '--sample', 'many'])).stderr).toContain(
       'or a share of the rows above 0% and up to 100%',
     );
   });
@@ -70,7 +71,7 @@ describe('generate', () => {
   test('a dry run says what a run would take, with its exit code, and writes nothing', async () => {
     const { input, output, args } = flags([...rows(3), { id: 'bad', tokens: [1, 9999] }]);
     const dry = [...args, '--dry-run', '--max-new-tokens', '4'];
-    const { code, stdout, stderr } = await runCli(dry);
+    const { code, stdout, stderr } = await runHere(dry);
     expect({ code, stderr }).toEqual({ code: 4, stderr: '' });
     expect(stdout).toContain('rows          4, 1 of them errors\n');
     expect(stdout).toContain('prompts       9 tokens, median 3, longest 3 (row 0, id "row-0")\n');
@@ -78,7 +79,7 @@ describe('generate', () => {
     expect(stdout).toMatch(/token-out-of-range: 1 +row 3: /);
     expect(existsSync(output)).toBe(false);
     const report = path('dry.json');
-    const stopped = await runCli([
+    const stopped = await runHere([
       'generate',
       '--model',
       TINY_MODEL,
@@ -96,17 +97,17 @@ describe('generate', () => {
       failed: { 'token-out-of-range': 1 },
       stopped: true,
     });
-    const json = JSON.parse((await runCli([...dry, '--json'])).stdout) as object;
+    const json = JSON.parse((await runHere([...dry, '--json'])).stdout) as object;
     expect(json).toMatchObject({
       rows: 4,
       bad: [{ id: 'bad', index: 3, code: 'token-out-of-range' }],
       promptTokens: { total: 9, median: 3, max: 3, estimated: false },
       plan: { origin: 'default' },
     });
-    expect((await runCli([...args, '--json'])).stderr).toBe(
+    expect((await runHere([...args, '--json'])).stderr).toBe(
       'error: --json goes with --dry-run, whose report it prints; results are in --output\n',
     );
-    expect(await runCli([...dry, '--shard', '0/2'])).toMatchObject({
+    expect(await runHere([...dry, '--shard', '0/2'])).toMatchObject({
       code: 1,
       stderr: 'error: --shard: found 0/2 beside --dry-run, which says what all rows would take\n',
     });
@@ -151,7 +152,7 @@ describe('generate', () => {
     const [stats, again] = [path('had.json'), path('had-again.json')];
     const run = async (...more: string[]): Promise<RowResult[]> => {
       const all = [...args, '--max-new-tokens', '16', '--ignore-eos', '--logprobs', '0', '--overwrite', ...more];
-      expect(await runCli(all)).toMatchObject({ code: 0 });
+      expect(await runHere(all)).toMatchObject({ code: 0 });
       return byIndex(readResults(output));
     };
     const policyOf = (file: string): unknown => (JSON.parse(readFileSync(file, 'utf8')) as { policy: unknown }).policy;
@@ -175,7 +176,7 @@ describe('generate', () => {
       '--policy',
       stats,
     ];
-    const { code, stdout, stderr } = await runCli([...plan, '--json']);
+    const { code, stdout, stderr } = await runHere([...plan, '--json']);
     expect({ code, policy: (JSON.parse(stdout) as { policy: unknown }).policy }).toEqual({
       code: 0,
       policy: policyOf(stats),
@@ -193,7 +194,7 @@ describe('generate', () => {
     const run = async (...more: string[]): Promise<RowResult[]> => {
       const { output, args } = flags(lines);
       expect(
-        await runCli(withFlags([...args, '--temperature', '0.8', '--seed', '3', '--logprobs', '2'], ...more)),
+        await runHere(withFlags([...args, '--temperature', '0.8', '--seed', '3', '--logprobs', '2'], ...more)),
       ).toMatchObject({
         code: 0,
       });
@@ -216,7 +217,7 @@ describe('generate', () => {
     const run = async (...more: string[]): Promise<RowResult[]> => {
       const { output, args } = flags(lines);
       expect(
-        await runCli([
+        await runHere([
           ...args,
           '--max-new-tokens',
           '16',
@@ -269,7 +270,7 @@ describe('generate', () => {
       { tokens: [1, 9] },
     ];
     const { output, args } = flags(lines);
-    const { code, stderr } = await runCli([...args, '--max-new-tokens', '4', '--ignore-eos']);
+    const { code, stderr } = await runHere([...args, '--max-new-tokens', '4', '--ignore-eos']);
     expect(code).toBe(4);
     expect(stderr).toContain('14 rows (12 with an error)');
     const results = readResults(output);
@@ -299,7 +300,7 @@ describe('generate', () => {
 
   test('a row that asks for more than the context holds fills it, and ends', async () => {
     const { output, args } = flags([{ tokens: [1, 5, 7] }, { tokens: Array(127).fill(9) }]);
-    expect(await runCli([...args, '--ignore-eos', '--max-new-tokens', '1000'])).toMatchObject({ code: 0 });
+    expect(await runHere([...args, '--ignore-eos', '--max-new-tokens', '1000'])).toMatchObject({ code: 0 });
     // The last token is sampled from the last position and never computed itself.
     expect(
       readResults(output).map(({ finishReason, usage }) => [finishReason, usage.promptTokens + usage.completionTokens]),
@@ -318,7 +319,7 @@ describe('generate', () => {
       ],
       model,
     );
-    expect(await runCli([...chat.args, '--max-new-tokens', '3', '--carry-fields', '--ignore-eos'])).toMatchObject({
+    expect(await runHere([...chat.args, '--max-new-tokens', '3', '--carry-fields', '--ignore-eos'])).toMatchObject({
       code: 0,
     });
     expect(readResults(chat.output)).toMatchObject([
@@ -344,7 +345,7 @@ describe('generate', () => {
       '12',
       '--ignore-eos',
     ];
-    expect(await runCli(args)).toMatchObject({ code: 0 });
+    expect(await runHere(args)).toMatchObject({ code: 0 });
     const [first, second] = readResults(output);
     expect([first?.id, second?.id, second?.usage.promptTokens]).toEqual([1, 3, 13]);
     expect(first?.tokens.slice(0, 3)).toEqual(readResults(chat.output)[1]?.tokens);
@@ -352,7 +353,7 @@ describe('generate', () => {
     const whole = first?.text ?? '';
     const stop = whole.slice(3, 5);
     expect(stop).not.toBe('');
-    expect(await runCli([...args, '--overwrite', '--stop', stop, '--stop', 'never in there'])).toMatchObject({
+    expect(await runHere([...args, '--overwrite', '--stop', stop, '--stop', 'never in there'])).toMatchObject({
       code: 0,
     });
     expect(readResults(output)[0]).toMatchObject({ text: whole.slice(0, whole.indexOf(stop)), finishReason: 'stop' });
@@ -384,7 +385,7 @@ describe('generate', () => {
     const { args } = flags(rows(10));
     const [stats, trace] = [path('stats.json'), path('trace.json')];
     expect(
-      await runCli([...args, '--max-new-tokens', '5', '--ignore-eos', '--stats', stats, '--trace', trace]),
+      await runHere([...args, '--max-new-tokens', '5', '--ignore-eos', '--stats', stats, '--trace', trace]),
     ).toMatchObject({ code: 0 });
     const document = JSON.parse(readFileSync(stats, 'utf8')) as Record<string, unknown>;
     expect(document).toMatchObject({ rows: { done: 10, failed: 0 }, tokens: { prompt: 30, generated: 50 } });
@@ -424,7 +425,7 @@ describe('generate', () => {
 
   test('--progress on without a terminal writes lines', async () => {
     const { args } = flags(rows(10));
-    expect((await runCli([...args, '--max-new-tokens', '5', '--progress', 'on'])).stderr).toMatch(
+    expect((await runHere([...args, '--max-new-tokens', '5', '--progress', 'on'])).stderr).toMatch(
       /^rows: \d+\/10, (\d+:\d+ left, )?\d+ tokens\/s/m,
     );
   });
@@ -434,7 +435,7 @@ describe('resume', () => {
   test('goes on after a cut at any place, ends byte for byte the same, and keeps error rows unless told otherwise', async () => {
     const { output, args } = flags([...rows(8), 'bad', { id: 'last', tokens: [1, 2, 3] }]);
     const run = [...args, '--max-new-tokens', '5'];
-    expect(await runCli(run)).toMatchObject({ code: 4 });
+    expect(await runHere(run)).toMatchObject({ code: 4 });
     const whole = readFileSync(output);
     for (const cut of [
       0,
@@ -445,13 +446,13 @@ describe('resume', () => {
       whole.length - 1,
     ]) {
       truncateSync(output, cut);
-      expect(await runCli([...run, '--resume'])).toMatchObject({ code: 4 });
+      expect(await runHere([...run, '--resume'])).toMatchObject({ code: 4 });
       expect(readFileSync(output).equals(whole)).toBe(true);
     }
-    const complete = await runCli([...run, '--resume']);
+    const complete = await runHere([...run, '--resume']);
     expect(complete.stderr).toContain('0 rows, 10 from before (1 with an error)');
     expect(complete.code).toBe(4);
-    expect(await runCli([...run, '--resume', '--retry-errors'])).toMatchObject({ code: 4 });
+    expect(await runHere([...run, '--resume', '--retry-errors'])).toMatchObject({ code: 4 });
     expect(byIndex(readResults(output))).toEqual(
       whole
         .toString()
@@ -464,13 +465,13 @@ describe('resume', () => {
   test('an existing output is refused, --overwrite begins anew', async () => {
     const { output, args: given } = flags(rows(3));
     const args = [...given, '--max-new-tokens', '5'];
-    expect(await runCli(args)).toMatchObject({ code: 0 });
+    expect(await runHere(args)).toMatchObject({ code: 0 });
     const before = readFileSync(output);
-    const refused = await runCli(args);
+    const refused = await runHere(args);
     expect(refused).toMatchObject({ code: 1 });
     expect(refused.stderr).toContain('--resume goes on with it, --overwrite begins anew');
     expect(readFileSync(output).equals(before)).toBe(true);
-    expect(await runCli([...args, '--overwrite'])).toMatchObject({ code: 0 });
+    expect(await runHere([...args, '--overwrite'])).toMatchObject({ code: 0 });
     expect(readFileSync(output).equals(before)).toBe(true);
   });
 
@@ -478,11 +479,11 @@ describe('resume', () => {
     const model = path('model.gguf');
     copyFileSync(TINY_MODEL, model);
     const { input, output, args } = flags(rows(4), model);
-    expect(await runCli([...args, '--max-new-tokens', '5'])).toMatchObject({ code: 0 });
+    expect(await runHere([...args, '--max-new-tokens', '5'])).toMatchObject({ code: 0 });
     truncateSync(output, readFileSync(output).indexOf(0x0a) + 9);
     const before = readFileSync(output);
     const refused = async (words: string, ...more: string[]): Promise<void> => {
-      const { code, stderr } = await runCli([...args, '--resume', ...more]);
+      const { code, stderr } = await runHere([...args, '--resume', ...more]);
       expect({ code, stderr: stderr.includes(words) ? words : stderr }).toEqual({ code: 1, stderr: words });
       expect(readFileSync(output).equals(before)).toBe(true);
     };
@@ -499,7 +500,7 @@ describe('resume', () => {
     await refused('the model (model.gguf)', '--max-new-tokens', '5');
     copyFileSync(TINY_MODEL, model);
     expect(
-      await runCli([...args, '--resume', '--max-new-tokens', '5', '--order', 'completion', '--threads', '1']),
+      await runHere([...args, '--resume', '--max-new-tokens', '5', '--order', 'completion', '--threads', '1']),
     ).toMatchObject({ code: 0 });
     expect(readResults(output)).toHaveLength(4);
   });
@@ -638,7 +639,7 @@ describe('files that cannot be used: exit 2, or 3 for memory', () => {
     const bytes = readFileSync(TINY_MODEL);
     for (const size of [0, 3, 100, 1000, bytes.length - 1]) {
       writeFileSync(model, bytes.subarray(0, size));
-      const { code, stderr } = await runCli(['generate', '--model', model, '--input', input, '--output', output]);
+      const { code, stderr } = await runHere(['generate', '--model', model, '--input', input, '--output', output]);
       expect(code).toBe(2);
       expect(stderr).toMatch(/cut\.gguf.*found.*expected/s);
       expect(stderr).not.toContain('should not');
@@ -692,7 +693,7 @@ describe('prompts for a chat model', () => {
   ): Promise<{ promptTokens: number | undefined; stderr: string }> => {
     const [input, output] = [path(name), path(`${name}.out.jsonl`)];
     writeFileSync(input, `${line}\n`);
-    const { code, stderr } = await runCli([
+    const { code, stderr } = await runHere([
       'generate',
       '--model',
       model.path,
@@ -751,11 +752,11 @@ test('a finished job that is resumed keeps the statistics and the trace of the r
     trace,
     '--resume',
   ];
-  expect(await runCli(args)).toMatchObject({ code: 0 });
+  expect(await runHere(args)).toMatchObject({ code: 0 });
   const reports = [stats, trace].map((file) => readFileSync(file, 'utf8'));
   expect(JSON.parse(reports[0] ?? '')).toMatchObject({ rows: { done: 2 } });
   expect((JSON.parse(reports[1] ?? '') as unknown[]).length).toBeGreaterThan(2);
-  expect(await runCli(args)).toMatchObject({ code: 0 });
+  expect(await runHere(args)).toMatchObject({ code: 0 });
   expect([stats, trace].map((file) => readFileSync(file, 'utf8'))).toEqual(reports);
 });
 

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync, existsSync, mkdirSync } from 'node:fs';
 import { describe, expect, jest, test } from '@jest/globals';
 import { temporaryFolder, writeLines } from '../jobs/support/files.js';
+import { runHere } from './runHere.js';
 import { resultOf, runCli, startCli, TINY_MODEL, tinyModelWithTokenizer, until } from './support.js';
 
 jest.setTimeout(180_000);
@@ -51,7 +52,7 @@ describe('generate --shard and job collect', () => {
         `shard ${shard.replace('/', ' of ')}, counted from 0: results go to ${folder}/out-0000${shard[0]}-of-00003.jsonl`,
       );
     }
-    const collected = await runCli(['job', 'collect', '--output', output]);
+    const collected = await runHere(['job', 'collect', '--output', output]);
     expect(collected).toMatchObject({
       code: 4,
       stdout: '',
@@ -78,7 +79,7 @@ describe('generate --shard and job collect', () => {
       expect([0, 4]).toContain(
         (await runCli(generate(output, ...flags, '--shard', shard), '', { ...environment, ...variables })).code,
       );
-    expect(await runCli(['job', 'collect', '--output', output, '--errors', path('failed.csv')])).toMatchObject({
+    expect(await runHere(['job', 'collect', '--output', output, '--errors', path('failed.csv')])).toMatchObject({
       code: 4,
     });
     expect(readFileSync(output, 'utf8')).toBe(readFileSync(path('env-whole.csv'), 'utf8'));
@@ -112,14 +113,14 @@ describe('generate --shard and job collect', () => {
       ...flags,
       ...more,
     ];
-    expect(await runCli(args(path(`${task}-whole.csv`)), '', environment)).toMatchObject({ code: 0 });
+    expect(await runHere(args(path(`${task}-whole.csv`)))).toMatchObject({ code: 0 });
     for (const shard of ['1/2', '0/2'])
-      expect(await runCli(args(output, '--shard', shard), '', environment)).toMatchObject({ code: 0 });
+      expect(await runHere(args(output, '--shard', shard))).toMatchObject({ code: 0 });
     if (task === 'classify')
       expect(
-        await runCli(['job', 'collect', '--output', output, '--input', table, '--output-format', 'openai-batch']),
+        await runHere(['job', 'collect', '--output', output, '--input', table, '--output-format', 'openai-batch']),
       ).toMatchObject({ code: 1, stderr: expect.stringContaining('found openai-batch for classify') });
-    expect(await runCli(['job', 'collect', '--output', output, '--input', table])).toMatchObject({
+    expect(await runHere(['job', 'collect', '--output', output, '--input', table])).toMatchObject({
       code: 0,
       stderr: '5 rows of 2 shards\n',
     });
@@ -160,13 +161,13 @@ describe('wrong usage', () => {
       'found no part of it, expected files such as nothing-00000-of-00002.jsonl beside it; --parts says where they are',
     ],
   ])('%j', async (args, code, message) => {
-    const result = await runCli(args, '', environment);
+    const result = await runHere(args);
     expect(result).toMatchObject({ code, stdout: '' });
     expect(result.stderr).toContain(message);
   });
 
   test('help', async () => {
-    const { code, stdout } = await runCli(['job', 'collect', '--help']);
+    const { code, stdout } = await runHere(['job', 'collect', '--help']);
     expect(code).toBe(0);
     expect(stdout).toContain('Usage: spillway job collect');
     for (const flag of ['--output', '--parts', '--input', '--output-format', '--errors', '--overwrite'])

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { temporaryFolder } from '../jobs/support/files.js';
 import { StubHub } from '../support/StubHub.js';
+import { runHere } from './runHere.js';
 import { runCli, TINY_MODEL } from './support.js';
 
 const path = temporaryFolder();
@@ -66,16 +67,16 @@ describe('a model by its name', () => {
     expect(gated).toMatchObject({ code: 2, stdout: '' });
     expect(gated.stderr).toMatch(/^error: hf:someone\/tiny: .*is gated \(status 403\): accept its terms at/);
     hub.refusals.clear();
-    expect((await runCli(['pull', 'smollm2-135m'])).stderr).toContain('(did you mean smollm2-135m-instruct?)');
-    expect((await runCli(['inspect', 'smolm2-135m-instruct'])).stderr).toContain(
+    expect((await runHere(['pull', 'smollm2-135m'])).stderr).toContain('(did you mean smollm2-135m-instruct?)');
+    expect((await runHere(['inspect', 'smolm2-135m-instruct'])).stderr).toContain(
       '(did you mean smollm2-135m-instruct?)',
     );
-    expect(await runCli(['pull', 'hf:x'])).toMatchObject({ code: 1 });
-    expect(await runCli(['inspect', TINY_MODEL, '--model', TINY_MODEL])).toMatchObject({ code: 1 });
+    expect(await runHere(['pull', 'hf:x'])).toMatchObject({ code: 1 });
+    expect(await runHere(['inspect', TINY_MODEL, '--model', TINY_MODEL])).toMatchObject({ code: 1 });
   });
 
   test('pull --list names a dozen worth having', async () => {
-    const { stdout } = await runCli(['pull', '--list']);
+    const { stdout } = await runHere(['pull', '--list']);
     const lines = stdout.trim().split('\n');
     expect(lines[1]).toMatch(/^smollm2-135m-instruct +93.8 MiB +Apache-2.0/);
     expect(lines.length).toBeGreaterThan(12);

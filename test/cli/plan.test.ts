@@ -5,7 +5,8 @@ import { createProgram } from '../../src/cli/program.js';
 import { InterruptedError } from '../../src/errors/InterruptedError.js';
 import { temporaryFolder } from '../jobs/support/files.js';
 import { CPU_MACHINE } from '../plan/support/hardware.js';
-import { runCli, TINY_MODEL, tinyModelWithTokenizer } from './support.js';
+import { runHere } from './runHere.js';
+import { TINY_MODEL, tinyModelWithTokenizer } from './support.js';
 
 const path = temporaryFolder();
 const T4 = [
@@ -31,7 +32,7 @@ const PUBLISHED = {
 describe('plan', () => {
   test("a given policy under FlexGen's model: its own figure, a warning and exit 0 as it exceeds the usable memory", async () => {
     writeFileSync(path('policy.json'), JSON.stringify(PUBLISHED));
-    const { code, stdout, stderr } = await runCli([
+    const { code, stdout, stderr } = await runHere([
       ...T4,
       '--cost-model',
       'flexgen',
@@ -78,7 +79,7 @@ describe('plan', () => {
       '1GiB',
       '--json',
     ];
-    const { code, stdout, stderr } = await runCli([
+    const { code, stdout, stderr } = await runHere([
       ...args,
       '--simulate',
       '--trace',
@@ -113,16 +114,16 @@ describe('plan', () => {
     const page = readFileSync(path('plan.html'), 'utf8');
     expect(page).toContain('new uPlot(');
     expect(page).not.toMatch(/(src|href)=/); // nothing is fetched
-    expect((await runCli([...args, '--policy', path('plan.json')])).code).toBe(2); // not written yet
+    expect((await runHere([...args, '--policy', path('plan.json')])).code).toBe(2); // not written yet
     writeFileSync(path('plan.json'), stdout);
-    const predicted = JSON.parse((await runCli([...args, '--policy', path('plan.json')])).stdout) as {
+    const predicted = JSON.parse((await runHere([...args, '--policy', path('plan.json')])).stdout) as {
       predicted: Record<string, number>;
     };
     expect(predicted.predicted.tokensPerSecond).toBeCloseTo(plan.predicted.tokensPerSecond ?? 0, 9);
   });
 
   test("a folder for repacked models is this machine's: refused beside another one", async () => {
-    const { code, stderr } = await runCli([...T4, '--disk', path('.')]);
+    const { code, stderr } = await runHere([...T4, '--disk', path('.')]);
     expect({ code, stderr }).toEqual({
       code: 1,
       stderr: expect.stringContaining('beside --hardware flexgen-t4, expected none: it is a folder of this machine'),
@@ -132,7 +133,7 @@ describe('plan', () => {
   test('a flag of the search beside a policy, which would change nothing, is refused', async () => {
     writeFileSync(path('fixed.json'), JSON.stringify(PUBLISHED));
     for (const flag of ['--compress-cache 4bit', '--max-latency 5']) {
-      const { code, stderr } = await runCli([...T4, '--policy', path('fixed.json'), ...flag.split(' ')]);
+      const { code, stderr } = await runHere([...T4, '--policy', path('fixed.json'), ...flag.split(' ')]);
       const [name] = flag.split(' ');
       expect([code, stderr]).toEqual([
         1,
@@ -145,24 +146,24 @@ describe('plan', () => {
     const hardware = { ...CPU_MACHINE, memory: { ...CPU_MACHINE.memory, cpuBytes: 2 ** 36, diskBytes: 0 } };
     writeFileSync(path('machine.json'), JSON.stringify(hardware));
     const args = ['plan', '--model', 'opt-6.7b', '--hardware', path('machine.json'), '--prompt-tokens', '100'];
-    const { code, stderr } = await runCli([...args, '--cpu-memory', '8GiB']);
+    const { code, stderr } = await runHere([...args, '--cpu-memory', '8GiB']);
     expect([code, stderr]).toEqual([3, expect.stringContaining('cpu memory is capped at 8 GiB;')]);
     const [, budget = ''] = /\(--cpu-memory (\d+)\)/.exec(stderr) ?? [];
-    expect((await runCli([...args, '--cpu-memory', budget])).code).toBe(0);
-    expect((await runCli([...args, '--cpu-memory', String(Math.floor(Number(budget) * 0.99))])).code).toBe(3);
+    expect((await runHere([...args, '--cpu-memory', budget])).code).toBe(0);
+    expect((await runHere([...args, '--cpu-memory', String(Math.floor(Number(budget) * 0.99))])).code).toBe(3);
   });
 
   test('a bound on the latency of a block', async () => {
-    const { code, stdout } = await runCli([...T4, '--cost-model', 'flexgen', '--max-latency', '400', '--json']);
+    const { code, stdout } = await runHere([...T4, '--cost-model', 'flexgen', '--max-latency', '400', '--json']);
     expect(code).toBe(0);
     const { predicted } = JSON.parse(stdout) as { predicted: Record<string, number> };
     expect(predicted.latencySeconds).toBeLessThanOrEqual(400);
-    const words = await runCli([...T4, '--cost-model', 'flexgen', '--max-latency', '400']);
+    const words = await runHere([...T4, '--cost-model', 'flexgen', '--max-latency', '400']);
     expect(words.stdout).toMatch(/, a block by itself \d+ min \d+ s\n/);
   });
 
   test('words', async () => {
-    const { code, stdout } = await runCli([...T4, '--cost-model', 'flexgen', '--batch-size', '32']);
+    const { code, stdout } = await runHere([...T4, '--cost-model', 'flexgen', '--batch-size', '32']);
     expect(code).toBe(0);
     for (const word of ['tokens/s', 'host-to-device', 'what would lift it', 'runners-up', 'twice as much gpu memory'])
       expect(stdout).toContain(word);
@@ -172,10 +173,10 @@ describe('plan', () => {
     const share = { ...PUBLISHED, activations: { gpu: 1 }, batchSize: 8, cpuAttention: 0.25 };
     writeFileSync(path('shared.json'), JSON.stringify(share));
     const args = [...T4, '--policy', path('shared.json'), '--rows', '24', '--simulate'];
-    const { code, stdout } = await runCli(args);
+    const { code, stdout } = await runHere(args);
     expect(code).toBe(0);
     expect(stdout).toContain('attention to 25% of what is not on the GPU on the processor');
-    const { simulated, policy } = JSON.parse((await runCli([...args, '--json'])).stdout) as {
+    const { simulated, policy } = JSON.parse((await runHere([...args, '--json'])).stdout) as {
       simulated: { queueSeconds: Record<string, number> };
       policy: object;
     };
@@ -183,7 +184,7 @@ describe('plan', () => {
     for (const queue of ['cpu-compute', 'host-to-device']) expect(simulated.queueSeconds[queue]).toBeGreaterThan(0);
     for (const cpuAttention of [-1, 2, 'half', null]) {
       writeFileSync(path('shared.json'), JSON.stringify({ ...share, cpuAttention }));
-      const refused = await runCli(args);
+      const refused = await runHere(args);
       expect(refused.code).toBe(2);
       expect(refused.stderr).toContain('cpuAttention');
     }
@@ -228,7 +229,7 @@ describe('plan', () => {
       'the smallest budget that works',
     ],
   ])('%j ends with %i and a sentence', async (args, exit, sentence) => {
-    const { code, stdout, stderr } = await runCli(['plan', ...args]);
+    const { code, stdout, stderr } = await runHere(['plan', ...args]);
     expect({ code, stdout }).toEqual({ code: exit, stdout: '' });
     expect(stderr).toContain(sentence);
   });
@@ -247,14 +248,14 @@ describe('plan --machines', () => {
       JSON.stringify({ machines, link: { bytesPerSecond: 1e8, latencySeconds: 0 } }),
     );
     const args = [...flags, '--machines', path('machines.json'), '--batch-size', '4', '--simulate'];
-    const json = await runCli([...args, '--json']);
+    const json = await runHere([...args, '--json']);
     expect({ code: json.code, stderr: json.stderr }).toEqual({ code: 0, stderr: '' });
     const plan = JSON.parse(json.stdout) as PipelinePlan & { simulated: SimulatedPipeline };
     expect(plan.stages.map(({ machine }) => machine)).toEqual(['left', '2']);
     expect(plan.stages.reduce((sum, { layers }) => sum + layers.count, 0)).toBe(32);
     expect(plan.batchSize).toBe(4);
     expect(plan.simulated.rows).toBe(16);
-    const words = await runCli(args);
+    const words = await runHere(args);
     expect(words.stdout).toMatch(/^opt-6.7b on 2 machines: .* tokens\/s/);
     expect(words.stdout).toMatch(/every engine: --batch-size 4 --batches \d+/);
     expect(words.stdout).toMatch(/\nleft +0-1\d /);
@@ -267,7 +268,7 @@ describe('plan --machines', () => {
     const said = async (bytesPerSecond: number, latencySeconds: number): Promise<string> => {
       const machines = [{ hardware: path('cpu.json') }, { hardware: path('cpu.json') }];
       writeFileSync(path('cpus.json'), JSON.stringify({ machines, link: { bytesPerSecond, latencySeconds } }));
-      const { code, stdout } = await runCli([
+      const { code, stdout } = await runHere([
         ...['plan', '--model', 'opt-6.7b', '--prompt-tokens', '64', '--max-new-tokens', '8', '--rows', '1'],
         ...['--machines', path('cpus.json'), '--batch-size', '1', '--compress-weights', '4bit'],
       ]);
@@ -317,7 +318,7 @@ describe('plan --machines', () => {
     [1, ['--compress-cache', 'auto'], { machines: [] }, /--compress-cache: found auto beside --machines/],
   ])('what cannot be right is refused, with exit code %d: %j', async (expected, more, document, message) => {
     writeFileSync(path('wrong.json'), JSON.stringify(document));
-    const { code, stderr } = await runCli([...flags, '--machines', path('wrong.json'), ...more]);
+    const { code, stderr } = await runHere([...flags, '--machines', path('wrong.json'), ...more]);
     expect(code).toBe(expected);
     expect(stderr).toMatch(message);
   });
@@ -334,13 +335,13 @@ describe('plan --input', () => {
       ...(at % 2 === 0 && { maxNewTokens: 3 }),
     }));
     writeFileSync(path('rows.jsonl'), rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
-    const { code, stdout, stderr } = await runCli([...planned, '--input', path('rows.jsonl'), '--json']);
+    const { code, stdout, stderr } = await runHere([...planned, '--input', path('rows.jsonl'), '--json']);
     expect({ code, stderr }).toMatchObject({
       code: 0,
       stderr: expect.stringContaining('rows.jsonl: 30 rows of 4 tokens, 3 of them shared, and 5 new ones\n'),
     });
     const said = ['--prompt-tokens', '4', '--shared-prefix-tokens', '3', '--rows', '30'];
-    const told = await runCli([...planned.slice(0, -2), ...said, '--max-new-tokens', '5', '--json']);
+    const told = await runHere([...planned.slice(0, -2), ...said, '--max-new-tokens', '5', '--json']);
     expect(JSON.parse(stdout)).toEqual(JSON.parse(told.stdout));
   });
 
@@ -352,7 +353,7 @@ describe('plan --input', () => {
   ])('%j over %j is refused', async (more, content, words) => {
     writeFileSync(path('odd.jsonl'), content);
     const own = more.includes('--model') ? planned.toSpliced(1, 2) : planned;
-    const { code, stderr } = await runCli([...own, ...more, '--input', path('odd.jsonl')]);
+    const { code, stderr } = await runHere([...own, ...more, '--input', path('odd.jsonl')]);
     expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining(words) });
   });
 });

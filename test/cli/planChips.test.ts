@@ -3,7 +3,8 @@ import { describe, expect, test } from '@jest/globals';
 import { temporaryFolder } from '../jobs/support/files.js';
 import type { PartitionDocument } from '../../src/plan/partitioning/planPartitioning.js';
 import { drawnBy } from './drawnBy.js';
-import { runCli, withFlags } from './support.js';
+import { runHere } from './runHere.js';
+import { withFlags } from './support.js';
 
 const path = temporaryFolder();
 const PALM = [
@@ -23,7 +24,7 @@ const PALM = [
 describe('plan --chips', () => {
   test('prints the document of planPartitioning, and draws its frontiers on a page that fetches nothing', async () => {
     const args = [...PALM, '--compress-weights', 'auto', '--json', '--html', path('chips.html')];
-    const { code, stdout, stderr } = await runCli(args);
+    const { code, stdout, stderr } = await runHere(args);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const { plan, frontiers, ...rest } = JSON.parse(stdout) as PartitionDocument;
     expect(rest).toMatchObject({
@@ -54,7 +55,7 @@ describe('plan --chips', () => {
   });
 
   test('says it in words; the cheapest within a latency', async () => {
-    const { code, stdout } = await runCli([...PALM, '--max-latency', '2']);
+    const { code, stdout } = await runHere([...PALM, '--max-latency', '2']);
     expect(code).toBe(0);
     const [, seconds] = /: ([\d.]+) s from the first prompt to the last token/.exec(stdout) ?? [];
     expect(Number(seconds)).toBeLessThanOrEqual(2);
@@ -78,7 +79,7 @@ describe('plan --chips', () => {
     [withFlags(PALM, '--hardware', 'this'), '--hardware: found "this", expected a chip: a100,'],
     [['plan', '--model', 'palm-8b', '--prompt-tokens', '1', '--interconnect', 'torus'], 'missing: --chips'],
   ])('%j ends with 1 and a sentence', async (args, sentence) => {
-    const { code, stdout, stderr } = await runCli(args);
+    const { code, stdout, stderr } = await runHere(args);
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toContain(sentence);
   });

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import { temporaryFolder } from '../jobs/support/files.js';
+import { runHere } from './runHere.js';
 import { runCli } from './support.js';
 
 const path = temporaryFolder();
@@ -69,13 +70,13 @@ describe('plan --sweep', () => {
     ['{"schedules": ["none.mjs"]}', 'found none.mjs, which cannot be loaded'],
   ])('refuses %s', async (text, words) => {
     writeFileSync(path('bad.json'), text);
-    const { code, stderr } = await runCli([...T4, '--sweep', path('bad.json')]);
+    const { code, stderr } = await runHere([...T4, '--sweep', path('bad.json')]);
     expect([[1, 2].includes(code ?? 0), stderr.includes(words) ? words : stderr]).toEqual([true, words]);
   });
 
   test('refuses flags that its file says', async () => {
     writeFileSync(path('empty.json'), '{}');
-    const { code, stderr } = await runCli([...T4, '--hardware', 'flexgen-t4', '--sweep', path('empty.json')]);
+    const { code, stderr } = await runHere([...T4, '--hardware', 'flexgen-t4', '--sweep', path('empty.json')]);
     expect(code).toBe(1);
     expect(stderr).toContain('--hardware: found flexgen-t4 beside --sweep');
   });
@@ -109,7 +110,7 @@ describe('plan --schedule FILE', () => {
   });
 
   test('a word that is no schedule is told which there are', async () => {
-    const { code, stderr } = await runCli([...T4, '--schedule', 'zigzg']);
+    const { code, stderr } = await runHere([...T4, '--schedule', 'zigzg']);
     expect(code).toBe(1);
     expect(stderr).toContain('Expected row, zigzag, diagonal, or a module (.mjs)');
   });

@@ -3,7 +3,8 @@ import { beforeAll, describe, expect, test } from '@jest/globals';
 import type { RunStats } from '../../src/RunStats.js';
 import { temporaryFolder, writeLines } from '../jobs/support/files.js';
 import { overwrittenModel } from '../support/model/overwrittenModel.js';
-import { runCli, tinyModelWithTokenizer, TINY_MODEL, withFlags } from './support.js';
+import { runHere } from './runHere.js';
+import { tinyModelWithTokenizer, TINY_MODEL, withFlags } from './support.js';
 
 const path = temporaryFolder();
 let runs = 0;
@@ -35,7 +36,7 @@ async function runCommand(
   runs += 1;
   const [input, output, stats] = [path(`in-${runs}.jsonl`), path(`out-${runs}.jsonl`), path(`stats-${runs}.json`)];
   writeLines(input, rows);
-  const { code, stderr } = await runCli([
+  const { code, stderr } = await runHere([
     command,
     '--model',
     model,
@@ -128,7 +129,7 @@ describe('--reuse', () => {
     ];
     writeLines(path('broken.jsonl'), broken);
     for (const reused of [0, 1]) {
-      const { code } = await runCli([
+      const { code } = await runHere([
         'generate',
         '--model',
         TINY_MODEL,
@@ -245,7 +246,7 @@ describe('a file that is none', () => {
     ['a device', (): string => '/dev/null', '/dev/null'],
   ] as const)('%s: exit 1, nothing is written', async (_, file, words) => {
     const before = existsSync(file()) && statSync(file()).isFile() ? readFileSync(file(), 'utf8') : undefined;
-    const { code, stderr } = await runCli([
+    const { code, stderr } = await runHere([
       'generate',
       '--model',
       TINY_MODEL,

@@ -4,6 +4,7 @@ import { parse } from 'csv-parse/sync';
 import { readResults, temporaryFolder, writeLines } from '../jobs/support/files.js';
 import { testGrammars } from '../support/grammars.js';
 import { tinyChatModel } from '../support/tinyChatModel.js';
+import { runHere } from './runHere.js';
 import { runCli, withFlags } from './support.js';
 
 const path = temporaryFolder();
@@ -12,7 +13,7 @@ describe('generate --json-schema, --regex, --grammar, --choices', () => {
   test('what cannot be held to is refused before a model is looked for', async () => {
     writeLines(path('in.jsonl'), [{ prompt: 'x' }]);
     const refused = async (...flags: string[]): Promise<readonly [number, string]> => {
-      const { code, stderr } = await runCli([
+      const { code, stderr } = await runHere([
         'generate',
         '--model',
         path('nowhere.gguf'),
@@ -47,7 +48,7 @@ describe('generate --json-schema, --regex, --grammar, --choices', () => {
     async () => {
       await using model = await tinyChatModel();
       const run = async (input: string, output: string, ...more: string[]): Promise<{ code: number; stderr: string }> =>
-        runCli([
+        runHere([
           'generate',
           '--model',
           model.path,

@@ -28,7 +28,7 @@ export function startCli(
   });
 }
 
-/** Arguments with others behind them, which stand in the place of what the flags said before. */
+/** Arguments with others after them, which stand in the place of what the flags said before. */
 export function withFlags(args: readonly string[], ...others: readonly string[]): string[] {
   const kept = args.filter((_, at) => {
     const flag = args[at]?.startsWith('--') === true ? at : at - 1;

@@ -14,7 +14,8 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { built } from '../jobs/support/built.js';
 import { temporaryFolder, writeLines } from '../jobs/support/files.js';
-import { resultOf, runCli, TINY_MODEL, withFlags } from './support.js';
+import { runHere } from './runHere.js';
+import { resultOf, TINY_MODEL, withFlags } from './support.js';
 
 const path = temporaryFolder();
 const input = path('in.jsonl');
@@ -32,7 +33,7 @@ const generate = (...more: string[]): string[] => [
 
 /** Refused as wrong usage, with nothing on stdout and nothing made. */
 async function refused(args: string[]): Promise<string> {
-  const { code, stdout, stderr } = await runCli(args);
+  const { code, stdout, stderr } = await runHere(args);
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
   expect(readdirSync(path('.'))).toEqual(['in.jsonl']);
   return stderr;
@@ -40,7 +41,7 @@ async function refused(args: string[]): Promise<string> {
 
 describe('--help', () => {
   test('names every flag of the contract, each with a default', async () => {
-    const { code, stdout } = await runCli(['generate', '--help']);
+    const { code, stdout } = await runHere(['generate', '--help']);
     expect(code).toBe(0);
     const flags = [
       'model',
@@ -110,7 +111,7 @@ describe('--help', () => {
   });
 
   test.each(['tokenize', 'perplexity', 'inspect', 'pull'])('%s has help', async (command) => {
-    const { code, stdout, stderr } = await runCli([command, '--help']);
+    const { code, stdout, stderr } = await runHere([command, '--help']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toContain(`Usage: spillway ${command}`);
   });
@@ -128,10 +129,10 @@ describe('--help', () => {
   });
 
   test('the commands, the exit codes, the version', async () => {
-    const { stdout } = await runCli(['--help']);
+    const { stdout } = await runHere(['--help']);
     for (const word of ['generate', 'tokenize', 'perplexity', 'inspect', 'pull', 'Exit codes: 0'])
       expect(stdout).toContain(word);
-    expect((await runCli(['--version'])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+    expect((await runHere(['--version'])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
   });
 });
 
@@ -286,11 +287,11 @@ describe('wrong usage: exit 1, and nothing is read or written', () => {
     expect(await refused(generate('--policy', 'defualt'))).toContain(
       '--policy: found "defualt", expected auto, default, or a file',
     );
-    expect((await runCli(generate('--policy', './defualt.json'))).code).toBe(2);
+    expect((await runHere(generate('--policy', './defualt.json'))).code).toBe(2);
   });
 
   test('a model that is nowhere is exit 2, with the list of known ones', async () => {
-    const { code, stderr } = await runCli(['generate', '--model', 'no-such-model', '--input', input, '--output', '-']);
+    const { code, stderr } = await runHere(['generate', '--model', 'no-such-model', '--input', input, '--output', '-']);
     expect({ code, known: stderr.includes('smollm2-135m-instruct') }).toEqual({ code: 2, known: true });
   });
 });
@@ -314,7 +315,7 @@ describe('no flag overwrites what another reads or writes', () => {
         .sort()
         .map((name) => [name, readFileSync(join(at, name))]);
     const before = contents();
-    const { code, stdout, stderr } = await runCli(args);
+    const { code, stdout, stderr } = await runHere(args);
     expect({ code, stdout, files: contents() }).toEqual({ code: 1, stdout: '', files: before });
     return stderr;
   }

@@ -11,6 +11,7 @@ import { loadAddon } from '../../src/bindings/loadAddon.js';
 import type { ModelSource } from '../../src/model/ModelSource.js';
 import { fixtureModels, type ReferenceRow } from '../support/model/fixtureModels.js';
 import { softmax } from '../support/model/PlainDecoder.js';
+import { tries } from '../support/tries.js';
 
 const addon = loadAddon();
 const PAGE_TOKENS = 16;
@@ -22,8 +23,12 @@ const NEW_TOKENS = 12;
 const TOLERANCE = 1e-4;
 
 // Every family, weight type and rotary scaling, on the addon's own face: all prompts of a model in one batch, in
-// float32.
-describe.each(addon.machine().instructionSets)('on %s', (instructionSet: InstructionSet) => {
+// float32. By day in plain C++ and with this machine's best instructions: all have the same bits, which the kernels'
+// tests look at.
+const { instructionSets } = addon.machine();
+const chosen = instructionSets.filter((_, at) => at === 0 || at === instructionSets.length - 1 || tries(0, 1) === 1);
+
+describe.each(chosen)('on %s', (instructionSet: InstructionSet) => {
   for (const model of fixtureModels) {
     test(model.name, async () => {
       await model.use((source) => compare(source, model.rows, instructionSet));

@@ -21,7 +21,7 @@ const generate = async (rows: readonly Row[], options: object = {}): Promise<Row
   collect(engine.generate(rows, { ignoreEos: true, ...options }));
 const one = async (row: Row, options: object = {}): Promise<RowResult> => at(await generate([row], options), 0);
 
-/** The logits behind each token of an answer, but for a number that they have in common: by token. */
+/** The logits after each token of an answer, but for a number that they have in common: by token. */
 const logitsOf = ({ logprobs = [] }: RowResult): Float32Array[] =>
   logprobs.map(({ top }) => {
     const logits = new Float32Array(vocabulary);

@@ -23,6 +23,7 @@ import { recordsOfTrace, rowsOfTrace, validatePath } from '../../src/api/testing
 import { schedules } from '../support/arbitraryRuns.js';
 import { shareRing, type EngineRing } from '../support/engineRing.js';
 import { shareSockets } from '../support/socketRing.js';
+import { tries } from '../support/tries.js';
 import { randomPipeline } from '../support/randomPipeline.js';
 import { at, blocks, collect, model } from './support.js';
 
@@ -149,7 +150,7 @@ describe('a share of each layer', () => {
           expect(results).toEqual(chosen.map((i, index) => ({ ...at(reference, i), index })));
         },
       ),
-      { numRuns: 15 },
+      { numRuns: tries(6, 15) },
     );
   }, 180_000);
 

@@ -9,7 +9,7 @@ import type { CaseOutcome, Recipe } from './runCase.js';
 /** What the parent says, once. */
 interface Task {
   readonly seed: number;
-  /** Numbers of the first case and of the one behind the last. */
+  /** Numbers of the first case and of the one after the last. */
   readonly first: number;
   readonly end: number;
   /** Cases to run as they are; the others are made up. */

@@ -14,7 +14,7 @@ import { byIndex, readJournal, readResults, temporaryFolder, writeLines } from '
 
 const path = temporaryFolder();
 const ROWS = 2000;
-const KILLS = tries(5, 20);
+const KILLS = tries(3, 20);
 
 /**
  * A kind of files: how rows are written as input, where results are while a run is under way, and what the output says.
@@ -183,7 +183,7 @@ test.each(KINDS)(
       const child = start(kill % 2 === 0 ? 'completion' : 'input');
       const ended = once(child, 'exit') as Promise<[number | null, string | null]>;
       // One kill in five comes while the job begins or reads what is there; the others while it writes.
-      if (kill % 5 === 4) await sleep(Math.random() * 150);
+      if (kill % 5 === 1) await sleep(Math.random() * 150);
       else {
         while (size() <= before && child.exitCode === null) await sleep(1);
         await sleep(Math.random() * 60);

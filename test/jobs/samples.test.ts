@@ -9,7 +9,7 @@ import { SampledEngine } from './support/sampledEngine.js';
 const path = temporaryFolder();
 let names = 0;
 
-/** A job of two rows with three samples each, stopped behind sample 0 of the first; and how to go on with it. */
+/** A job of two rows with three samples each, stopped after sample 0 of the first; and how to go on with it. */
 async function stopped(): Promise<{ output: string; goOn: (engine: SampledEngine) => Promise<JobSummary> }> {
   names += 1;
   const [input, output] = [path(`${names}.jsonl`), path(`${names}-out.jsonl`)];

@@ -14,7 +14,7 @@ import { runJob } from '../../src/jobs/runJob.js';
 import { TINY_MODEL } from '../cli/support.js';
 import { readResults, temporaryFolder } from './support/files.js';
 
-// What versions left behind (test/fixtures/scripts/make_upgrades.mjs). A version that makes other answers (numerics
+// What versions left (test/fixtures/scripts/make_upgrades.mjs). A version that makes other answers (numerics
 // rise) refuses the outputs by name, and does not take kept answers: then this says so, in that version's row.
 
 const UPGRADES = fileURLToPath(new URL('../fixtures/upgrades/', import.meta.url));

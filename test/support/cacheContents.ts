@@ -34,7 +34,7 @@ export function watchContents(
     `${layer} ${page ?? 'none'} ${position % pageTokens}`;
   const told = (sequence: DeviceRow, row: RowId, position: number): string => {
     const { tokens } = sequence;
-    // Behind its prompt a row's tokens are its own.
+    // After its prompt a row's tokens are its own.
     return position < tokens.length ? tokens.slice(0, position + 1).join() : `row ${row} ${position}`;
   };
   const compute = (layer: number, row: RowId, first: number, count: number): void => {

@@ -7,9 +7,9 @@ import { framed, harmed, HARMS, type Harm, type SentFrame, type Whole, type Wire
 export interface RecordedLink {
   readonly hello: SentFrame;
   readonly welcome: SentFrame;
-  /** By who dialled, behind its hello. */
+  /** By who dialled, after its hello. */
   readonly forth: readonly SentFrame[];
-  /** By who listens, behind its welcome. */
+  /** By who listens, after its welcome. */
   readonly back: readonly SentFrame[];
 }
 
@@ -143,7 +143,7 @@ function withRoute({ name, payload }: SentFrame, from: string, to: string): Sent
   return { name, payload: Buffer.concat([before, Buffer.from([1, to.length]), Buffer.from(to)]) };
 }
 
-/** Somebody who stands before an engine, or behind one. */
+/** Somebody who stands before an engine, or after one. */
 export interface Impostor {
   /** What he says once he has been answered, or asked; as bytes. */
   readonly said: readonly Buffer[];
@@ -153,7 +153,7 @@ export interface Impostor {
 }
 
 /**
- * Plays the engine of the layers before to one that follows, and the one behind it where it is not the last; and goes
+ * Plays the engine of the layers before to one that follows, and the one after it where it is not the last; and goes
  * away when the other one does.
  *
  * @param name random, of 32 characters
@@ -259,7 +259,7 @@ function closedOf(socket: Socket): Promise<void> {
 }
 
 /**
- * Says something in some manner, behind what was said `before`, and that nothing follows; or stays until the other one
+ * Says something in some manner, after what was said `before`, and that nothing follows; or stays until the other one
  * has had enough.
  */
 async function say(
@@ -290,7 +290,7 @@ async function say(
       return;
     case 'stalled': {
       socket.write(bytes);
-      // Behind the greeting, which is number 0.
+      // After the greeting, which is number 0.
       let number = 1;
       const all = Buffer.concat([...before, bytes]);
       for (let at = 0; at < all.length; at += HEADER_BYTES + all.readUInt32LE(at)) number++;
@@ -340,7 +340,7 @@ async function listenAsLast(
 }
 
 /**
- * Plays the engines of all layers behind to the one of the first, for one run.
+ * Plays the engines of all layers after to the one of the first, for one run.
  *
  * @param at where to listen: `127.0.0.1:0` or `unix:PATH`
  * @param run of that engine, over these addresses

@@ -81,7 +81,7 @@ export function openSharing(
   };
 }
 
-/** Runs to the end: every row has its own tokens, sees its own, computes behind what it shares, and nothing is left. */
+/** Runs to the end: every row has its own tokens, sees its own, computes after what it shares, and nothing is left. */
 export async function playSharing(setup: SharingSetup) {
   const opened = openSharing(setup);
   const results = await inTime(lastValueFrom(opened.results$.pipe(toArray())));

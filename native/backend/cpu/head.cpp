@@ -21,7 +21,7 @@ bool takesLargest(const Sequence& sequence) {
          !sequence.certainty && sequence.grammar == nullptr;
 }
 
-// The hidden state of one of the batch's tokens behind the final norm.
+// The hidden state of one of the batch's tokens after the final norm.
 void finalNorm(const CpuPass& pass, uint32_t token, float* normed) {
   const size_t width = pass.spec.hiddenSize;
   const float* hidden = pass.activations.hidden + size_t(token) * width;

@@ -1,4 +1,4 @@
-// Whether tasks on buffers of the device have events between them. Launched one behind the other, on several streams,
+// Whether tasks on buffers of the device have events between them. Launched one after the other, on several streams,
 // they overlap unless an event holds one up: a plan that lacks one is an error here, and never a wrong result.
 #pragma once
 #include <cstdint>

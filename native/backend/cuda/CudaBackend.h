@@ -1,9 +1,9 @@
 // The backend on CUDA, or its emulation.
 //
 // Memory on the device is one reservation, cut up when it is made: weights, weight buffers, pages of the cache,
-// scratch; what is left is for activations. A task's work is given to a stream of the device, behind what
+// scratch; what is left is for activations. A task's work is given to a stream of the device, after what
 // Launch::before names, and its end is what it leaves in Launch::left. Where a task needs something back (experts,
-// attention on the host, sampled tokens) it waits for that alone, and whoever is behind it with it. Where the processor
+// attention on the host, sampled tokens) it waits for that alone, and whoever is after it with it. Where the processor
 // attends, attention has a stream and a thread of its own, so that nobody else is.
 #pragma once
 #include <functional>
@@ -63,7 +63,7 @@ class CudaBackend final : public Backend {
   bool attendsApart() const { return spillway::attendsApart(parts_.options); }
   // Whether the device reads and writes pages in the host's memory by itself.
   bool reachesHostPages() const;
-  // Behind the weights, whose files are in the system's cache until memory is short.
+  // After the weights, whose files are in the system's cache until memory is short.
   void pinHostPages(const LoadProgress& progress);
   // Who copies what the system did not let be pinned.
   void divideThreads();

@@ -87,7 +87,7 @@ void CudaPass::addBranches(const float* first, float* second) const {
   add(second, activations.hidden);
 }
 
-// Rows in halves stand behind their factors, in one piece.
+// Rows in halves stand after their factors, in one piece.
 static size_t factorBytes(size_t rows) { return Scratch::aligned(rows * sizeof(float)); }
 
 cuda::HalfRows CudaPass::halvesOf(const MatrixInput& input) {
@@ -246,7 +246,7 @@ void CudaPass::finishHeads(size_t layer, float* keys, float*) const {
   prepareHeads(layer, keys, spec.kvHeads, weights.layer(layer).kNorm);
 }
 
-// The choice is made on the host, which has to know how many tokens go to which expert; their lists lie behind one
+// The choice is made on the host, which has to know how many tokens go to which expert; their lists lie after one
 // another on the device.
 ExpertRouting CudaPass::route(const LayerWeights& layer, const float* input, float* output) const {
   const size_t count = tokens(), choiceCount = count * spec.expertsPerToken;

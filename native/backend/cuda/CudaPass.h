@@ -41,7 +41,7 @@ struct GpuLibraryProducts {
 };
 
 // Weights, activations and scratch are on the device. An operation puts its work into the stream and returns; where it
-// needs something back (experts, attention on the host, sampled tokens) it waits for that alone, and whoever is behind
+// needs something back (experts, attention on the host, sampled tokens) it waits for that alone, and whoever is after
 // it with it.
 struct CudaPass final : Pass {
   CudaPass(const DecoderSpec& spec, const Weights& weights, const Compute& compute, const Batch& batch,

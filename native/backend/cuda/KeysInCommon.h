@@ -20,7 +20,7 @@ class KeysInCommon {
 
   const CudaPass& pass_;
   const uint32_t window_, most_;
-  // On the host, and behind one another on the device: bundles, members, and of each token the keys that it has in
+  // On the host, and after one another on the device: bundles, members, and of each token the keys that it has in
   // common with others.
   size_t tokens_;
   uint8_t *here_, *there_;

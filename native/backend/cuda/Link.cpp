@@ -93,7 +93,7 @@ void Link::inChunks(size_t bytes, size_t chunk, Body body) const {
   for (size_t i = 0; i < chunks; i++) each(i, 0);
 }
 
-// Pages that a piece has room for, with their table behind them; none of those that are copied by several threads each.
+// Pages that a piece has room for, with their table after them; none of those that are copied by several threads each.
 size_t Link::pagesOfPiece(size_t pageBytes) const {
   return pageBytes > kCopyChunk ? 0 : pieceBytes_ / (pageBytes + sizeof(cuda::PageCopy));
 }

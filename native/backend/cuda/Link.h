@@ -46,7 +46,7 @@ class Link {
   }
   // Who fills and empties large pieces from now on, of what is not pinned; by default who calls, alone.
   void copyBy(ThreadPool& copiers) { copiers_ = &copiers; }
-  // The piece that is sent behind `filling` others, which are being filled; null while it is one of them, on the link,
+  // The piece that is sent after `filling` others, which are being filled; null while it is one of them, on the link,
   // or has to give way.
   uint8_t* freePiece(size_t filling) const;
 

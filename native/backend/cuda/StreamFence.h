@@ -9,7 +9,7 @@ namespace spillway {
 
 class StreamFence : public Fence {
  public:
-  // Behind what the stream has been given so far, which is, with all that comes before it, `clock`. Device and done
+  // After what the stream has been given so far, which is, with all that comes before it, `clock`. Device and done
   // outlive this.
   StreamFence(const Device& device, StreamsDone& done, StreamIndex stream, cudaStream_t handle,
               const StreamClock& clock)

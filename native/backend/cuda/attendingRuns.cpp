@@ -20,7 +20,7 @@ uint32_t upTo(const BatchRange& range, uint64_t position) {
 uint64_t uploadedEnd(const Batch& batch, const BatchRange& range, const AttendingRules& rules) {
   uint32_t page = range.devicePages;
   while (page < range.pageCount && batch.pages[range.firstPage + page] >= 0)
-    page++;  // what is behind one on disk is not uploaded
+    page++;  // what is after one on disk is not uploaded
   return std::min(
       {uint64_t(page) * rules.pageTokens, uint64_t(range.sequence->promptTokens), uint64_t(rules.uploadedTokens)});
 }

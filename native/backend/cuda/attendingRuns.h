@@ -33,7 +33,7 @@ struct AttendingRules {
   bool inRanges;            // there is attention for ranges
   uint32_t rangeTokens;     // positions under this one may attend in ranges
   uint32_t uploadedTokens;  // likewise, over pages that are uploaded; at most rangeTokens, 0: none
-  bool sparse;              // tokens behind their sequence's prompt attend to some of their keys
+  bool sparse;              // tokens after their sequence's prompt attend to some of their keys
 };
 
 struct AttendingRuns {

@@ -67,7 +67,7 @@ void fetchLogits(const CudaPass& pass, const WantedLogits* wanted, size_t rows, 
   pass.host.release(hostMark);
 }
 
-// The hidden states of some of the batch's tokens behind the final norm, on the device. `places`: room for their
+// The hidden states of some of the batch's tokens after the final norm, on the device. `places`: room for their
 // numbers here and there.
 void gatherNormed(const CudaPass& pass, const uint32_t* places, uint32_t* placesThere, size_t rows, float* normed) {
   const GlobalWeights& weights = pass.weights.global();

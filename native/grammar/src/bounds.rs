@@ -43,7 +43,7 @@ fn check_nesting(text: &str) -> Result<()> {
 
 #[derive(Default)]
 struct Multiples {
-    /// Digits of each, and how many of them are behind the point.
+    /// Digits of each, and how many of them are after the point.
     found: Vec<(u64, u32)>,
     /// Whether schemas are combined, so that a number may have to be a multiple of several.
     combined: bool,

@@ -23,7 +23,7 @@ pub struct RowMatcher {
 #[derive(Default)]
 struct Ahead {
     text: Vec<u8>,
-    /// Behind it comes one of several, or the end.
+    /// After it comes one of several, or the end.
     ends: bool,
 }
 
@@ -141,7 +141,7 @@ impl RowMatcher {
         self.matcher.rollback(gone)
     }
 
-    /// Goes on to the place behind a token, which the mask has.
+    /// Goes on to the place after a token, which the mask has.
     pub fn consume(&mut self, token: TokenId) -> Result<Place> {
         let id = self.id_of(token).ok_or_else(|| anyhow::anyhow!("token {token} cannot begin an answer"))?;
         self.masked = false;
@@ -157,7 +157,7 @@ impl RowMatcher {
         Ok(Place { accepting, ended: self.matcher.is_stopped() })
     }
 
-    /// Goes on behind the tokens that must come next, each the only one that the mask has: at most as many as there is room for. @returns how many, and the place behind them
+    /// Goes on after the tokens that must come next, each the only one that the mask has: at most as many as there is room for. @returns how many, and the place after them
     pub fn consume_forced(&mut self, forced: &mut [TokenId], mut place: Place) -> (usize, Place) {
         for (count, token) in forced.iter_mut().enumerate() {
             // What goes wrong here is found again by the next mask: what has come before stands.

@@ -65,7 +65,7 @@ struct AttentionRow {
   const float* otherScores = nullptr;
   size_t otherStride = 0;
   AttentionCut* cuts = nullptr;
-  // Of an encoder's row, how many keys it has: queries see those behind them, too, with a window as many as before
+  // Of an encoder's row, how many keys it has: queries see those after them, too, with a window as many as before
   // them. 0: none of these. Rows begin at position 0 then, and are a prompt's as a whole.
   uint32_t keys = 0;
   // What is added to scores before they are scaled, or null: [heads, tokens, biasStride], by the key's position, with

@@ -36,7 +36,7 @@ struct AttentionBlock {
   size_t distanceStride;
   const float* biases;  // [groupHeads, row's tokens, biasStride] of the first token, or null: AttentionRow
   size_t biasStride, biasHeadStride;
-  uint32_t keys;  // 0, or queries see keys behind them, up to this one: AttentionRow
+  uint32_t keys;  // 0, or queries see keys after them, up to this one: AttentionRow
   bool exact;     // products as good as in float32, whatever the cache
 
   float keep;            // top-k sparse attention where below 1: the share of the keys whose values a query takes

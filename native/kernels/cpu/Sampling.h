@@ -40,7 +40,7 @@ struct SampledToken {
 };
 
 // Order as vLLM and transformers: what `adjustments` forbid, biases, repetition penalty (over all tokens of the row so
-// far, prompt included; each once), frequency and presence penalties (over those behind the first `promptTokens`),
+// far, prompt included; each once), frequency and presence penalties (over those after the first `promptTokens`),
 // temperature, top-k, top-p, min-p, each renormalised over what the one before has kept.
 // - Repetition penalty: positive logits are divided by it, negative ones multiplied. Ids in the history outside the
 // vocabulary are ignored.

@@ -21,7 +21,7 @@ static_assert(kTileQueries <= static_cast<int>(kMostTileQueries), "a tile has to
 constexpr uint32_t kPartBlocks = kPartTokens / kKeyBlock;
 constexpr float kLeastScaled = 1e-30f;  // below it numbers count as zero, so that the inverse of a step is finite
 
-// Behind the last position that a token sees.
+// After the last position that a token sees.
 static inline uint32_t seenEnd(const AttentionBlock& block, uint32_t token) {
   const uint32_t position = block.firstPosition + token;
   if (block.keys == 0) return position + 1;
@@ -69,8 +69,8 @@ static inline void prefetch(const uint8_t* ahead, size_t bytes) {
   for (size_t i = 0; i < bytes; i += kCacheLine) prefetchLine(ahead + i);
 }
 
-// The blocks of 16 keys and values of one part, those that some query sees: `fromBlock` to `toBlock`. Behind the keys
-// come the first values, and behind the values the next part's keys, to be asked for.
+// The blocks of 16 keys and values of one part, those that some query sees: `fromBlock` to `toBlock`. After the keys
+// come the first values, and after the values the next part's keys, to be asked for.
 struct Part {
   uint32_t start;  // its first position
   uint32_t fromBlock, toBlock;
@@ -90,7 +90,7 @@ struct BlockPlaces {
         next(attention.next) {}
 
   // The part that begins at `start`, of the blocks of 16 positions from `first` to `end`, counted from position 0;
-  // behind it `blocksAhead` blocks.
+  // after it `blocksAhead` blocks.
   void locate(uint32_t start, uint32_t first, uint32_t end, uint32_t blocksAhead, Part* part) const {
     const uint32_t before = start / kKeyBlock;
     part->start = start;

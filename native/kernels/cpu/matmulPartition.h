@@ -83,7 +83,7 @@ class MatmulPartition {
       const MatmulPath path = pathOf(compute, job->weights->type);
       most = std::min(most, path.mostRows());
       together = std::max(together, path.rowsTogether());
-      // What is rounded behind the product lies in tiles of its own, however the product's input does.
+      // What is rounded after the product lies in tiles of its own, however the product's input does.
       if (job->quantised != nullptr)
         together = std::max(together, spillway::rowsTogether(compute.kernels.matmul.quantised));
       tiles = tiles || path.tiles();

@@ -6,7 +6,7 @@
 
 namespace spillway::SPILLWAY_ISA {
 
-// Tokens of several rows, one block of each, their queries one behind another.
+// Tokens of several rows, one block of each, their queries one after another.
 struct RowsTogether {
   const AttentionBlock* rows;
   uint32_t count;
@@ -28,12 +28,12 @@ struct RowsTogether {
   }
   uint32_t end(uint32_t row) const { return rows[row].firstPosition + rows[row].tokens; }
   uint32_t queries() const { return firstQuery[count]; }
-  // The row that a query belongs to, which is `row` or one behind it.
+  // The row that a query belongs to, which is `row` or one after it.
   uint32_t rowOf(uint32_t query, uint32_t row = 0) const {
     while (firstQuery[row + 1] <= query) row++;
     return row;
   }
-  // body(row, from, to) for the queries of each row among those from `first` to `last`, which begin in `row` or behind
+  // body(row, from, to) for the queries of each row among those from `first` to `last`, which begin in `row` or after
   // it.
   template <typename Body>
   void forRows(uint32_t row, uint32_t first, uint32_t last, const Body& body) const {

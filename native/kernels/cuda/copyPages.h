@@ -1,5 +1,5 @@
 // Pages of the cache between pinned host memory and the device, either way, by a kernel that reads and writes there,
-// past the copy engine: what attention waits for does not stand behind weights that are under way (copyPinned.h), and
+// past the copy engine: what attention waits for does not stand after weights that are under way (copyPinned.h), and
 // many small pages are one launch.
 #pragma once
 #include "gpu.h"

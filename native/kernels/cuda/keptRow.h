@@ -53,7 +53,7 @@ struct KeptRow {
   __device__ __forceinline__ unsigned count(size_t i) const {
     return n <= i ? 0 : n - i < 8 ? static_cast<unsigned>(n - i) : 8;
   }
-  // visit(i, count, v) of this thread's columns below `end`, a multiple of eight; behind n there are zeros.
+  // visit(i, count, v) of this thread's columns below `end`, a multiple of eight; after n there are zeros.
   template <typename Visit>
   __device__ __forceinline__ void each(size_t end, Visit visit) const {
 #pragma unroll

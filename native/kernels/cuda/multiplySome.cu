@@ -29,7 +29,7 @@ __global__ __launch_bounds__(kThreads) void multiplySomeKernel(Product<Type> pro
   const size_t firstRow = size_t{blockIdx.y} * kRows;
   const size_t panels = (size_t{product.weights.outputs} + kPanelOutputs - 1) / kPanelOutputs,
                panelIndex = size_t{blockIdx.x} * kPanels + panel;
-  // Behind the last panel there are none: a warp computes the last one once more, and nobody takes it.
+  // After the last panel there are none: a warp computes the last one once more, and nobody takes it.
   const uint8_t* weights =
       product.weights.panels + (panelIndex < panels ? panelIndex : panels - 1) * product.panelBytes;
   constexpr unsigned kChunkInputs = kGroups * static_cast<unsigned>(kGroupInputs);

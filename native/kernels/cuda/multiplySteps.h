@@ -70,7 +70,7 @@ __device__ __forceinline__ void fetchChunk(const uint8_t* panel, size_t inputs, 
   if (scaleBytes > Chunk<Type>::kScaleBytes) scaleBytes = Chunk<Type>::kScaleBytes;
   const uint8_t* values = panel + first / kGroupInputs * Panel::kGroupBytes;
   if constexpr (kTurned<Type>) {
-    // Zeros behind the last input: a group is read as a whole.
+    // Zeros after the last input: a group is read as a whole.
 #pragma unroll
     for (unsigned piece = lane; piece < Chunk<Type>::kValueBytes / 16; piece += kWarp) {
       const bool isThere = 16 * piece < valueBytes;
@@ -112,7 +112,7 @@ __device__ __forceinline__ void weightsOfGroup(const uint8_t* chunk, unsigned gr
 
 // The steps of a block that takes a sum's splits one after another, `Groups` groups of the inputs each, `Steps` of them
 // a chunk; rows and chunks come through rings of so many stages. A split has as many steps as any other: where it ends
-// before, its last ones are behind the inputs.
+// before, its last ones are after the inputs.
 template <unsigned Groups, unsigned Steps, unsigned RowStages, unsigned ChunkStages>
 struct SplitSteps {
   static constexpr unsigned kInputs = Groups * static_cast<unsigned>(kGroupInputs), kChunkInputs = Steps * kInputs;

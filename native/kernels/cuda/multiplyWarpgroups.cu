@@ -76,7 +76,7 @@ __device__ __forceinline__ void fetchSteps(const Product<Type>& product, const P
       if (ahead.ofChunk() == 0 && ahead.firstInput() < place.inputs)
 #pragma unroll
         for (unsigned i = place.warp - kWarps; i < kPanels; i += kFetching / kWarp) {
-          // Behind the last panel there are none: it is the last one once more.
+          // After the last panel there are none: it is the last one once more.
           const size_t panel = place.firstPanel + i < panels ? place.firstPanel + i : panels - 1;
           fetchChunk<Type>(product.weights.panels + panel * product.panelBytes, place.inputs, ahead.chunk(), place.lane,
                            chunkAt<Type>(ahead, i));
@@ -88,7 +88,7 @@ __device__ __forceinline__ void fetchSteps(const Product<Type>& product, const P
   };
 #pragma unroll
   for (unsigned step = 0; step < Of::kAhead; step++) fetch();
-  // For each step, and for what is loaded behind the last.
+  // For each step, and for what is loaded after the last.
   for (unsigned step = 0; step <= kSplits * place.ofSplit; step++) {
     waitForCopies<Of::kAhead - 1>();
     showToProducts();
@@ -107,7 +107,7 @@ __device__ __forceinline__ void multiplySteps(const Place& place) {
   uint32_t weights[2][Of::kGroups][2][4];
   typename Of::Steps loaded{place.ofSplit}, steps{place.ofSplit};
   // As ptxas has it: products under way keep it from what is written after they began only where no branch is between.
-  // So nothing branches here; weights behind the last input are zeros, like the rows there.
+  // So nothing branches here; weights after the last input are zeros, like the rows there.
   const auto load = [&](auto turn) {
     meet();
     const unsigned from = loaded.firstInput();

@@ -35,7 +35,7 @@ __global__ __launch_bounds__(kThreads) void multiplyWideKernel(Product<Type> pro
   const size_t firstRow = size_t{blockIdx.x} * Of::kRows, firstPanel = size_t{blockIdx.y} * kPanels;
   const size_t panels = (size_t{product.weights.outputs} + kPanelOutputs - 1) / kPanelOutputs;
   const unsigned stepsOfSplit = chunksOfSplit(inputs, Of::Steps::kChunkInputs) * Of::kSteps;
-  // Each warp asks for a panel of the block. Behind the last panel there are none: it is the last one once more.
+  // Each warp asks for a panel of the block. After the last panel there are none: it is the last one once more.
   const uint8_t* panelOfWarp =
       product.weights.panels + (firstPanel + warp < panels ? firstPanel + warp : panels - 1) * product.panelBytes;
 

@@ -31,7 +31,7 @@ __global__ __launch_bounds__(kThreads) void storeTokensKernel(CacheLayout layout
   };
 
   const size_t from = firstToken * stride + size_t{blockIdx.y} * headDim;
-  const uint32_t width = (headDim + 15) / 16 * 16;  // of a row of values, with zeros behind
+  const uint32_t width = (headDim + 15) / 16 * 16;  // of a row of values, with zeros after
 #pragma unroll 4
   for (uint32_t i = threadIdx.x; i < here * width; i += kThreads) {
     const uint32_t token = i / width, d = i % width, position = positionOf(token);

@@ -1,4 +1,4 @@
-// Copies between pinned memory of the host and the device: of several sizes, one behind the other, and small ones that
+// Copies between pinned memory of the host and the device: of several sizes, one after the other, and small ones that
 // are waited for one by one.
 #include <vector>
 

@@ -1,5 +1,5 @@
 // What a task on the device costs beside its work: its way through a queue that runs ahead, starting its kernels, and
-// the fence behind them.
+// the fence after them.
 #include "../../kernels/cuda/RowKernels.h"
 #include "../../system/TaskQueue.h"
 #include "../taskChain.h"

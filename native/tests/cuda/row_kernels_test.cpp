@@ -72,7 +72,7 @@ struct Prepared {
 
 template <typename Prepare>
 Prepared prepare(size_t rows, size_t n, Prepare prepare) {
-  // What is behind the columns is written, too.
+  // What is after the columns is written, too.
   const DeviceArray<uint16_t> halves(std::vector<uint16_t>(rows * halfColumns(n), 0x5555));
   const DeviceArray<float> factors(rows);
   prepare(HalfRows{halves.get(), factors.get(), rows, n});

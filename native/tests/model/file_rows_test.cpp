@@ -1,4 +1,4 @@
-// Matrices and vectors whose rows lie otherwise in a file than one behind another: what is read of them, and which are
+// Matrices and vectors whose rows lie otherwise in a file than one after another: what is read of them, and which are
 // refused.
 #include "../../model/fileRows.h"
 

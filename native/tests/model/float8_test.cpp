@@ -44,7 +44,7 @@ class Float8Weights : public testing::TestWithParam<Grid> {
     throw std::logic_error("no binding " + role);
   }
 
-  // A file of one tensor, its scales behind it, and the same as halves in another.
+  // A file of one tensor, its scales after it, and the same as halves in another.
   struct Files {
     std::string float8, halves;
     WeightBinding binding, plain;

@@ -23,7 +23,7 @@ inline SpillOptions spillOptions(const std::string& folder, uint32_t pages = 64,
   return {folder, pages, buffers, bufferPages, hiddenBytes};
 }
 
-// Submits passes as an engine would: loads run ahead, stores behind, buffers go round.
+// Submits passes as an engine would: loads run ahead, stores after, buffers go round.
 class SpillingRuntime {
  public:
   explicit SpillingRuntime(const RuntimeOptions& options)

@@ -1,4 +1,4 @@
-// A disk that fails under the pages and hidden states on it: a coded error, nothing that hangs, nothing left behind.
+// A disk that fails under the pages and hidden states on it: a coded error, nothing that hangs, nothing left.
 #include "spillFixture.h"
 
 namespace spillway {

@@ -127,7 +127,7 @@ TEST_F(StorePieces, BeforeOneThatCannotBeReadAreHandedOver) {
   EXPECT_EQ(handed_, bytes_);
 }
 
-// The second chunk has wrong bits, and what comes behind it cannot be read: the first of both is named.
+// The second chunk has wrong bits, and what comes after it cannot be read: the first of both is named.
 TEST_F(StorePieces, AreCheckedBeforeThoseBehindThem) {
   flipByte(store_.path, layer1_ + kChunkBytes + 100);
   faults_.failingFrom = layer1_ + 2 * kChunkBytes + kPiece;

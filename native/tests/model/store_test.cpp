@@ -192,7 +192,7 @@ TEST(Store, ATableWithoutLayersIsDamaged) {
     file.seekp(static_cast<std::streamoff>(at));
     file.write(reinterpret_cast<const char*>(&value), sizeof(value));
   };
-  uint32_t tableBytes = 0;  // stands behind magic and version
+  uint32_t tableBytes = 0;  // stands after magic and version
   file.seekg(12);
   file.read(reinterpret_cast<char*>(&tableBytes), sizeof(tableBytes));
   for (uint32_t blocks : {0u, 1u, (1u << 16) + 1}) {

@@ -1,4 +1,4 @@
-// Measuring this machine: what comes out is sane, limits are kept, nothing is left behind. No figure is compared with a
+// Measuring this machine: what comes out is sane, limits are kept, nothing is left. No figure is compared with a
 // clock.
 #include <gtest/gtest.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
 // Reads in pieces: the requests in flight go on across the pieces' borders, and whatever ends such a read, nothing is
-// in flight behind it.
+// in flight after it.
 #include <algorithm>
 #include <chrono>
 #include <cstring>

@@ -275,7 +275,7 @@ TEST(TaskQueue, AQueueThatWaitsSaysFirstWhatIsDone) {
   TaskQueue queue("test", events, consumer.channel);
   for (size_t round = 0; round < 50; round++) {
     // The second task waits for an event that comes only when the consumer has heard of the first, and there is plenty
-    // to do behind it.
+    // to do after it.
     const EventId promised = events.create();
     queue.submit(nothing, {});
     queue.submit(nothing, {promised});
@@ -498,7 +498,7 @@ TEST(TaskQueueAhead, CancellingAndStoppingLetWhatIsLaunchedFinish) {
   }
 }
 
-// On a stream it would hold up whatever is launched behind it.
+// On a stream it would hold up whatever is launched after it.
 TEST(TaskQueueReady, WhatWaitsForAnotherQueueIsNotLaunchedBeforeThatIsDone) {
   Consumer consumer;
   EventTable events;
@@ -518,7 +518,7 @@ TEST(TaskQueueReady, WhatWaitsForAnotherQueueIsNotLaunchedBeforeThatIsDone) {
   EXPECT_EQ(consumer.await(4).back().event, waits);
 }
 
-// What it waits for comes only when the consumer has heard of what was under way, and there is plenty to do behind it.
+// What it waits for comes only when the consumer has heard of what was under way, and there is plenty to do after it.
 TEST(TaskQueueAhead, AQueueThatWaitsSaysWhatBecomesDoneMeanwhile) {
   Consumer consumer;
   EventTable events;

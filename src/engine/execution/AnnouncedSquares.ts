@@ -53,7 +53,7 @@ export class AnnouncedSquares implements SquareSource<never, FollowedRow> {
   private announcedSize = 0;
   private mostAnnouncedSize = 0;
   private squares: Iterator<Square> | undefined;
-  /** Behind it comes the first engine, which announces. */
+  /** After it comes the first engine, which announces. */
   private readonly isLast: boolean;
   private begun = false;
   /** True where rows may share pages: all engines up to here can. */

@@ -9,7 +9,7 @@ export interface SquareEvents {
   readonly cache: TaskEvent[];
   /** The last part of compute. */
   compute: TaskEvent | undefined;
-  /** The part that attends: behind it the square's pages of the cache are as they will be, and nobody reads them. */
+  /** The part that attends: after it the square's pages of the cache are as they will be, and nobody reads them. */
   attend?: TaskEvent | undefined;
   /** The stages that have seen to their part, whether or not there was anything to move. */
   readonly stages: Set<TaskName>;

@@ -64,7 +64,7 @@ export class RowFeed<Result> {
     return this.waiting;
   }
 
-  /** Rows that go on behind one that was taken: they wait as well, however many do. */
+  /** Rows that go on after one that was taken: they wait as well, however many do. */
   add(rows: readonly RunRow<Result>[]): void {
     for (const row of rows) {
       this.waiting.push(row);

@@ -197,7 +197,7 @@ export class RunRecorder {
   /**
    * A row was admitted, or a beginning of rows to come; its memory has been taken.
    * @param row as it will be judged @param tokens of its prompt that will be computed
-   * @param counted tokens, from the first, of a row that it goes on behind
+   * @param counted tokens, from the first, of a row that it goes on after
    */
   admitted(row: JudgedRow, tokens: number, counted = 0): void {
     const { prefix = false, shared = [], promptTokens } = row;

@@ -3,7 +3,7 @@ import type { DeviceRow } from '../grid/Device.js';
 import type { HeadOutput } from '../grid/Task.js';
 
 /**
- * How a row is over that has no result itself: others go on behind it, with what it has computed or at its place, and
+ * How a row is over that has no result itself: others go on after it, with what it has computed or at its place, and
  * one of them, here or elsewhere, will.
  */
 export class Continuation<Result> {
@@ -26,7 +26,7 @@ export interface RunRow<Result> {
   readonly sharedTokens?: number;
   /** Rows will go on after its prompt: all of that is kept for them. Default false. */
   readonly goesOn?: boolean;
-  /** How many of them belong to a row that it goes on behind: they have been counted. Default 0. */
+  /** How many of them belong to a row that it goes on after: they have been counted. Default 0. */
   readonly countedTokens?: number;
   /** Told when the row gets its place. */
   begin?(): void;

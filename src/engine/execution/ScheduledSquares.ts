@@ -359,7 +359,7 @@ export class ScheduledSquares<Result> implements SquareSource<Result, LiveRow<Re
     if (!live.ended) this.end(live);
   }
 
-  /** Before the row itself gives back what it has computed: its pages are kept for those that go on behind it. */
+  /** Before the row itself gives back what it has computed: its pages are kept for those that go on after it. */
   private goOn(call: Call<Result>, { rows, later }: Continuation<Result>): void {
     if (later) call.feed.addLater(later);
     if (this.life.closed) return;

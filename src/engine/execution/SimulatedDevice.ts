@@ -22,7 +22,7 @@ export interface SimulationOptions {
   /** The token that a row samples for a position. Default: the position, modulo 1000. */
   readonly sample?: (row: DeviceRow, position: number) => number;
   /**
-   * Tokens that are forced behind the one that a row samples for a position; they are those that it would sample.
+   * Tokens that are forced after the one that a row samples for a position; they are those that it would sample.
    * Default: none.
    */
   readonly forced?: (row: DeviceRow, position: number) => number;

@@ -31,7 +31,7 @@ export interface ActivationPlace {
 export class SlotActivations {
   /** One for each slot whose hidden states stay, then those of the ring. */
   private readonly buffers: readonly number[];
-  /** One for each slot behind those. */
+  /** One for each slot after those. */
   private readonly stores: readonly number[];
   private readonly staying: number;
   private readonly ring: BufferRing | undefined;

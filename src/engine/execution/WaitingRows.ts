@@ -90,7 +90,7 @@ export class WaitingRows<Result> {
     const of = this.calls.get(call);
     of?.rows.delete(row);
     if (path) this.byPath.delete(path);
-    // Rows that go on behind one that had its turn pass nobody: others would go before them else, and more would wait.
+    // Rows that go on after one that had its turn pass nobody: others would go before them else, and more would wait.
     if (of && (row.countedTokens ?? 0) === 0) of.admitted++;
     call.feed.take(row);
   }

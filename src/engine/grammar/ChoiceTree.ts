@@ -102,7 +102,7 @@ export class ChoiceTree {
     }
   }
 
-  /** Behind the last one from there on that has the token at that depth: in order, they stand together. */
+  /** After the last one from there on that has the token at that depth: in order, they stand together. */
   private endOf(token: number, from: number, to: number, depth: number): number {
     let [low, high] = [from + 1, to];
     while (low < high) {

@@ -12,7 +12,7 @@ export interface Completion {
 }
 
 /**
- * Which hidden states behind the final norm make an embedding: the last token's, the mean of all, the first one's, the
+ * Which hidden states after the final norm make an embedding: the last token's, the mean of all, the first one's, the
  * largest of all in each dimension, or the mean of all in which token i weighs i + 1.
  */
 export type Pooling = (typeof DEVICE_POOLINGS)[number];
@@ -121,7 +121,7 @@ export interface Device {
    */
   promptKind?(promptTokens: number): string;
   /**
-   * Tokens behind a prompt are computed otherwise than a prompt's (sparse attention, a GPU's kernels for few rows), and
+   * Tokens after a prompt are computed otherwise than a prompt's (sparse attention, a GPU's kernels for few rows), and
    * stand in for none of these. Default: they are the same to the bit.
    */
   readonly sharesPromptsOnly?: boolean;

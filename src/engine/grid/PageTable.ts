@@ -20,7 +20,7 @@ export const GIVEN_BACK = -(2 ** 31);
 /** The pages of a row in one group of layers. */
 export interface GroupTable {
   /**
-   * In order of position: a page in memory, from 0; behind those, a page of the GPU (so many pages as memory has, and
+   * In order of position: a page in memory, from 0; after those, a page of the GPU (so many pages as memory has, and
    * its number there); or -1 - d for page d of the disk. Or `GIVEN_BACK`.
    */
   readonly entries: readonly number[];

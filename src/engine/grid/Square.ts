@@ -42,7 +42,7 @@ export interface GridShare {
   /** The first one, 0, embeds and samples. */
   readonly index: number;
   readonly of: number;
-  /** Sums of all shares that a layer takes: behind attention and feed-forward; 1 where these branches are parallel. */
+  /** Sums of all shares that a layer takes: after attention and feed-forward; 1 where these branches are parallel. */
   readonly sums: 1 | 2;
 }
 

@@ -130,18 +130,18 @@ export interface SampledToken {
   /** 0 where there is none, for the row's logits are not finite. */
   readonly token: number;
   /**
-   * There is none. `layer`: the first one of the engine that samples behind which the row's hidden states were not
-   * finite either; none, where they were behind all of them, and where nobody looked (on a GPU).
+   * There is none. `layer`: the first one of the engine that samples after which the row's hidden states were not
+   * finite either; none, where they were after all of them, and where nobody looked (on a GPU).
    */
   readonly notFinite?: { readonly layer?: number };
   /**
-   * Where the row's grammar is behind the token, if it has one, and why it failed, if it did: then there is no token
+   * Where the row's grammar is after the token, if it has one, and why it failed, if it did: then there is no token
    * either.
    */
   readonly place?: GrammarPlace;
   readonly failure?: string;
   /**
-   * Tokens that follow for sure, as the row's grammar has it, and are known already: `place` is where it is behind
+   * Tokens that follow for sure, as the row's grammar has it, and are known already: `place` is where it is after
    * them. Default: none.
    */
   readonly forced?: readonly number[];

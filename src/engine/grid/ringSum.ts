@@ -4,7 +4,7 @@ export interface RingPlace {
   readonly of: number;
 }
 
-/** The two ends of a ring, of one sum: what goes to the engine behind, and what comes from the one before. */
+/** The two ends of a ring, of one sum: what goes to the engine after, and what comes from the one before. */
 export interface RingEnds {
   /** @param step counts from 0 */
   readonly send: (step: number, values: Float32Array) => void;

@@ -183,7 +183,7 @@ export class Admission {
     this.forecast = undefined;
   }
 
-  /** Keeps what a row will need behind its first tokens, once they have been computed. */
+  /** Keeps what a row will need after its first tokens, once they have been computed. */
   private promise({ placement }: PrefixPath, { positions, promptTokens }: RowLengths, tokens: number): void {
     const sharedPages = Math.floor(tokens / this.pageTokens);
     const own = ownPart(

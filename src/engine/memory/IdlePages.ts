@@ -10,7 +10,7 @@ export const REASONS = ['recent', 'common', 'wanted'] as const;
 export type Reason = (typeof REASONS)[number];
 
 /**
- * Pages that rows have left behind, of each tier and for each reason: those that were used last are given back last.
+ * Pages that rows have left, of each tier and for each reason: those that were used last are given back last.
  */
 export class IdlePages {
   private readonly kept: Readonly<Record<SharedTier, Readonly<Record<Reason, Set<PrefixNode>>>>> = {

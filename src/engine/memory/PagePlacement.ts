@@ -44,7 +44,7 @@ export interface PagePlacement {
   held(begun: number, inPrompt?: boolean): PageCounts;
   /** That of the same row which holds so many pages, from the first, as long as it lives; none of them on disk. */
   keeping(firstPages: number): PagePlacement;
-  /** That of the pages behind the first ones, as a row of its own. */
+  /** That of the pages after the first ones, as a row of its own. */
   without(firstPages: number): PagePlacement;
   /**
    * That of the same row whose first pages are others', too. Those are never on disk, where every row of a batch would
@@ -54,7 +54,7 @@ export interface PagePlacement {
   behind(sharedPages: number): PagePlacement;
 }
 
-/** The pages of each tier behind one another, as `placePages` says. */
+/** The pages of each tier after one another, as `placePages` says. */
 export class TierByTier implements PagePlacement {
   readonly laws = [ALL_POSITIONS];
 

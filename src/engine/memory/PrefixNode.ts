@@ -49,7 +49,7 @@ export class PrefixNode implements SharedPage {
   builtElsewhere = 0;
   /** The nodes of prompts that go on, by their next token: mostly there is one. */
   private children: PrefixNode | Map<number, PrefixNode> | undefined;
-  /** The pages that hold its last token, and more behind that. */
+  /** The pages that hold its last token, and more after that. */
   private within: Set<PrefixNode> | undefined;
 
   /**
@@ -100,7 +100,7 @@ export class PrefixNode implements SharedPage {
     return this.children.key === key ? this.children : undefined;
   }
 
-  /** All nodes behind it. A prompt may have very many. */
+  /** All nodes after it. A prompt may have very many. */
   *below(): Generator<PrefixNode, void, undefined> {
     const left: PrefixNode[] = [this];
     for (let node = left.pop(); node; node = left.pop()) {
@@ -141,7 +141,7 @@ export class PrefixNode implements SharedPage {
   }
 
   /**
-   * Cuts it in two. What is known of the node stays with the part behind the cut. @returns a new one, for the part
+   * Cuts it in two. What is known of the node stays with the part after the cut. @returns a new one, for the part
    * before
    */
   split(at: number, pageTokens: number): PrefixNode {
@@ -195,7 +195,7 @@ export function pagesBegun(end: number, pageTokens: number): number {
   return Math.ceil(end / pageTokens);
 }
 
-/** Behind all tokens. */
+/** After all tokens. */
 const STAYING = 2 ** 32;
 
 /** Children are told apart by their first token, and by their place. */

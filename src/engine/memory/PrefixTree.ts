@@ -119,7 +119,7 @@ export class PrefixTree {
   }
 
   /**
-   * A row waits from now on, behind those that begin most like it.
+   * A row waits from now on, after those that begin most like it.
    * @param kind rows of which it may share with
    * @param goesOn rows are expected to go on after its prompt
    */
@@ -316,7 +316,7 @@ export class PrefixTree {
   }
 
   /**
-   * Where a prompt goes on behind a node: with tokens that others have there, too, as far as it does, or with all of
+   * Where a prompt goes on after a node: with tokens that others have there, too, as far as it does, or with all of
    * its own.
    */
   private next(node: PrefixNode, tokens: readonly number[], placement: PagePlacement): PrefixNode {

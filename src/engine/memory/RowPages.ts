@@ -295,7 +295,7 @@ export class RowPages implements PageTable {
     this.prefix?.tree.hold(node, pages, this.writer);
   }
 
-  /** Pages of the GPU are numbered behind those of memory. */
+  /** Pages of the GPU are numbered after those of memory. */
   private get firstOfGpu(): number {
     return this.lists.memory.capacity;
   }

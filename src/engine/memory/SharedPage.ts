@@ -10,7 +10,7 @@ export interface PageWriter {
 
 /** A page of the cache that several rows may have in their tables. */
 export interface SharedPage {
-  /** Behind the last position that is known of it. */
+  /** After the last position that is known of it. */
   readonly end: number;
   /** Its page of the cache, as page tables name it, once a row has taken one for it. */
   page: number | undefined;

@@ -15,7 +15,7 @@ export interface FetchRules {
 /** The pages of a batch that come to a GPU, and go back. */
 export interface FetchedPages extends StagedPages {
   /**
-   * Groups of rows behind one another whose pages a buffer holds at once. The pages of the first come ahead of the
+   * Groups of rows after one another whose pages a buffer holds at once. The pages of the first come ahead of the
    * square, those of the others while it attends.
    */
   readonly groups: number;

@@ -5,7 +5,7 @@ import { HEAP_MARGIN_BYTES, NATIVE_GROWTH_BYTES, ROW_LEDGER_BYTES, typicalProces
 /**
  * A process that holds no more than this beyond the typical one is typical: a search for a plan, or a heap that is
  * collected a little later, leaves what the heap takes again as it grows, in its margin. (126 to 158 MiB in all were
- * found behind searches.)
+ * found after searches.)
  */
 const UNEVEN_BYTES = 48 * 2 ** 20;
 /**

@@ -161,7 +161,7 @@ export function longestRowOf({ host, gpu, spill, settings, groups, grid }: Block
 
 /**
  * The options of an engine whose memory does not hold the block that was planned, block by block down to a single row;
- * what the caller has said stays. Behind blocks come the other means that a search may take: the cache on disk, and the
+ * what the caller has said stays. After blocks come the other means that a search may take: the cache on disk, and the
  * compression that was left to it.
  * @param planned what a plan has made of them
  * @param given what the caller says, by options and policy

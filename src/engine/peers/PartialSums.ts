@@ -10,7 +10,7 @@ interface SlotSums {
   taken: ((message: PartialMessage) => void) | undefined;
 }
 
-/** How partial sums go to the engine behind, and who is told that one is waited for. */
+/** How partial sums go to the engine after, and who is told that one is waited for. */
 export interface PartialEvents {
   send(message: PartialMessage): void;
   awaited(): void;

@@ -46,7 +46,7 @@ export class PeerConnection implements DevicePeers {
   private roomCame: () => void = () => undefined;
   private readonly embeds: boolean;
   private readonly mostHeld: number;
-  /** Hidden states go on to the engine behind: each has a share of the same layers. */
+  /** Hidden states go on to the engine after: each has a share of the same layers. */
   private readonly forwards: boolean;
   private readonly sums: PartialSums | undefined;
   private closed = false;
@@ -71,7 +71,7 @@ export class PeerConnection implements DevicePeers {
         send: (message) => {
           this.post(message);
         },
-        // It may be behind what is held.
+        // It may be after what is held.
         awaited: () => {
           this.roomCame();
         },
@@ -105,7 +105,7 @@ export class PeerConnection implements DevicePeers {
       } else {
         this.arrivals.set(key, { take: resolve });
         this.awaited++;
-        // What is waited for may be behind what is held.
+        // What is waited for may be after what is held.
         this.roomCame();
       }
     });

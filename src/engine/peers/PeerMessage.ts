@@ -101,7 +101,7 @@ export interface SweepMessage {
   readonly interleaved: boolean;
 }
 
-/** The hidden states of a batch behind the sender's last layer. */
+/** The hidden states of a batch after the sender's last layer. */
 export interface HiddenMessage {
   readonly kind: 'hidden';
   readonly pass: number;

@@ -81,7 +81,7 @@ export class ActiveRow implements RunRow<OrderedResult> {
   private confidence: number | undefined;
   private logprobCount = 0;
   private text = '';
-  /** Behind how many tokens the answer was a whole one: kept where a stop string may cut it there. */
+  /** After how many tokens the answer was a whole one: kept where a stop string may cut it there. */
   private readonly wholeAt: number[] = [];
   private began = Infinity;
   private readonly deltas: RowDeltas | undefined;
@@ -264,7 +264,7 @@ export class ActiveRow implements RunRow<OrderedResult> {
     sampled: Pick<SampledToken, 'token' | 'logprob' | 'top' | 'certainty'>,
     place: SampledToken['place'],
   ): RowResult | undefined {
-    // A grammar offers the end token where the answer is whole, and has no place for what would come behind it.
+    // A grammar offers the end token where the answer is whole, and has no place for what would come after it.
     if ((!this.rules.ignoreEos || place) && this.tokenizer.endTokens.has(sampled.token)) return this.ended('stop');
     if (this.prepared.stopTokens.has(sampled.token)) {
       this.release();

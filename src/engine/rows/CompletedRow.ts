@@ -9,7 +9,7 @@ import { ContinuedRow } from './ContinuedRow.js';
 import { notFinite } from './notFinite.js';
 
 /**
- * Completions of a prompt that go on behind it at once: each holds its tokens while it waits, so many of one prompt
+ * Completions of a prompt that go on after it at once: each holds its tokens while it waits, so many of one prompt
  * together.
  */
 const AT_ONCE = { least: 64, tokens: 2 ** 17 };
@@ -22,8 +22,8 @@ export interface CompletedRowEnd<Result> {
 }
 
 /**
- * A prompt behind which completions are scored. Its last token's logits say how likely each completion's first token
- * is, whatever number of them there is; completions of more tokens go on behind it in rows of their own, which begin
+ * A prompt after which completions are scored. Its last token's logits say how likely each completion's first token
+ * is, whatever number of them there is; completions of more tokens go on after it in rows of their own, which begin
  * with the keys and values that the prompt has left: none of its tokens is computed twice. One that another begins with
  * is read off that one's.
  */
@@ -87,7 +87,7 @@ export class CompletedRow<Result> implements RunRow<Result> {
     );
   }
 
-  /** One of the rows behind it has found the log-probabilities of all but the first token, or why there are none. */
+  /** One of the rows after it has found the log-probabilities of all but the first token, or why there are none. */
   private continued(index: number, found: readonly number[] | RowError): Result | Continuation<Result> {
     if (this.ended) return new Continuation();
     if (found instanceof RowError) return this.fail(found);
@@ -131,7 +131,7 @@ function longestOfEach(completions: readonly (readonly number[])[]): readonly (n
   const wordsOf = (index: number): Buffer => words[index] ?? Buffer.alloc(0);
   const order = [...completions.keys()].sort((a, b) => Buffer.compare(wordsOf(a), wordsOf(b)));
   const longest: (number | undefined)[] = completions.map(() => undefined);
-  // In order, what begins with a completion stands right behind it.
+  // In order, what begins with a completion stands right after it.
   let after: number | undefined;
   for (const index of order.reverse()) {
     const own = wordsOf(index);

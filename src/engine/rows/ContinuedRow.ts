@@ -6,7 +6,7 @@ import type { HeadOutput } from '../grid/Task.js';
 import type { RowId } from '../grid/Square.js';
 import { notFinite } from './notFinite.js';
 
-/** Tokens behind a prompt that has been computed, and how likely they are. */
+/** Tokens after a prompt that has been computed, and how likely they are. */
 export class ContinuedRow<Result> implements RunRow<Result> {
   readonly sequence: DeviceRow;
   readonly newTokens = 0;

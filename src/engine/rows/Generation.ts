@@ -39,7 +39,7 @@ export interface RunOptions extends GenerateOptions {
   /** The engines of the model's other layers, for an engine that has the first ones only: see `Engine.follow`. */
   readonly peers?: Peers;
   /**
-   * Parts of the block that pass the engines one behind the other, so that all of these have something to compute: as
+   * Parts of the block that pass the engines one after the other, so that all of these have something to compute: as
    * many as there are engines, or more, and at most as many as `batches`. Default: `batches`; where weights stream,
    * which each part needs anew, as many as there are engines. With the schedule `row`, which has one batch under way,
    * 1 at most.

@@ -17,7 +17,7 @@ export interface Look {
   found(sampled: SampledToken): Float32Array | undefined;
 }
 
-/** The outputs of a model's own layers behind its pooled states. */
+/** The outputs of a model's own layers after its pooled states. */
 export function pooledLook(pooling: Pooling): Look {
   return { asked: { pooling }, shares: false, found: ({ embedding }) => embedding };
 }
@@ -53,7 +53,7 @@ const AT_ONCE = 64;
 
 /**
  * A row that a model's own head looks at: one input, or several, as a query has many documents. The first one is the
- * row itself; the others go on behind it, in rows of their own.
+ * row itself; the others go on after it, in rows of their own.
  */
 export class HeadedRow<Result> implements RunRow<Result> {
   readonly sequence: DeviceRow;

@@ -76,7 +76,7 @@ export async function* answerIntake<Kind extends AnswerKind>(
       const { parameters, tokens, usage, truncated } = prepared;
       if (truncated !== undefined) row = { ...row, truncated };
       recorder.prompt(tokens, truncated);
-      // Their completions go on behind them, and the tokens of these are as many as they say.
+      // Their completions go on after them, and the tokens of these are as many as they say.
       setup.inFlight.settle(hold, tokenBytes(tokens) + usage.completionTokens * tokenBytes([0]));
       const key = answers.needsKeys
         ? recorder.timed(() => answerKey(task.kind, parameters, tokens, resultIdentity))

@@ -27,8 +27,8 @@ export interface AnswerSetup extends Pick<CompletionRules, 'tokenizer' | 'limits
 }
 
 /**
- * Labels, told apart by how likely they are behind a row's prompt.
- * @param priorOf log-probabilities of labels behind a prompt that says nothing, and is made in a row's way
+ * Labels, told apart by how likely they are after a row's prompt.
+ * @param priorOf log-probabilities of labels after a prompt that says nothing, and is made in a row's way
  * @throws UsageError
  */
 export function classifyTask(
@@ -85,7 +85,7 @@ export function classifyTask(
   };
 }
 
-/** Completions, and how likely each is behind a row's prompt. @throws UsageError */
+/** Completions, and how likely each is after a row's prompt. @throws UsageError */
 export function scoreTask(options: ScoreOptions, setup: AnswerSetup): AnswerTask<'score'> {
   const rules = { ...setup, escapeSpecialTokens: options.escapeSpecialTokens, end: options.completionEnd };
   const completions = scoredTexts('completions', options.completions, function* (given) {
@@ -219,7 +219,7 @@ function scoredTexts<Scored>(
   };
 }
 
-/** A row's prompt, of which as much is cut as has to be for what is to stand behind it. @throws RowError */
+/** A row's prompt, of which as much is cut as has to be for what is to stand after it. @throws RowError */
 function prompted(
   row: Row,
   options: AnswerOptions,
@@ -243,7 +243,7 @@ function checkLengths(
   checkRoomAfter(prompt, longestOf(completions), setup);
 }
 
-/** @param longest tokens of what is to stand behind it, of which the last is never computed @throws RowError */
+/** @param longest tokens of what is to stand after it, of which the last is never computed @throws RowError */
 export function checkRoomAfter(
   prompt: readonly number[],
   longest: number,

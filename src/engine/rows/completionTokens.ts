@@ -7,7 +7,7 @@ import { ROW_LIMITS } from '../../model/files/limits.js';
 import { tokenBytes } from '../../rows/heldBytes.js';
 import { checkedIds, checkUnits, type RowLimits } from './promptTokens.js';
 
-/** How texts become tokens that stand behind a prompt. */
+/** How texts become tokens that stand after a prompt. */
 export interface CompletionRules {
   readonly tokenizer: Tokenizer;
   readonly limits: RowLimits;
@@ -21,7 +21,7 @@ export interface CompletionRules {
 const MOST_TOKENS = ROW_LIMITS.rowBytes / tokenBytes([0]);
 
 /**
- * The tokens of each as it goes on behind a prompt, by itself: what is appended to the prompt's. @throws RowError, also
+ * The tokens of each as it goes on after a prompt, by itself: what is appended to the prompt's. @throws RowError, also
  * for labels whose tokens are the same: no probability could tell them apart. Stops on the way: there may be many, or
  * long ones.
  */

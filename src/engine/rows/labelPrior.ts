@@ -51,7 +51,7 @@ export class LabelPriors {
 }
 
 /**
- * Log-probabilities of labels behind a prompt that says nothing, made and scored as any row's, in a run of its own.
+ * Log-probabilities of labels after a prompt that says nothing, made and scored as any row's, in a run of its own.
  * @param text what stands in the place of all that a row says
  * @throws UsageError where no such prompt can be scored
  */

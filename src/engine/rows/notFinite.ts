@@ -1,7 +1,7 @@
 /**
  * That a row's logits are not finite, in words.
- * @param position of the token behind which they are, from 0
- * @param layer the first one behind which hidden states are not finite either, where that is known
+ * @param position of the token after which they are, from 0
+ * @param layer the first one after which hidden states are not finite either, where that is known
  */
 export function notFinite(position: number, layer?: number): string {
   const since = layer === undefined ? '' : `, nor is the hidden state after layer ${layer}`;

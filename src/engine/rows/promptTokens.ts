@@ -156,7 +156,7 @@ export function isInstruction({ role }: ChatMessage): boolean {
 }
 
 /**
- * The format goes behind the first instructions: what is before them all is the same for all rows, and computed once.
+ * The format goes after the first instructions: what is before them all is the same for all rows, and computed once.
  */
 function withFormat(messages: readonly ChatMessage[], told: string | undefined): readonly ChatMessage[] {
   if (told === undefined) return messages;

@@ -15,11 +15,11 @@ import {
 /** Tokens of a prompt that another row has computed, from where the stretch before ends. */
 export interface SharedStretch {
   readonly row: RowId;
-  /** Behind its last position. */
+  /** After its last position. */
   readonly end: number;
 }
 
-/** Tokens that were known together: a grammar forces them behind the one that is sampled from the position `behind`. */
+/** Tokens that were known together: a grammar forces them after the one that is sampled from the position `behind`. */
 export interface KnownStretch {
   readonly behind: number;
   /** Tokens that were known then. */
@@ -28,7 +28,7 @@ export interface KnownStretch {
 
 /** A row as it is judged. */
 export interface JudgedRow extends AdmittedRow {
-  /** Tokens of the prompt, from the first, that others have computed: its path begins behind them. Default: none. */
+  /** Tokens of the prompt, from the first, that others have computed: its path begins after them. Default: none. */
   readonly shared?: readonly SharedStretch[];
   /** Nothing is sampled or scored: the row's keys and values are for others. Default false. */
   readonly prefix?: boolean;
@@ -103,7 +103,7 @@ export class PathChecker {
     this.latest = Math.max(this.latest, row);
   }
 
-  /** Tokens of a row became known, behind all that were before. */
+  /** Tokens of a row became known, after all that were before. */
   knows(row: RowId, stretch: KnownStretch): void {
     const path = this.rows.get(row);
     if (path) path.known = [stretch];

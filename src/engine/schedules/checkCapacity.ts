@@ -103,7 +103,7 @@ function stay(kind: Moved, { to, bytes, start }: TimedMove, until: number): Stay
   return { kind, tier: to, bytes, from: start, until };
 }
 
-/** The move that takes what this one brought further: behind it, or piece by piece in the same task. */
+/** The move that takes what this one brought further: after it, or piece by piece in the same task. */
 function onward({ to, bytes, start, end }: TimedMove, moves: readonly TimedMove[]): TimedMove | undefined {
   return moves.find(
     (next) =>

@@ -17,7 +17,7 @@ export function inPattern(text: string): string {
   return text.replace(/[\\/.*+?^$|(){}[\]#&~-]/g, '\\$&').replace(/\n/g, '\\n');
 }
 
-/** One behind another, those that are any. */
+/** One after another, those that are any. */
 export function joined(...parts: readonly string[]): string {
   return parts.filter((part) => part !== '').join(' ');
 }

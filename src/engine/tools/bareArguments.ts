@@ -17,7 +17,7 @@ const MOST_NESTING = 64;
 
 /**
  * Arguments as Gemma writes them: like JSON, with bare names, and texts between marks, as they are.
- * @param mark before a text and behind it
+ * @param mark before a text and after it
  */
 export function bareArguments(mark: string): ArgumentForm {
   return {
@@ -44,7 +44,7 @@ class BareRules {
       text: joined(literal(`${name}:`), this.value({ schema: member, root }, depth + 1)),
       required,
     }));
-    // Behind a member that is there a comma stands before the next: from the last one on.
+    // After a member that is there a comma stands before the next: from the last one on.
     let [first, next] = ['', ''];
     for (const { text, required } of members.toReversed()) {
       const rest = next === '' ? '' : this.rules.rule('more', next);

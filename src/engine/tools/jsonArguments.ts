@@ -1,7 +1,7 @@
 import type { ArgumentForm } from './ToolForm.js';
 import { isObject } from '../../arguments/isObject.js';
 
-/** Blanks behind commas and colons as Python writes them, or none, as JavaScript does: models are trained on both. */
+/** Blanks after commas and colons as Python writes them, or none, as JavaScript does: models are trained on both. */
 const SEPARATORS = { item_separator: ', ?', key_separator: ': ?' };
 
 /** Arguments as an object of JSON. */

@@ -24,7 +24,7 @@ export interface SectionFacts {
   readonly section?: readonly [opens: string, closes: string];
   /** Between two calls; undefined where an answer has one alone. */
   readonly between: string | undefined;
-  /** Before a call's name, behind it, and behind its arguments. */
+  /** Before a call's name, after it, and after its arguments. */
   readonly begins: string;
   readonly named: readonly Piece[];
   readonly ends: readonly Piece[];

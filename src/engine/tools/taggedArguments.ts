@@ -10,7 +10,7 @@ export interface Tags {
   readonly begins: string;
   /** Between its name and its value; where the form tells texts from other values, of each. */
   readonly named: string | { readonly text: string; readonly other: string };
-  /** Behind its value. */
+  /** After its value. */
   readonly ends: string;
   /** Words of Python's stand for JSON's as well, as templates write them. */
   readonly python?: true;
@@ -72,7 +72,7 @@ function* readArguments(
   const schemas = new Map(propertiesOf(parameters).map(({ name, schema }) => [name, schema]));
   const names = new Set<string>();
   const [texts, others] = typeof named === 'string' ? [named, named] : [named.text, named.other];
-  // What stands behind a name is all that tells where it ends.
+  // What stands after a name is all that tells where it ends.
   const [mark = ''] = sharedStart(texts, others).split('\n', 1);
   while (yield* reader.take(begins)) {
     const name = yield* reader.before(mark);

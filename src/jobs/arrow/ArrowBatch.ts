@@ -12,7 +12,7 @@ export interface ArrowBatch {
 export interface ArrowVector {
   readonly type: ArrowType;
   readonly length: number;
-  /** Pieces, one behind the other. */
+  /** Pieces, one after the other. */
   readonly data: readonly {
     readonly length: number;
     readonly values: unknown;

@@ -70,7 +70,7 @@ export function compressed(
 }
 
 /**
- * All members of a file. Node goes from one to the next by itself, but takes a zero behind one for padding up to the
+ * All members of a file. Node goes from one to the next by itself, but takes a zero after one for padding up to the
  * end of the file, and looks no further: that it is padding, and not the beginning of what was damaged, is found out
  * here.
  */

@@ -85,7 +85,7 @@ function outsideQuotes(header: string, from: number, goesOn: (unit: number, at: 
       if (!goesOn(unit, at)) return;
     } else {
       const before = header[at - 1] ?? '';
-      // Behind one that has just closed it is one of two within the value.
+      // After one that has just closed it is one of two within the value.
       quoted = at === from || before === '"' || DELIMITERS.includes(before) || before === '\ufeff';
     }
   }

@@ -17,7 +17,7 @@ export interface CsvRecord {
   readonly problem?: { readonly code: 'invalid-row' | 'too-long'; readonly message: string };
 }
 
-/** Parsed up to `end`, behind which the next record begins after its line's end. */
+/** Parsed up to `end`, after which the next record begins after its line's end. */
 interface Parsed {
   readonly values: readonly string[];
   readonly end: number;
@@ -48,7 +48,7 @@ const [LINES, RECORDS] = [1024, 256];
 
 /**
  * The records of separated values, blank lines left out: RFC 4180, quotes within a value that begins with none being
- * text. A value that begins with a quote which nothing closes, or behind whose closing quote there is more, is a record
+ * text. A value that begins with a quote which nothing closes, or after whose closing quote there is more, is a record
  * with a problem. It ends with its own line if nothing closes the quote, or if all lines as far as the one where more
  * was found have as many values as the first record: the quote was a stray one. Else it goes as far as that line. So no
  * quote swallows rows unsaid. Holds one record and a chunk.

@@ -70,7 +70,7 @@ export function requestsAmong(start: string): 'all' | 'none' | 'mixed' {
 
 const KEYS = ['custom_id', 'url', 'body'];
 
-/** @param last whether the line may go on behind what is looked at */
+/** @param last whether the line may go on after what is looked at */
 function kindOf(line: string, last: boolean): 'request' | 'row' | undefined {
   try {
     const value: unknown = JSON.parse(line);

@@ -151,7 +151,7 @@ async function lastStatement(
     const [before, query] = [sql.slice(0, at), sql.slice(at + 1)];
     const [first, last] = [await statementsOf(connection, before), await statementsOf(connection, query)];
     if (first === undefined || last === 0) continue;
-    // Behind a semicolon that counts, no parenthesis can close.
+    // After a semicolon that counts, no parenthesis can close.
     if ((await statementsOf(connection, `${before}; )`)) === undefined)
       return { before: first === 0 ? '' : before, query };
   }

@@ -18,7 +18,7 @@ export function isInputPaths(input: unknown): input is InputPaths {
 
 /**
  * The files that are named, in this order; those of a pattern by their names, so that files which come later stand
- * behind if their names do. What is there is never taken for a pattern.
+ * after if their names do. What is there is never taken for a pattern.
  * @throws JobFileError for a pattern of which there is no file
  */
 export async function inputFiles(input: InputPaths): Promise<readonly string[]> {

@@ -119,7 +119,7 @@ export function compareLines(
 export interface JournalLine extends ScannedLine {
   readonly number: number;
   readonly bytes: Buffer;
-  /** Behind its LF. */
+  /** After its LF. */
   readonly end: number;
 }
 

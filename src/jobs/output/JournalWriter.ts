@@ -145,7 +145,7 @@ export class JournalWriter implements RowSink {
 type OpenFile = Pick<FileHandle, 'stat'>;
 
 /**
- * Looks whether a file that is being written is as long as what was written to it. Writing would go on behind what
+ * Looks whether a file that is being written is as long as what was written to it. Writing would go on after what
  * somebody cut, and leave a hole.
  * @throws JobFileError; the system's errors
  */

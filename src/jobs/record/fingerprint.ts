@@ -40,7 +40,7 @@ export function filesOf(input: InputFingerprint): readonly FileFingerprint[] | u
       : undefined;
 }
 
-/** @param read what is known of the rows behind the first one */
+/** @param read what is known of the rows after the first one */
 export function fingerprintFirstRow(row: RowInput | undefined, read?: RowsRead): InputFingerprint {
   return {
     kind: 'stream',

@@ -8,7 +8,7 @@ import { compressionOf } from '../formats/compression.js';
 /**
  * A part of a job's rows, for one of several workers. Rows are dealt out by their place in the input, as cards are:
  * whoever reads the same input deals alike, whatever its format, whether or not its length is known, and a row stays
- * where it was dealt when more rows come behind.
+ * where it was dealt when more rows come after.
  */
 export interface Shard {
   /** From 0, as array jobs of Kubernetes, Slurm and AWS Batch count. */

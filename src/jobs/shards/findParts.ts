@@ -5,7 +5,7 @@ import { fileFailure } from '../../files/fileErrors.js';
 import { recordPath } from '../output/sidecarFiles.js';
 import { type Shard, shardOfName, shardPath } from './Shard.js';
 
-/** How the record of a part is called, behind the part's name. */
+/** How the record of a part is called, after the part's name. */
 const RECORD = recordPath('');
 
 /**

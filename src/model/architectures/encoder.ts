@@ -38,7 +38,7 @@ export type EncoderSizes = Pick<
   readonly factorised?: number;
 };
 
-/** The table of encoders as BERT made them: embeddings that are normed, and a norm behind each branch. */
+/** The table of encoders as BERT made them: embeddings that are normed, and a norm after each branch. */
 export function encoder({ epsilon, tokenTypes = 0, layerSpecs, factorised, ...sizes }: EncoderSizes): DecoderSpec {
   const headDim = sizes.hiddenSize / sizes.heads;
   return {

@@ -46,7 +46,7 @@ export function ggufEncoderGlobals(): WeightSource[] {
   ];
 }
 
-/** Layers with norms behind both branches. */
+/** Layers with norms after both branches. */
 export function ggufEncoderLayers({ fields, tensors }: GgufModel, gated: boolean): WeightSource[] {
   const hiddenSize = fields.integer('embedding_length', LIMITS.hidden);
   const heads = fields.uniformInteger('attention.head_count', LIMITS.heads);

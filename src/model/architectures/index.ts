@@ -275,7 +275,7 @@ function withRowTokens(description: Description, rowTokens = Infinity): Descript
   };
 }
 
-/** The layers that sentence-transformers puts behind the pooling: of a model that has none of its own. */
+/** The layers that sentence-transformers puts after the pooling: of a model that has none of its own. */
 function withModules(description: Description, modules: readonly PooledModule[], file: string): Description {
   if (modules.length === 0) return description;
   if (description.classifier)

@@ -100,7 +100,7 @@ const dense =
 const only = (sources: readonly WeightSource[], layers: (layer: number) => boolean): WeightSource[] =>
   sources.map((source) => ({ ...source, layers }));
 
-/** The names of a mixture's tensors, behind a layer's prefix. */
+/** The names of a mixture's tensors, after a layer's prefix. */
 export interface MixtureNames {
   readonly router: string;
   readonly choiceBias?: string;

@@ -3,7 +3,7 @@ import type { GgufModel } from './Family.js';
 import { LIMITS } from './Fields.js';
 
 /**
- * GGUF counts layers that guess tokens further on among a model's layers, behind the others. They are left out, with
+ * GGUF counts layers that guess tokens further on among a model's layers, after the others. They are left out, with
  * their tensors.
  */
 export function skipNextTokenLayers(decoder: DecoderSpec, { fields, tensors }: GgufModel): DecoderSpec {

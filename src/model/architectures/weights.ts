@@ -6,7 +6,7 @@ import type { TensorIndex } from './TensorIndex.js';
 /** Tensor names by role. */
 export type Names<Role extends string> = Readonly<Partial<Record<Role, string>>>;
 
-/** The weights of a table of names, each name put behind `prefix`. */
+/** The weights of a table of names, each name put after `prefix`. */
 export function weights(
   prefix: string,
   names: Names<GlobalRole | LayerRole>,
@@ -57,7 +57,7 @@ export function fusedGateUp(
   return fusedRows(tensor, feedForwardSize, [`gate.${suffix}`, `up.${suffix}`]);
 }
 
-/** The same with the gate behind. */
+/** The same with the gate after. */
 export function fusedUpGate(tensor: string, feedForwardSize: number): WeightSource[] {
   return fusedRows(tensor, feedForwardSize, ['up.weight', 'gate.weight']);
 }

@@ -68,7 +68,7 @@ export class Fields {
     return text;
   }
 
-  /** One more step of a chain of them, behind `before` others and inside `depth` sequences. */
+  /** One more step of a chain of them, after `before` others and inside `depth` sequences. */
   checkStep(field: string, before: number, depth: number): void {
     if (depth > TOKENIZER_LIMITS.nesting)
       this.refuse(field, 'sequences nested more deeply', `at most ${TOKENIZER_LIMITS.nesting} levels`);

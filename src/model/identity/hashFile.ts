@@ -6,7 +6,7 @@ import { type FileStamp, stampOf } from './FileStamp.js';
 import { hashContent } from './hashContent.js';
 
 /**
- * Two changes within so many milliseconds may leave the same times behind, on file systems that count in nanoseconds
+ * Two changes within so many milliseconds may leave the same times, on file systems that count in nanoseconds
  * (by the kernel's tick), and in seconds.
  */
 const TICK = 50;

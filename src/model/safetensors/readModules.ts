@@ -15,7 +15,7 @@ import { readSafetensorsFile } from './readSafetensorsFile.js';
 export interface SentenceModules {
   readonly pooling?: ModelSource['pooling'];
   readonly prompts?: EmbeddingPrompts;
-  /** Layers over the pooled states, in order, and the files that hold their weights: those behind the model's own. */
+  /** Layers over the pooled states, in order, and the files that hold their weights: those after the model's own. */
   readonly modules: readonly PooledModule[];
   readonly files: readonly string[];
   /** Tokens of the longest row that the model is meant for. */

@@ -12,7 +12,7 @@ export interface AddedToken {
   readonly normalized: boolean;
   /** Matched only where no word character stands beside it. */
   readonly singleWord: boolean;
-  /** Takes the blanks before it, or behind it, with it. */
+  /** Takes the blanks before it, or after it, with it. */
   readonly stripLeft: boolean;
   readonly stripRight: boolean;
 }
@@ -95,7 +95,7 @@ export class AddedTokens {
     }
   }
 
-  /** The node of the longest beginning of a token (backwards) that ends with `unit`, read behind `node`. */
+  /** The node of the longest beginning of a token (backwards) that ends with `unit`, read after `node`. */
   #step(node: number, unit: number): number {
     for (let at = node; ; at = this.#fallback[at] ?? 0) {
       const next = this.#trie.child(at, unit);

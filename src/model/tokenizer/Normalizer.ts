@@ -7,7 +7,7 @@ import { checkGrowth, replaceInParts } from './growth.js';
 import type { Guard } from './Guard.js';
 import { composed, PART_UNITS, rewritten } from './parts.js';
 
-/** @param continues whether the text goes on behind another: what marks the beginning of one is left alone then */
+/** @param continues whether the text goes on after another: what marks the beginning of one is left alone then */
 type Step = (text: string, continues: boolean) => string | Work<string>;
 
 export interface Normalizer {

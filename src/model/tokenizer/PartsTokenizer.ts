@@ -27,7 +27,7 @@ export interface TokenizerParts {
   readonly preTokenizer: PreTokenizer;
   readonly model: TokenModel;
   readonly decoder: Decoder;
-  /** Ids put before and behind every prompt. */
+  /** Ids put before and after every prompt. */
   readonly prefix: readonly number[];
   readonly suffix: readonly number[];
   /** And round a pair of texts, where it is said. */

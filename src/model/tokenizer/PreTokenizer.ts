@@ -23,7 +23,7 @@ type Step = (piece: string, place: Place) => Pieces | Batches;
 export interface PreTokenizer {
   /**
    * At once for a short text; of a long one as they come, stopping on the way through it.
-   * @param place of `text`: what stands behind a special token is not the first
+   * @param place of `text`: what stands after a special token is not the first
    */
   split(text: string, place: Place): Pieces | Batches;
   /** Pieces have yet to be written in GPT-2's alphabet: left to the model, so that a cached piece need not be. */

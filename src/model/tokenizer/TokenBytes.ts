@@ -36,7 +36,7 @@ export class TokenBytes {
 
   /** A token's text becomes another one. */
   change(change: Change): void {
-    // Behind bytes it would see what several tokens have come to.
+    // After bytes it would see what several tokens have come to.
     if (this.#toBytes || this.#dropped) this.depends();
     this.#changes.push(change);
   }
@@ -47,7 +47,7 @@ export class TokenBytes {
     this.#toBytes = toBytes;
   }
 
-  /** At the beginning of the whole text this is dropped, once: behind it nothing is. */
+  /** At the beginning of the whole text this is dropped, once: after it nothing is. */
   dropFirst(bytes: Uint8Array): void {
     if (this.#dropped) this.depends();
     this.#dropped = bytes;

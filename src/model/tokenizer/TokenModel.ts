@@ -58,7 +58,7 @@ export class CachedModel implements TokenModel {
 }
 
 /**
- * Lets a model without a pre-tokenizer work word by word. Where no piece has `▁` behind another character, nothing ever
+ * Lets a model without a pre-tokenizer work word by word. Where no piece has `▁` after another character, nothing ever
  * merges across the beginning of a word, so cutting there changes no result; it makes words cacheable.
  * @param pieces all tokens that merging can make
  * @returns undefined if some piece does

@@ -45,7 +45,7 @@ const deepseek3 = plain(sequence(patterns.THREE_NUMBERS, patterns.EAST_ASIAN, pa
 const bloom = plain(sequence(patterns.BLOOM));
 const bailing = plain(sequence(patterns.BAILING));
 const cohere2 = plain(sequence(patterns.THREES, GPT4O));
-/** As Falcon's tokenizer.json has it, where the steps behind ByteLevel see GPT-2's alphabet. */
+/** As Falcon's tokenizer.json has it, where the steps after ByteLevel see GPT-2's alphabet. */
 const falcon = plain({
   type: 'Sequence',
   pretokenizers: [

@@ -31,7 +31,7 @@ const ENDS: ReadonlySet<string> = new Set([
 
 /**
  * Tokens that end a turn of models whose messages have channels (gpt-oss): where both are there `<|end|>` ends a
- * message alone, behind which the answer goes on, as in llama.cpp.
+ * message alone, after which the answer goes on, as in llama.cpp.
  */
 const CHANNEL_ENDS = ['<|return|>', '<|call|>'] as const;
 const MESSAGE_END = '<|end|>';

@@ -57,7 +57,7 @@ export function* composed(text: string, form: 'NFC' | 'NFD' | 'NFKC' | 'NFKD'): 
   return parts.join('');
 }
 
-/** V8 moves each mark past all that belong behind it: time that grows with their number squared. @throws LimitError */
+/** V8 moves each mark past all that belong after it: time that grows with their number squared. @throws LimitError */
 function* checkOrder(marks: string): Work<void> {
   let before = '';
   let seen = 0;

@@ -14,7 +14,7 @@ export interface Chat {
  * Cuts a rendered conversation into the template's own control tokens and text that is data, whatever control text the
  * messages hold.
  *
- * The messages are rendered with a marker, a character that occurs nowhere else, behind every character of theirs that
+ * The messages are rendered with a marker, a character that occurs nowhere else, after every character of theirs that
  * could begin a control token. In the rendered text then only the template's own control tokens match, even if the
  * template cuts and joins the messages' text. A template that looks for control text in the messages (such as
  * `</think>`) could take another branch because of the markers; where that shows in the text, only whole control tokens

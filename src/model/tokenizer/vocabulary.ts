@@ -32,7 +32,7 @@ export function invertVocabulary(fields: Fields, vocabulary: ReadonlyMap<string,
 }
 
 /**
- * Reads merges, `"a b"` or `["a", "b"]`, into ids: left, right and what comes of them, one behind the other.
+ * Reads merges, `"a b"` or `["a", "b"]`, into ids: left, right and what comes of them, one after the other.
  * @param prefixLength characters that the second half loses when it is joined (a continuing-subword prefix)
  */
 export function readMerges(

@@ -242,7 +242,7 @@ export function finishSeconds(setting: ComputeSetting, tokens: number): number {
       : matmulSeconds(setting, kinds, hiddenSize, (feedForwardMatrices - 1) * sharedSize, tokens) +
         matmulSeconds(setting, kinds, sharedSize, hiddenSize, tokens);
   const forward = feedForwardSize * perToken + sharedSize;
-  // Rows are gathered for each expert, and added up behind it.
+  // Rows are gathered for each expert, and added up after it.
   const gathered = experts ? 2 * hiddenSize * perToken : 0;
   const started = experts ? used * EXPERT_TASKS[setting.isCpu ? 'cpu' : 'gpu'] * setting.on.taskSeconds : 0;
   return (

@@ -29,7 +29,7 @@ export interface SweepClass {
   readonly squares: number;
   /** One square's load. */
   readonly load: SquareLoad;
-  /** How often sweeps of another class come directly behind these, by its index. */
+  /** How often sweeps of another class come directly after these, by its index. */
   readonly next: ReadonlyMap<number, number>;
 }
 
@@ -156,7 +156,7 @@ function followed(before: CountedClass, by: CountedClass, times: number): void {
   if (before !== by) before.next.set(by, (before.next.get(by) ?? 0) + times);
 }
 
-/** Two classes at most: the sweeps in which prompts ride, and the others; without what comes behind which. */
+/** Two classes at most: the sweeps in which prompts ride, and the others; without what comes after which. */
 export function mergeClasses(classes: readonly SweepClass[]): SweepClass[] {
   const merged = (of: readonly SweepClass[]): SweepClass[] => {
     const sweeps = of.reduce((sum, each) => sum + each.sweeps, 0);
@@ -217,7 +217,7 @@ function sweepsOf(
   refill: boolean,
 ): Load[] {
   const sweeps: Load[] = [];
-  // A row begins behind what all have in common.
+  // A row begins after what all have in common.
   const s = promptTokens - sharedPrefixTokens;
   const capacity = Math.max(tokensPerSquareOf(block), block.batchSize);
   // Time goes by only while a row lives: one of them is always under way.

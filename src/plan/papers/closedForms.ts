@@ -45,7 +45,7 @@ export function closedForm(schedule: 'row' | 'zigzag' | 'diagonal', shape: Unifo
   const blocks = schedule === 'row' ? batches : Math.ceil(batches / slots);
   const computed = rows * (s + n - 1);
   const pages = (tokens: number): number => Math.ceil(tokens / unit) * unit;
-  // Of steps behind the prompt's, which see s, s + 1, … tokens and add one to a page.
+  // Of steps after the prompt's, which see s, s + 1, … tokens and add one to a page.
   let loaded = 0;
   for (let step = 0; step < n - 1; step++) loaded += pages(s + step);
   return {

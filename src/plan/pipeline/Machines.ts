@@ -4,7 +4,7 @@ import { parsedFile } from '../parsed.js';
 import type { HardwareProfile } from '../HardwareProfile.js';
 import type { MemoryCaps } from '../PlanRequest.js';
 
-/** A link from an engine to the one of the layers behind; from the last one, to the first. */
+/** A link from an engine to the one of the layers after; from the last one, to the first. */
 export interface PipelineLink {
   readonly bytesPerSecond: number;
   readonly latencySeconds: number;

@@ -18,7 +18,7 @@ export interface PlannedStage {
   /** Seconds in which it computes or moves; the rest of the time it waits for its neighbours. */
   readonly busySeconds: number;
   readonly idleShare: number;
-  /** Seconds in which the link behind it is taken by hidden states. */
+  /** Seconds in which the link after it is taken by hidden states. */
   readonly linkSeconds: number;
 }
 

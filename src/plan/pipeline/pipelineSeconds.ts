@@ -7,11 +7,11 @@ export interface PipelineSweeps {
   readonly hiddenBytes: number;
   /** Seconds of each stage for one of them. */
   readonly stages: readonly number[];
-  /** Seconds from one to the next in each stage, where they come directly one behind the other. */
+  /** Seconds from one to the next in each stage, where they come directly one after the other. */
   readonly apart: readonly number[];
   /** Which part of their time is prompts; the rest is decoding. */
   readonly promptShare: number;
-  /** How often those of another class come directly behind these, by its index. */
+  /** How often those of another class come directly after these, by its index. */
   readonly next: ReadonlyMap<number, number>;
 }
 
@@ -22,7 +22,7 @@ export interface PipelineSeconds {
   readonly prefill: number;
   /** That stages compute or move. */
   readonly busy: readonly number[];
-  /** That links behind stages are taken. */
+  /** That links after stages are taken. */
   readonly links: readonly number[];
   /** The seconds of `wall` that everybody waits for a micro-batch to come round. */
   readonly waiting: number;
@@ -31,10 +31,10 @@ export interface PipelineSeconds {
 /**
  * The time of a pipeline. A round, in which each micro-batch advances once, takes as long as the slowest stage or link
  * takes for all of them, or as long as one of them takes to come round, whichever is more. Where longer sweeps come
- * behind short ones (the next rows' prompts behind new tokens), a pipeline that is full of the short ones has to be
- * filled with the long ones: stages behind the first wait for them as they did at the start. Pure.
+ * after short ones (the next rows' prompts after new tokens), a pipeline that is full of the short ones has to be
+ * filled with the long ones: stages after the first wait for them as they did at the start. Pure.
  *
- * @param links one behind each stage; back from the last one go tokens, which take no time but the latency
+ * @param links one after each stage; back from the last one go tokens, which take no time but the latency
  */
 export function pipelineSeconds(
   classes: readonly PipelineSweeps[],
@@ -78,7 +78,7 @@ interface Round {
   /** That the slowest stage or link takes for all of them, and that one takes to come round. */
   readonly slowest: number;
   readonly around: number;
-  /** Until the first one has come to the last stage; or until the others are through behind it, if that is sooner. */
+  /** Until the first one has come to the last stage; or until the others are through after it, if that is sooner. */
   readonly fill: number;
 }
 

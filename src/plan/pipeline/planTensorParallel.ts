@@ -48,7 +48,7 @@ const NUMBER_BYTES = 4;
  * Divides each layer of a model evenly over machines (1D weight-stationary in Pope et al. 2022), and finds the fastest
  * of the batches that are tried. A sweep over a batch takes each layer as long as the slowest machine takes for its
  * share; each sum as long as its bytes take over the slowest link, and its steps' latency. Sums of one batch are hidden
- * behind the computing of another one, as far as there is one; but where all of a machine's processors compute, one of
+ * after the computing of another one, as far as there is one; but where all of a machine's processors compute, one of
  * them does not while it hands over. Pure.
  *
  * @throws UsageError for a request that makes no sense; for heads and columns that do not divide; for machines that do

@@ -224,7 +224,7 @@ test('a row that is closed twice while it is in use, and another one never, is a
   for (const place of places.slice(0, -1)) {
     const close = messages[place] as PeerMessage;
     const twice = messages.toSpliced(last, 1).toSpliced(place, 1, close, close);
-    // At once behind what was sent before: its last batches are under way.
+    // At once after what was sent before: its last batches are under way.
     const soon = after[place - 1] ?? 0;
     const outcome = await outcomeOf(follower(setup, twice, after.toSpliced(last, 1).toSpliced(place, 1, soon, soon)));
     expect(outcome).toBeInstanceOf(SpillwayError);

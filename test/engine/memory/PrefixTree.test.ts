@@ -64,7 +64,7 @@ function pagesInCommon(a: readonly number[], b: readonly number[]): number {
   return pages;
 }
 
-/** Puts a row that comes behind the last of those that have most pages in common with it, if any have one. */
+/** Puts a row that comes after the last of those that have most pages in common with it, if any have one. */
 function gather(order: PrefixPath[], path: PrefixPath): void {
   const common = order.map(({ tokens }) => pagesInCommon(tokens, path.tokens));
   const most = Math.max(0, ...common);

@@ -58,7 +58,7 @@ function composed(names: readonly StageName[], how: typeof overlap = overlap): S
 
 const without = (name: StageName): StageName[] => ORDER.filter((each) => each !== name);
 
-/** The stages with one of them standing right behind another. */
+/** The stages with one of them standing right after another. */
 function behind(name: StageName, other: StageName): StageName[] {
   return without(name).flatMap((each) => (each === other ? [each, name] : [each]));
 }

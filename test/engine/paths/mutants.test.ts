@@ -9,8 +9,9 @@ import { overriding } from '../../support/overriding.js';
 import { judgePath, runAndJudge, type JudgedSetup } from '../../support/judgedRun.js';
 import { tieredPool, type SimulatedMoves } from '../../support/simulatedRun.js';
 import { randomNumbers, randomSchedule } from '../../support/randomSchedule.js';
+import { tries } from '../../support/tries.js';
 
-const SEEDS = Array.from({ length: 12 }, (_, seed) => seed);
+const SEEDS = Array.from({ length: tries(8, 12) }, (_, seed) => seed);
 const THIRDS = { gpu: 0.3, cpu: 0.3, disk: 0.4 };
 const PAGES = 9;
 

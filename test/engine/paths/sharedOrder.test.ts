@@ -91,7 +91,7 @@ describe('no row is passed by more than may wait', () => {
       const order = documents(admissions(contents()));
       const strangers = order.flatMap((document, at) => (document < 0 ? [at] : []));
       expect(strangers).toHaveLength(2);
-      // It arrived behind twenty, of which at least some were through.
+      // It arrived after twenty, of which at least some were through.
       for (const at of strangers) expect(at).toBeLessThanOrEqual(23 + ahead + 2);
     },
   );

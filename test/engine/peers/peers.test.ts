@@ -120,7 +120,7 @@ describe('layers divided over simulated devices', () => {
   );
 });
 
-/** A link that gives what is to come first once more behind some messages, or a head in its place. */
+/** A link that gives what is to come first once more after some messages, or a head in its place. */
 function mistimed(
   { source, sink }: ActivationLink,
   kind: 'begin' | 'head',

@@ -178,7 +178,7 @@ describe('ActiveRow, held to a format', () => {
   const grammar = {} as NativeGrammar;
   const anything: AnswerFormat = { grammar, read: (value) => ({ value }) };
 
-  /** Feeds letters to a row, each with what the grammar says of the answer behind it. */
+  /** Feeds letters to a row, each with what the grammar says of the answer after it. */
   function held(
     sampled: readonly (readonly [letter: string, place: NonNullable<SampledToken['place']>])[],
     {
@@ -232,7 +232,7 @@ describe('ActiveRow, held to a format', () => {
       error: { code: 'schema', message: expect.stringContaining('stop') as unknown },
     };
     const whole = { finishReason: 'stop' };
-    // Where only the grammar knows: behind which of the tokens the answer was whole.
+    // Where only the grammar knows: after which of the tokens the answer was whole.
     expect(held([...open('ab'), ['c', 'ended']], { stop: ['c'] })).toMatchObject({
       text: 'ab',
       ...cut,
@@ -257,7 +257,7 @@ describe('ActiveRow, held to a format', () => {
         { stop: ['c'] },
       ),
     ).toMatchObject({ text: 'ab', ...cut });
-    // Found behind the last token, by its end alone.
+    // Found after the last token, by its end alone.
     const late = { stop: ['bcd', 'c'] };
     expect(
       held(

@@ -12,13 +12,13 @@ const PROMPT = [1, 2, 3];
 const END = 26;
 const LETTERS = 'abcdef';
 
-/** What a model says of a token behind others, made up: few values, so that sums may be equal. */
+/** What a model says of a token after others, made up: few values, so that sums may be equal. */
 const logprobOf = (tokens: readonly number[], kinds: number): number =>
   -Math.fround((tokens.reduce((sum, token) => (sum * 31 + token) % 10_007, 7) % kinds) / 4);
 
 interface Searched {
   readonly result: OrderedResult['result'];
-  /** Tokens that were computed behind the prompt. */
+  /** Tokens that were computed after the prompt. */
   readonly computed: number;
 }
 

@@ -6,7 +6,7 @@ import type { HeadOutput } from '../../../src/engine/grid/Task.js';
 
 /** Long enough for few at a time. */
 const PROMPT = Array.from({ length: 2048 }, (_, at) => at % 7);
-/** What a model says of a token behind others, made up. */
+/** What a model says of a token after others, made up. */
 const logprobOf = (tokens: readonly number[]): number =>
   -Math.abs(Math.sin(tokens.reduce((sum, token) => (sum * 31 + token) % 10_007, 7)));
 

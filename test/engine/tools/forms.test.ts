@@ -140,7 +140,7 @@ describe.each(TEMPLATES)('$form', ({ form: name, template: source, without, call
     const begins = whole.lastIndexOf('get');
     for (let at = begins; at < end; at++) {
       const read = parsedAnswer(form, whole.slice(0, at), TOOLS, REASONED);
-      // Some need nothing behind the arguments.
+      // Some need nothing after the arguments.
       if (read.problem === undefined && read.calls.length === 1) {
         expect(JSON.parse(read.calls[0]?.arguments ?? '')).toEqual({ text: 'a "b"', list: [1, 'x'] });
         expect(at).toBeGreaterThan(end - 12);

@@ -4,7 +4,7 @@ import type { RowInput, RowResult } from '../../../src/Row.js';
 export type Fate = 'answered' | 'failed' | 'stopped';
 
 /**
- * A stand-in for an engine that draws samples: sample k of a prompt is the prompt in capitals with k behind it. Rows
+ * A stand-in for an engine that draws samples: sample k of a prompt is the prompt in capitals with k after it. Rows
  * without samples have one answer that says none.
  */
 export class SampledEngine {

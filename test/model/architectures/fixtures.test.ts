@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { fixtureModels } from '../../support/model/fixtureModels.js';
 import { PlainDecoder } from '../../support/model/PlainDecoder.js';
+import { tries } from '../../support/tries.js';
 
 /**
  * float32 there against float64 here; a GELU of the other kind moves logits by 1e-3, a wrong epsilon by 1e-4. The
@@ -8,14 +9,15 @@ import { PlainDecoder } from '../../support/model/PlainDecoder.js';
  */
 const TOLERANCES = { safetensors: 5e-5, gguf: 2e-4 };
 
-// Specs and bindings mean what transformers computes: run by a plain decoder, without the addon.
+// Specs and bindings mean what transformers computes: run by a plain decoder, without the addon. By day with one row of
+// each; e2e/architectures has the addon compute all of them.
 describe('each tiny model computes what transformers does', () => {
   for (const model of fixtureModels) {
     test(model.name, async () => {
       await model.use((source) => {
         const decoder = new PlainDecoder(source);
         const tolerance = TOLERANCES[source.format];
-        for (const row of model.rows) {
+        for (const row of model.rows.slice(0, tries(1, model.rows.length))) {
           const text = [...row.tokens, ...row.greedy];
           const all = decoder.logits(text);
           const last = all[row.tokens.length - 1];

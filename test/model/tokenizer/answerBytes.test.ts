@@ -24,7 +24,7 @@ const OPENERS = [
 const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * The bytes of a row's tokens, one behind another; undefined where they are no UTF-8, and the text has U+FFFD in their
+ * The bytes of a row's tokens, one after another; undefined where they are no UTF-8, and the text has U+FFFD in their
  * place.
  */
 function textOf({ answerBytes }: Tokenizer, tokens: readonly number[]): string | undefined {

@@ -21,7 +21,7 @@ test('the slowest stage, the slowest link, or the way round, whichever is longes
   expect(far).toMatchObject({ wall: 100 * 16 + 3, waiting: 400 });
   // One of them in flight: the sum.
   expect(pipelineSeconds(of([2, 3, 1]), [near, near, near], 1)).toMatchObject({ wall: 600, waiting: 300 });
-  // Of two the second one is through behind the first, which waits for nobody.
+  // Of two the second one is through after the first, which waits for nobody.
   expect(pipelineSeconds(of([2, 3, 1]), [near, near, near], 2)).toMatchObject({ wall: 600 + 3, waiting: 0 });
 });
 

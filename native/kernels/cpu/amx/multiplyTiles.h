@@ -19,7 +19,7 @@ namespace spillway::SPILLWAY_ISA {
 constexpr size_t kAmxSpanTiles = 24;  // of rows, at most: 24 KiB, for the accumulators that leave, those that come and
                                       // the weights need the other half of the nearest cache
 // Tiles: one cannot be loaded before the stores to it have left the processor, in order. Between two panels they stand
-// behind those of the accumulators, which have the last products to wait for: two tiles are not enough then.
+// after those of the accumulators, which have the last products to wait for: two tiles are not enough then.
 constexpr size_t kAmxAhead = 3;
 constexpr size_t kAmxPlaces = 4;          // for tiles of weights; more than kAmxAhead, and a power of two
 constexpr size_t kAmxPrefetchPanels = 2;  // one is multiplied in less time than the furthest weights take to come
@@ -119,7 +119,7 @@ static void multiplySpan(const Unpacker& unpacker, const MatmulBlock& block, con
                prefetch = kAmxPrefetchPanels * block.panelBytes;
   AmxCursor next{block.panels, begin, panels * (end - begin)};
   const auto advance = [&] {
-    if (next.left <= 1) return;  // what is behind the last tile is that one again, unpacked to where it does no harm
+    if (next.left <= 1) return;  // what is after the last tile is that one again, unpacked to where it does no harm
     next.left--;
     if (++next.k == end) next.k = begin, next.panel += block.panelBytes;
   };

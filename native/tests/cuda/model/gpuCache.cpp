@@ -246,7 +246,7 @@ TEST(GpuCacheRules, WhatFailsOrIsCancelledOrClosedWhileTheProcessorAttendsEndsAn
       two.tiny.runtime.close();
     else
       two.tiny.runtime.cancelAll();
-    // At least what waits for the event: the first batch's attention and all behind it.
+    // At least what waits for the event: the first batch's attention and all after it.
     EXPECT_GE(two.failed(), 6u) << closes;
     if (!closes) continue;
     two.tiny.runtime.join();

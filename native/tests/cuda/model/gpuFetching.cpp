@@ -279,8 +279,8 @@ TEST(GpuFetchingRules, AnEventThatIsMissingBetweenStreamsShows) {
     emulator::forgetWait(forgotten);
     EventId stored = 0;
     for (uint32_t r = 0; r < 2; r++) stored = pair.store(r, 0, r, {pair.attend(r, 0, r, {pair.load(r, 0, r, {})})});
-    // Each over the buffer that the other row had. What stored the last one came behind what stored the first one, and
-    // the second load comes behind the first.
+    // Each over the buffer that the other row had. What stored the last one came after what stored the first one, and
+    // the second load comes after the first.
     for (uint32_t r = 0; r < 2; r++)
       pair.attend(r, 1, 1 - r,
                   {pair.load(r, 1, 1 - r, r == 0 ? std::vector<EventId>{stored} : std::vector<EventId>{})});

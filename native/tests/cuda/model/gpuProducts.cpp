@@ -25,7 +25,7 @@ SequenceOptions prompted(const std::vector<int32_t>& text, uint32_t promptTokens
 }
 
 // The row's own scores, in chunks; in the company of a row that has no long prompt before it, and one with a longer one
-// behind it.
+// after it.
 std::vector<float> score(RuntimeOptions options, const std::vector<int32_t>& text, uint32_t promptTokens,
                          uint32_t chunk, bool company) {
   TinyRuntime tiny(std::move(options));

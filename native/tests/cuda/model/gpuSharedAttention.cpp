@@ -1,4 +1,4 @@
-// Pages of the cache of which the first come to the device, while the processor attends to those behind them: the bits
+// Pages of the cache of which the first come to the device, while the processor attends to those after them: the bits
 // of a cache whose first pages are there for good.
 #include <algorithm>
 

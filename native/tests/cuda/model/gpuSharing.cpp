@@ -37,7 +37,7 @@ struct Sharer {
   uint32_t promptTokens, shared;
   std::vector<int32_t> pages;
   uint32_t row = 0, next = 0;
-  std::vector<float> scores;  // of the tokens behind the shared ones
+  std::vector<float> scores;  // of the tokens after the shared ones
 };
 
 uint32_t createSequence(TinyRuntime& tiny, const std::vector<int32_t>& text, uint32_t promptTokens) {
@@ -162,7 +162,7 @@ TEST_P(GpuSharing, PagesInCommonAndCopiesChangeNoBit) {
     checkSharing(optionsOf(model), {21, 35, 16}, onDevice, onDevice == 2 ? 7 : 40, GetParam().name);
 }
 
-// Enough in common for tokens to be looked at together: whole parts, and what is behind.
+// Enough in common for tokens to be looked at together: whole parts, and what is after.
 TEST_P(GpuSharing, KeysInCommonAreMetTogetherWithTheSameBits) {
   const TinyModel model(spec(448));
   checkSharing(optionsOf(model), {294, 150, 294, 64}, GetParam().window == 0 ? 17 : 28, 40, GetParam().name);

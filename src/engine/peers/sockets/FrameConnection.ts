@@ -176,7 +176,7 @@ export class FrameConnection {
 
   private tick(): void {
     const now = performance.now();
-    // In time that this process was not given, others may have spoken: it is read behind this.
+    // In time that this process was not given, others may have spoken: it is read after this.
     const missed = now - this.tickedAt - 2 * PING_MILLISECONDS;
     if (missed > 0) this.heardAt = Math.min(now, this.heardAt + missed);
     this.tickedAt = now;

@@ -25,7 +25,7 @@ import { within } from './within.js';
 const MOST_CONNECTIONS = 256;
 /** Seconds within which those who were asked have to answer; longer they are not waited for. */
 const GREETING_SECONDS = 10;
-/** Engines behind an engine. */
+/** Engines after an engine. */
 const MOST_ROUTE = 64;
 
 /** An engine that follows, as those who dial meet it. */

@@ -29,9 +29,9 @@ export function parseAddresses(name: string, addresses: unknown): readonly PeerA
 
 /**
  * Connects the engine of a model's first layers with those of the others. It dials the next one, which dials the one
- * behind it, and so on; and the last one, from which results come back.
+ * after it, and so on; and the last one, from which results come back.
  *
- * @param addresses of the engines behind, in the order of their layers, as each engine reaches the next one
+ * @param addresses of the engines after, in the order of their layers, as each engine reaches the next one
  * @throws UsageError; PeerError where one cannot be reached, refuses, or does not fit; InterruptedError
  */
 export async function connectPeers(

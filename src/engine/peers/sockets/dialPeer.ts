@@ -34,7 +34,7 @@ export async function dialPeer(
     { silenceSeconds },
     watch && ((since) => watch.overdue(since)),
   );
-  // The engines behind it are dialled in the meantime, one by the other.
+  // The engines after it are dialled in the meantime, one by the other.
   const patience = { seconds: seconds * (1 + hello.route.length), signal };
   const welcome = await within(connection, patience, 'answer', () => greet(connection, hello));
   return { connection, welcome };

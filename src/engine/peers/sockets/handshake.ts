@@ -25,7 +25,7 @@ export interface Hello {
   readonly run: string;
   readonly identity: IdentityFacts;
   readonly layers: LayerPlace;
-  /** Where the engines behind the one that is dialled listen, in order. */
+  /** Where the engines after the one that is dialled listen, in order. */
   readonly route: readonly string[];
 }
 

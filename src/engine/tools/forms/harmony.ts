@@ -32,7 +32,7 @@ export const harmony: ToolForm = {
         .join(' | ');
     const json = (blank: string): string =>
       `(${literal(`${blank}${CONSTRAIN}json${MESSAGE}`)} | ${literal(` json${MESSAGE}`)} | ${literal(MESSAGE)})`;
-    // The recipient stands behind the role or behind the channel: templates have the first, models write both.
+    // The recipient stands after the role or after the channel: templates have the first, models write both.
     const call = rules.rule(
       'call',
       `${of(`${CHANNEL}commentary ${TO}`, json(' '))} | ${of(` ${TO}`, joined(literal(`${CHANNEL}commentary`), json(' ')))}`,
@@ -96,7 +96,7 @@ function* read(reader: Reader, tools: Tools, parts: AnswerParts): Steps<string |
       if (!(yield* reader.upTo(END, parts.content))) return undefined;
     }
     if (yield* reader.atEnd()) return undefined;
-    // A recipient may stand behind a role that is not said again.
+    // A recipient may stand after a role that is not said again.
     if (!(yield* reader.take(`${START}assistant`)) && !(yield* reader.sees(' to=')) && !alone)
       return "found a message that is not the assistant's";
   }

@@ -289,7 +289,7 @@ export class LeafReader {
     return { ...place, held, repetition: repetition?.(), definition: definition?.(), values, left: count };
   }
 
-  /** The bytes of a page, decompressed; of the second version behind its levels, which are not compressed. */
+  /** The bytes of a page, decompressed; of the second version after its levels, which are not compressed. */
   async #bytes({ header, start, end }: Place): Promise<Uint8Array<ArrayBuffer>> {
     const { crc, uncompressed_page_size: whole, data_page_header_v2: second } = header;
     const bytes = await this.file.bytes(start, end);

@@ -69,7 +69,7 @@ export class ParquetFile implements AsyncDisposable {
   }
 
   /**
-   * Bytes in memory of their own: what is read behind their end is an error, not somebody else's. @throws where they
+   * Bytes in memory of their own: what is read after their end is an error, not somebody else's. @throws where they
    * are not all there
    */
   async bytes(start: number, end: number): Promise<Uint8Array<ArrayBuffer>> {

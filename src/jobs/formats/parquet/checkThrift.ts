@@ -7,7 +7,7 @@ const VARINT_BYTES = 10;
  * anything of it: what hyparquet then reads is no longer than what is there, no deeper than the limit, and of no more
  * values.
  * @returns where it ends
- * @throws Error in words, for one that is none, goes on behind the end, or exceeds a limit
+ * @throws Error in words, for one that is none, goes on after the end, or exceeds a limit
  */
 export function checkThrift(bytes: Uint8Array, start = 0): number {
   let at = start;

@@ -22,7 +22,7 @@ import { weights } from '../weights.js';
 export const BERT_DEFAULTS = { vocabulary: 30522, hidden: 768, layers: 12, heads: 12, feedForward: 3072 };
 const LAYER = '{base}encoder.layer.{layer}.';
 
-/** BERT: learned positions, two kinds of token, norms behind both branches, GELU. */
+/** BERT: learned positions, two kinds of token, norms after both branches, GELU. */
 export const bert: Family = {
   modelTypes: ['bert'],
   fromConfig(config: Fields): Description {

@@ -39,7 +39,7 @@ const normed = (decoder: DecoderSpec): DecoderSpec => ({
 });
 const attentionBiases = (config: Fields): boolean => config.boolean('attention_bias', false);
 
-/** Cohere's Command R: branches side by side behind one norm, pairs that are neighbours, a factor on logits. */
+/** Cohere's Command R: branches side by side after one norm, pairs that are neighbours, a factor on logits. */
 export const cohere = gatedFamily({
   family: 'cohere',
   defaults: DEFAULTS,

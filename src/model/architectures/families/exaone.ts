@@ -15,7 +15,7 @@ const DEFAULTS: GatedDefaults = {
 };
 
 const LAYER = 'transformer.h.{layer}.';
-/** As published: GPT-2's names, here behind a layer's prefix of LLaMA's. */
+/** As published: GPT-2's names, here after a layer's prefix of LLaMA's. */
 const NAMES: Renamed = {
   'norm1.weight': 'ln_1.weight',
   'norm2.weight': 'ln_2.weight',

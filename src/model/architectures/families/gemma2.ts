@@ -67,7 +67,7 @@ export const gemma2: Family = {
   },
 };
 
-/** VaultGemma: Gemma 2 without norms behind its branches. */
+/** VaultGemma: Gemma 2 without norms after its branches. */
 export const vaultGemma: Family = {
   modelTypes: ['vaultgemma'],
   fromConfig(config: Fields): Description {

@@ -55,7 +55,7 @@ export const glm = gatedFamily({
 
 const sandwiched = (decoder: DecoderSpec): DecoderSpec => ({ ...decoder, residual: 'sandwich' });
 
-/** GLM-4-0414: the same with norms behind the branches, too. */
+/** GLM-4-0414: the same with norms after the branches, too. */
 export const glm4 = gatedFamily({
   family: 'glm4',
   defaults: DEFAULTS,

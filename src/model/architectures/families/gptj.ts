@@ -8,7 +8,7 @@ import { head, type Names, weights } from '../weights.js';
 
 const LAYER = '{base}h.{layer}.';
 
-/** GPT-J: both branches behind one layer norm, neighbours of each head's first elements rotate. */
+/** GPT-J: both branches after one layer norm, neighbours of each head's first elements rotate. */
 export const gptj: Family = {
   modelTypes: ['gptj'],
   fromConfig: (config) =>

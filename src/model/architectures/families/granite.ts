@@ -1,27 +1,15 @@
 import type { DecoderSpec } from '../../DecoderSpec.js';
 import type { GgufModel } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
-import type { GatedDefaults } from '../gatedDecoder.js';
 import { biases, blockBiases, gatedFamily } from '../gatedFamily.js';
+import { LLAMA_DEFAULTS } from './llama.js';
 
-export const DEFAULTS: GatedDefaults = {
-  vocabulary: 32000,
-  hidden: 4096,
-  feedForward: 11008,
-  layers: 32,
-  heads: 32,
-  kvHeads: null,
-  headDim: null,
-  context: 2048,
-  epsilon: 1e-6,
-  theta: 10000,
-};
 const MULTIPLIER = { min: 1e-6, max: 1e6 };
 
 /** Granite: LLaMA with factors on embeddings, scores, branches and logits. */
 export const granite = gatedFamily({
   family: 'granite',
-  defaults: DEFAULTS,
+  defaults: LLAMA_DEFAULTS,
   decoder: withMultipliers,
   names: (config) => ({
     ...biases(config.boolean('attention_bias', false), 'q', 'k', 'v', 'o'),

@@ -9,7 +9,8 @@ import { ggufMixture, ggufMixtureWeights } from '../mixture.js';
 import { unrotated } from '../slidingLayers.js';
 import { ggufStateSpaceWeights, readGgufStateSpace, readStateSpace, stateSpaceWeights } from '../stateSpace.js';
 import { GGUF_LAYER, ggufAttention, ggufGated, ggufGlobals, weights } from '../weights.js';
-import { DEFAULTS, withGgufMultipliers } from './granite.js';
+import { withGgufMultipliers } from './granite.js';
+import { LLAMA_DEFAULTS } from './llama.js';
 import { graniteBlocks, withGraniteExperts } from './graniteMoe.js';
 
 const BAMBA: GatedDefaults = {
@@ -32,7 +33,7 @@ const BAMBA: GatedDefaults = {
 export const graniteHybrid: Family = {
   ...gatedFamily({
     family: 'granitemoehybrid',
-    defaults: DEFAULTS,
+    defaults: LLAMA_DEFAULTS,
     decoder: (decoder, config) => withGraniteExperts(positioned(withStates(decoder, config), config), config, 1024),
     names: (config) => ({
       ...biases(config.boolean('attention_bias', false), 'q', 'k', 'v', 'o'),

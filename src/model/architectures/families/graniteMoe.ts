@@ -5,7 +5,8 @@ import { LLAMA_LAYER } from '../gatedDecoder.js';
 import { biases, gatedFamily } from '../gatedFamily.js';
 import { ggufMixture, ggufMixtureWeights, withExperts } from '../mixture.js';
 import { fusedExperts, fusedGateUp, weights } from '../weights.js';
-import { DEFAULTS, withGgufMultipliers, withMultipliers } from './granite.js';
+import { withGgufMultipliers, withMultipliers } from './granite.js';
+import { LLAMA_DEFAULTS } from './llama.js';
 
 const MOE = `${LLAMA_LAYER}block_sparse_moe.`;
 const SHARED = `${LLAMA_LAYER}shared_mlp.`;
@@ -14,7 +15,7 @@ const SHARED = `${LLAMA_LAYER}shared_mlp.`;
 export const graniteMoe = gatedFamily({
   family: 'granitemoe',
   modelTypes: ['granitemoe', 'granitemoeshared'],
-  defaults: DEFAULTS,
+  defaults: LLAMA_DEFAULTS,
   decoder: (decoder, config) => withGraniteExperts(decoder, config, 0),
   names: (config) => biases(config.boolean('attention_bias', false), 'q', 'k', 'v', 'o'),
   weights: graniteBlocks,

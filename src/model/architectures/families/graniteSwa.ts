@@ -5,7 +5,8 @@ import { LIMITS, type Fields } from '../Fields.js';
 import { biases, blockBiases, gatedFamily } from '../gatedFamily.js';
 import { slidingLayers, windowedLayers } from '../slidingLayers.js';
 import { rotary } from '../specs.js';
-import { DEFAULTS, withMultipliers } from './granite.js';
+import { withMultipliers } from './granite.js';
+import { LLAMA_DEFAULTS } from './llama.js';
 import { graniteBlocks, withGraniteExperts } from './graniteMoe.js';
 
 const DEFAULT_THETA = 10000;
@@ -39,7 +40,7 @@ export const graniteSwa = gatedFamily({
 /** Its mixtures. */
 export const graniteMoeSwa = gatedFamily({
   family: 'granitemoe_swa',
-  defaults: DEFAULTS,
+  defaults: LLAMA_DEFAULTS,
   decoder: (decoder, config) => windowed(withGraniteExperts(decoder, config, 0), config),
   names: (config) => ({
     sinks: 'self_attn.sinks',

@@ -43,7 +43,7 @@ function stretched(decoder: DecoderSpec, config: Fields): DecoderSpec {
   };
 }
 
-/** Hunyuan, dense: norms over heads stand behind the rotation. */
+/** Hunyuan, dense: norms over heads stand after the rotation. */
 export const hunyuanDense = gatedFamily({
   family: 'hunyuan_v1_dense',
   defaults: DEFAULTS,

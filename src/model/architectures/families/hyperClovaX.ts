@@ -1,13 +1,14 @@
 import type { Fields } from '../Fields.js';
 import { biases, blockBiases, gatedFamily } from '../gatedFamily.js';
-import { DEFAULTS, withMultipliers } from './granite.js';
+import { withMultipliers } from './granite.js';
+import { LLAMA_DEFAULTS } from './llama.js';
 
 const hasPostNorms = (config: Fields): boolean => config.boolean('use_post_norm', true);
 
-/** HyperCLOVA X: Granite with norms behind its branches, and a factor on logits that multiplies. */
+/** HyperCLOVA X: Granite with norms after its branches, and a factor on logits that multiplies. */
 export const hyperClovaX = gatedFamily({
   family: 'hyperclovax',
-  defaults: DEFAULTS,
+  defaults: LLAMA_DEFAULTS,
   decoder(decoder, config) {
     const scaled = withMultipliers(
       decoder,

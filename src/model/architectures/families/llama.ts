@@ -12,7 +12,7 @@ import {
 import { sameLayers } from '../specs.js';
 import { GGUF_LAYER, ggufAttention, ggufExperts, ggufGated, ggufGlobals, weights } from '../weights.js';
 
-const DEFAULTS: GatedDefaults = {
+export const LLAMA_DEFAULTS: GatedDefaults = {
   vocabulary: 32000,
   hidden: 4096,
   feedForward: 11008,
@@ -31,7 +31,7 @@ export const llama: Family = {
   fromConfig(config: Fields): Description {
     const biases = config.boolean('attention_bias', false) ? (['q', 'k', 'v', 'o'] as const) : [];
     return {
-      decoder: gatedConfig('llama', config, DEFAULTS),
+      decoder: gatedConfig('llama', config, LLAMA_DEFAULTS),
       bases: LLAMA_BASES,
       weights: [
         ...gatedAttentionWeights(config.boolean('tie_word_embeddings', false), biases),

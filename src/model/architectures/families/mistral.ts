@@ -9,7 +9,7 @@ import {
 } from '../gatedDecoder.js';
 import { sameLayers } from '../specs.js';
 
-const DEFAULTS: GatedDefaults = {
+export const MISTRAL_DEFAULTS: GatedDefaults = {
   vocabulary: 32000,
   hidden: 4096,
   feedForward: 14336,
@@ -26,7 +26,7 @@ const DEFAULTS: GatedDefaults = {
 export const mistral: Family = {
   modelTypes: ['mistral'],
   fromConfig(config: Fields): Description {
-    const decoder = gatedConfig('mistral', config, DEFAULTS);
+    const decoder = gatedConfig('mistral', config, MISTRAL_DEFAULTS);
     const window = config.integerOrNull('sliding_window', LIMITS.window, 4096) ?? 0;
     return {
       decoder: { ...decoder, layerSpecs: sameLayers(decoder.layers, window) },

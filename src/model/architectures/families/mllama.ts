@@ -3,7 +3,7 @@ import { LIMITS, type Fields } from '../Fields.js';
 import { inside } from '../textParts.js';
 import { llama } from './llama.js';
 
-/** Rows of the embedding for pictures, behind those of the vocabulary. */
+/** Rows of the embedding for pictures, after those of the vocabulary. */
 const PICTURE_ROWS = 8;
 const CROSS_LAYERS = [3, 8, 13, 18, 23, 28, 33, 38];
 /** Sizes that its class has where the configuration says nothing. */

@@ -52,7 +52,7 @@ export const modernBert: Family = {
       epsilon,
       position: rotary('halves', headDim, ...tables),
       feedForward: { kind: 'gated', activation: activation(config, 'hidden_activation', 'gelu') },
-      // A token sees half of the window before it and half behind it, and itself.
+      // A token sees half of the window before it and half after it, and itself.
       layerSpecs: windowedLayers(
         config,
         sliding,

@@ -7,7 +7,7 @@ import { bertEmbeddings } from './bert.js';
 
 const DEFAULTS = { vocabulary: 30527, hidden: 768, layers: 12, heads: 12, feedForward: 3072 };
 const LAYER = '{base}encoder.layer.{layer}.';
-/** Positions begin behind the padding token's, which the model's code has as a constant. */
+/** Positions begin after the padding token's, which the model's code has as a constant. */
 const OFFSET = 2;
 /** Likewise: how many buckets distances have, and from where on they share the last one. */
 const BUCKETS = 32;

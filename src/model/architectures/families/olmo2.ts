@@ -23,7 +23,7 @@ export const OLMO_DEFAULTS: GatedDefaults = {
 /** Every fourth layer of OLMo 3 sees all tokens. */
 const PATTERN = 4;
 
-/** Names of norms that stand behind the branches. */
+/** Names of norms that stand after the branches. */
 export const BRANCH_NORMS: Renamed = {
   'norm1.weight': undefined,
   'norm2.weight': undefined,

@@ -17,7 +17,7 @@ const DEFAULTS: GatedDefaults = {
   epsilon: 1e-5,
   theta: 10000,
 };
-/** Phi-1, 1.5 and 2: parallel branches behind one layer norm, biases throughout, one on logits too. */
+/** Phi-1, 1.5 and 2: parallel branches after one layer norm, biases throughout, one on logits too. */
 export const phi = gatedFamily({
   family: 'phi',
   defaults: DEFAULTS,

@@ -3,7 +3,7 @@ import type { Description, Family } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
 import { bertLike } from './bert.js';
 
-/** RoBERTa and its kin of many languages: BERT whose positions begin behind the number of its padding token. */
+/** RoBERTa and its kin of many languages: BERT whose positions begin after the number of its padding token. */
 export const roberta: Family = {
   modelTypes: ['roberta', 'xlm-roberta', 'camembert'],
   fromConfig(config: Fields): Description {

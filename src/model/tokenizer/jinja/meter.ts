@@ -49,7 +49,7 @@ export function make(units: number): void {
   if (left.made < 0) throw new Refused('the template makes too much text');
 }
 
-/** A text with more behind it, which is about to be made. */
+/** A text with more after it, which is about to be made. */
 export function extended(text: string, more: string): string {
   left.made -= more.length;
   if (left.made < 0) throw new Refused('the template makes too much text');

@@ -106,7 +106,7 @@ function field(text: string, given: Given, depth: number): string {
 function valueOf(name: string, given: Given): Value {
   const [, first = '', rest = ''] = /^([^.[]*)([^]*)$/.exec(name) ?? [];
   let value: Value;
-  // As in Python's own formatter, a number with a path behind it leaves the count alone.
+  // As in Python's own formatter, a number with a path after it leaves the count alone.
   if (name === '' || /^\d+$/.test(name)) {
     const automatic = name === '';
     if (automatic ? given.automatic === undefined : (given.automatic ?? 0) > 0)
