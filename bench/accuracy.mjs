@@ -15,7 +15,7 @@ import { describeMachine, machineInWords } from './lib/machine.mjs';
 import { RESULTS, writeResults } from './lib/results.mjs';
 import { mobyDickWords } from './peers/mobyDick.mjs';
 
-const USAGE = `usage: node bench/accuracy.mjs --model FILE.gguf [--f16 FILE.gguf | --python PYTHON] [--tokens 6144] [--window 1536] [--prompt-tokens 512] [--passages 400] [--output FOLDER]
+const USAGE = `usage: node bench/accuracy.mjs --model FILE.gguf [--f16 FILE.gguf | --python PYTHON] [--tokens 6144] [--window 1536] [--prompt-tokens 512] [--passages 300] [--output FOLDER]
 --f16: the same weights in 16 bits, by bench/models/requantise.py --type f16; --python: a Python with bench/models/requirements.txt, to make that file now
 --window, --prompt-tokens: windows do not overlap; the prompt of each is given and not scored, the rest is scored as if it were generated token by token
 --passages: of 300 words each, of whose next word the model has to guess the letters, greedily`;
@@ -26,7 +26,7 @@ const { values, number } = readFlags(USAGE, {
   tokens: { type: 'string', default: '6144' },
   window: { type: 'string', default: '1536' },
   'prompt-tokens': { type: 'string', default: '512' },
-  passages: { type: 'string', default: '400' },
+  passages: { type: 'string', default: '300' },
   output: { type: 'string', default: RESULTS },
 });
 

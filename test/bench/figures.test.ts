@@ -202,7 +202,9 @@ describe('what precision costs', () => {
 
   test('last words are of five letters and more, end a sentence, and were said before in the passage', () => {
     const filler = Array.from({ length: 300 }, (_, at) => (at === 7 ? 'Harpoon,' : 'and'));
-    const words = [...filler, 'whale.', 'harpoon.”', ...filler, 'and.', 'harpoon', 'harpoon!'];
+    // Words of which there are this many are common.
+    const rest = Array.from({ length: 7000 }, (_, at) => (at % 100 === 0 ? 'about.' : 'and'));
+    const words = [...filler, 'whale.', 'harpoon.”', ...filler, 'and.', 'harpoon', 'harpoon!', ...rest];
     expect(lastWords(words, 9).map(({ word }) => word)).toEqual(['harpoon', 'harpoon']);
     expect(lastWords(words, 1)).toEqual([{ prompt: [...filler.slice(1), 'whale.'].join(' '), word: 'harpoon' }]);
   });
