@@ -1,11 +1,13 @@
-// What precision costs: the perplexity of a model on a text, for each way of rounding its weights and its cache, and
-// with sparse attention.
+// What is lossy, in figures, as FlexGen's table 6 has them: the perplexity of a model on a text, and the last words of
+// passages that it guesses, for each way of rounding its weights and its cache, with sparse attention, and without keys
+// that were let go.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { SETTINGS } from './accuracy/settings.mjs';
+import { isRight, lastWords } from './accuracy/lastWords.mjs';
 import { accuracyTable } from './accuracy/table.mjs';
 import { cacheFolder } from './lib/cacheFolder.mjs';
 import { fail, readFlags, runMain, stopSignal } from './lib/flags.mjs';
@@ -13,9 +15,10 @@ import { describeMachine, machineInWords } from './lib/machine.mjs';
 import { RESULTS, writeResults } from './lib/results.mjs';
 import { mobyDickWords } from './peers/mobyDick.mjs';
 
-const USAGE = `usage: node bench/accuracy.mjs --model FILE.gguf [--f16 FILE.gguf | --python PYTHON] [--tokens 6144] [--window 1536] [--prompt-tokens 512] [--output FOLDER]
+const USAGE = `usage: node bench/accuracy.mjs --model FILE.gguf [--f16 FILE.gguf | --python PYTHON] [--tokens 6144] [--window 1536] [--prompt-tokens 512] [--passages 300] [--output FOLDER]
 --f16: the same weights in 16 bits, by bench/models/requantise.py --type f16; --python: a Python with bench/models/requirements.txt, to make that file now
---window, --prompt-tokens: windows do not overlap; the prompt of each is given and not scored, the rest is scored as if it were generated token by token`;
+--window, --prompt-tokens: windows do not overlap; the prompt of each is given and not scored, the rest is scored as if it were generated token by token
+--passages: of 300 words each, of whose next word the model has to guess the letters, greedily`;
 const { values, number } = readFlags(USAGE, {
   model: { type: 'string' },
   f16: { type: 'string' },
@@ -23,6 +26,7 @@ const { values, number } = readFlags(USAGE, {
   tokens: { type: 'string', default: '6144' },
   window: { type: 'string', default: '1536' },
   'prompt-tokens': { type: 'string', default: '512' },
+  passages: { type: 'string', default: '300' },
   output: { type: 'string', default: RESULTS },
 });
 
@@ -68,7 +72,18 @@ async function fileBits(model) {
   return (8 * matrices.reduce((sum, { bytes }) => sum + bytes, 0)) / weights;
 }
 
-async function measure({ name, baseline, options, weightBits, cacheBits }, model, tokens) {
+/** How many of the passages' words are what the model goes on with. */
+async function countRight(engine, passages) {
+  let right = 0;
+  const rows = passages.map(({ prompt }, id) => ({ id, prompt }));
+  for await (const { id, text, error } of engine.generate(rows, { maxNewTokens: 8, signal: stopping })) {
+    if (error) throw error;
+    if (isRight(text, passages[id].word)) right++;
+  }
+  return right;
+}
+
+async function measure({ name, baseline, options, weightBits, cacheBits }, model, tokens, passages) {
   const { Engine } = await import('../dist/index.js');
   const start = performance.now();
   const engine = await Engine.open({ model, signal: stopping, ...options });
@@ -82,8 +97,11 @@ async function measure({ name, baseline, options, weightBits, cacheBits }, model
       promptTokens: number('prompt-tokens'),
       signal: stopping,
     });
+    const rightWords = await countRight(engine, passages);
     const seconds = (performance.now() - start) / 1000;
-    process.stderr.write(`${name}: ${perplexity.toFixed(3)} (${seconds.toFixed(0)} s)\n`);
+    process.stderr.write(
+      `${name}: ${perplexity.toFixed(3)}, ${rightWords} of ${passages.length} words (${seconds.toFixed(0)} s)\n`,
+    );
     return {
       name,
       baseline,
@@ -93,6 +111,8 @@ async function measure({ name, baseline, options, weightBits, cacheBits }, model
       scored,
       negativeLogLikelihood,
       perplexity,
+      rightWords,
+      words: passages.length,
       seconds,
     };
   } finally {
@@ -104,14 +124,15 @@ async function main() {
   if (values.model === undefined) fail(USAGE);
   const models = { file: values.model, f16: halfPrecisionModel() };
   const tokens = await textOf(values.model, number('tokens', 2));
+  const passages = lastWords(mobyDickWords(), number('passages'));
   const results = [];
-  for (const setting of SETTINGS) results.push(await measure(setting, models[setting.model], tokens));
+  for (const setting of SETTINGS) results.push(await measure(setting, models[setting.model], tokens, passages));
   const [window, prompt] = [number('window', 2), number('prompt-tokens')];
   const document = {
     date: new Date().toISOString().slice(0, 10),
     machine: describeMachine(availableParallelism()),
     model: basename(values.model),
-    settings: { tokens: tokens.length, window, promptTokens: prompt },
+    settings: { tokens: tokens.length, window, promptTokens: prompt, passages: passages.length },
     results,
   };
   const words = [
@@ -119,13 +140,16 @@ async function main() {
     '',
     `${document.date}. ${machineInWords(document.machine)}. Perplexity on the first ${tokens.length} tokens of Moby-Dick, in windows of ${window} that do not overlap;`,
     `the first ${prompt} tokens of each are its prompt, the other ${results[0].scored} in all are scored, as if they had been generated one by one.`,
+    `Last words: of ${passages.length} passages of 300 words each of the same book, as LAMBADA has them: the next word, of five letters or more, ends a sentence`,
+    `and was said before in the passage; right is what the model goes on with, greedily. One of ${passages.length} is ${(100 / passages.length).toFixed(2)}%.`,
     '',
     ...accuracyTable(results),
     '',
     "Bits a weight: of the layers' matrices; with compressed weights embeddings and head have 8.5. The 16-bit weights are those of the file, dequantised",
     '(bench/models/requantise.py): from a 4-bit file, what is rounded to 4 bits again is rounded twice.',
     '10% sparse attention (FlexGen, section 4.2): a generated token takes the values of the tenth of the tokens before it whose keys score highest; prompts are dense,',
-    'as in the paper. Keys are all read, so the cache has as many bits.',
+    'as in the paper, so that the first token of a last word does not feel it. Keys are all read, so the cache has as many bits.',
+    'Keys let go (StreamingLLM): whole pages of 32 tokens between the first and the last ones.',
     '',
   ].join('\n');
   writeResults(values.output, `accuracy-${document.date}-${document.model.replace(/\.gguf$/, '')}`, document, words);

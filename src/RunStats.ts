@@ -1,6 +1,7 @@
 import type { EnginePlan } from './engine/open/EnginePlan.js';
 import type { RunCorrections } from './engine/calibration/learn.js';
 import type { PredictedRun } from './engine/calibration/predictRun.js';
+import type { Spending } from './plan/spending.js';
 import type { Replan } from './engine/calibration/WorkloadDrift.js';
 
 /** A view on a run that is under way. */
@@ -88,6 +89,12 @@ export interface RunStats {
    * (`policy`), of the last one.
    */
   readonly cascade?: readonly CascadeModelStats[];
+  /**
+   * Money and energy of the whole machine during the run, loading left out: by the price and the watts of the hardware
+   * file, the energy by the processor's own counters where the system lets them be read (without a GPU, which they do
+   * not see).
+   */
+  readonly spending?: Spending;
   /** The JavaScript thread's own work for the run. */
   readonly orchestration: { readonly seconds: number; readonly fractionOfWall: number };
 }

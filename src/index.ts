@@ -38,6 +38,7 @@ export type { NumberRange } from './arguments/NumberRange.js';
 export { diagnose, type Diagnosis } from './diagnose.js';
 export type { RowLookAhead } from './engine/rows/rowLookAhead.js';
 export type { CascadeModelStats, EngineActivity, Progress, RunStats, TaskStretch, TraceEvent } from './RunStats.js';
+export type { Spending } from './plan/spending.js';
 export { formatBytes, parseBytes, type Size } from './units.js';
 
 // Engines that share a model's layers

@@ -33,6 +33,8 @@ export const SETTINGS = [
   { name: '8-bit cache', options: { compressCache: '8bit' }, cacheBits: EIGHT_BIT_CACHE },
   { name: '4-bit cache', options: { compressCache: '4bit' }, cacheBits: FOUR_BIT_CACHE },
   { name: '10% sparse attention', options: { sparseAttention: 0.1 }, cacheBits: 16 },
+  { name: 'keys of the first 4 and the last 256 tokens', options: { kvEviction: 'sinks:4,window:256' }, cacheBits: 16 },
+  { name: 'keys of the last 256 tokens alone', options: { kvEviction: 'sinks:0,window:256' }, cacheBits: 16 },
   {
     name: '8-bit weights and cache',
     options: { compressWeights: '8bit', compressCache: '8bit' },

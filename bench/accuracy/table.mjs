@@ -6,10 +6,10 @@ export function lossOf(result, results) {
   return baseline && result.perplexity / baseline.perplexity - 1;
 }
 
-/** Lines of a table of results: {name, baseline?, perplexity, weightBits, cacheBits}. */
+/** Lines of a table of results: {name, baseline?, perplexity, rightWords, words, weightBits, cacheBits}. */
 export function accuracyTable(results) {
   return markdownTable(
-    ['', 'perplexity', 'loss', 'from', 'bits a weight', 'bits a cache element'],
+    ['', 'perplexity', 'loss', 'from', 'last words right', 'bits a weight', 'bits a cache element'],
     results.map((result) => {
       const loss = lossOf(result, results);
       return [
@@ -17,6 +17,7 @@ export function accuracyTable(results) {
         result.perplexity.toFixed(2),
         loss === undefined ? '' : `${(100 * loss).toFixed(2)}%`,
         loss === undefined ? '' : result.baseline,
+        `${((100 * result.rightWords) / result.words).toFixed(1)}%`,
         result.weightBits.toFixed(1),
         result.cacheBits.toFixed(1),
       ];

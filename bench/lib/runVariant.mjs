@@ -14,7 +14,7 @@ import {
 
 /**
  * The job, as variants.mjs writes it on the command line: {engine, rows, promptTokens, maxNewTokens, overlap, ahead:
- * {weights, cache, activations}}.
+ * {weights, cache, activations}, stores}.
  */
 const job = JSON.parse(process.argv[2] ?? 'null');
 if (job === null) {
@@ -27,9 +27,7 @@ const pipeline = (run) =>
     loadWeight(run, { ahead: job.ahead.weights }),
     loadCache(run, { ahead: job.ahead.cache }),
     loadActivation(run, { ahead: job.ahead.activations }),
-    compute(run),
-    storeActivation(run),
-    storeCache(run),
+    (job.stores ? overlap : serialize)(compute(run), storeActivation(run), storeCache(run)),
     synchronize(run),
   );
 

@@ -142,9 +142,9 @@ function markdown({ title, date, machine, version, workload, policy, bytes, summ
  *
  * @param {{name: string, title: string, own?: object, ownUsage?: string, variants: (context: {values: object, engine:
  * object}) => {name: string, engine?: object, overlap?: boolean,
- *   ahead?: object, env?: object}[], explain?: (document: object, context: {model: string, disk: string | undefined})
- *   => Promise<void>}} bench `own`: further flags, as parseArgs takes them; `engine` of a variant: options that
- *   override the common ones; `explain` adds to the document's summary before it is written, e.g. what was predicted
+ *   ahead?: object, stores?: boolean, env?: object}[], explain?: (document: object, context: {model: string, disk: string |
+ *   undefined}) => Promise<void> | void}} bench `own`: further flags, as parseArgs takes them; `engine` of a variant: options that
+ *   override the common ones; `stores`: whether they run beside computing; `explain` adds to the document's summary before it is written, e.g. what was predicted
  * @returns the flags and the document; nothing after --help
  */
 export async function benchVariants({ name, title, own = {}, ownUsage = '', variants: variantsOf, explain }) {
@@ -180,13 +180,16 @@ export async function benchVariants({ name, title, own = {}, ownUsage = '', vari
   const runs = wholeNumber(values, 'runs');
   const done = [];
   // A model that streams is repacked by whoever opens it first; that is not to fall on the first figure.
-  await runOnce({ engine, ...workload, rows: 1, maxNewTokens: 1, overlap: true, ahead: ALL_AHEAD }, 'the warm-up');
+  await runOnce(
+    { engine, ...workload, rows: 1, maxNewTokens: 1, overlap: true, ahead: ALL_AHEAD, stores: true },
+    'the warm-up',
+  );
   for (let run = 1; run <= runs; run++) {
     // Every other round begins at the other end.
     for (const variant of run % 2 === 1 ? variants : [...variants].reverse()) {
-      const { overlap = true, ahead = ALL_AHEAD } = variant;
+      const { overlap = true, ahead = ALL_AHEAD, stores = true } = variant;
       const figures = await runOnce(
-        { engine: { ...engine, ...variant.engine }, ...workload, overlap, ahead },
+        { engine: { ...engine, ...variant.engine }, ...workload, overlap, ahead, stores },
         variant.name,
         variant.env,
       );

@@ -41,6 +41,7 @@ Napi::Value machine(const Napi::CallbackInfo& info) {
     Napi::Object object = Napi::Object::New(env);
     object.Set("instructionSets", sets);
     object.Set("processors", facts.processors);
+    object.Set("cores", facts.cores);
     object.Set("processorSeconds", facts.processorSeconds);
     object.Set("processorName", facts.processorName);
     object.Set("memoryBytes", static_cast<double>(facts.memoryBytes));

@@ -74,6 +74,7 @@ ProfileOptions parseProfileOptions(const Napi::Value& value) {
   const Napi::Object object = readObject(value, "options");
   ProfileOptions options;
   options.threads = static_cast<unsigned>(readInteger(object.Get("threads"), "threads", 1, 1024));
+  options.coreThreads = static_cast<unsigned>(readInteger(object.Get("coreThreads"), "coreThreads", 1, 1024));
   options.pageTokens = static_cast<uint32_t>(readInteger(object.Get("pageTokens"), "pageTokens", 16, 256));
   if (options.pageTokens % 16 != 0) refuseArgument("pageTokens", object.Get("pageTokens"), "a multiple of 16");
   const Napi::Value disk = object.Get("disk");

@@ -10,6 +10,7 @@ const ProfileOptions& checked(const ProfileOptions& options) {
   const auto refuse = [](const std::string& what) { throw Error(ErrorCode::InvalidArgument, "profile: " + what); };
   if (options.threads < 1 || options.threads > 1024)
     refuse("threads: found " + std::to_string(options.threads) + ", expected 1 to 1024");
+  if (options.coreThreads < 1) refuse("core threads: found none");
   if (options.instructionSets.empty()) refuse("found no instruction set");
   for (const InstructionSet set : options.instructionSets)
     if (!machineHas(set)) refuse(std::string("this machine has no ") + instructionSetName(set));
@@ -37,7 +38,8 @@ Workbench::Workbench(const ProfileOptions& options, ProfileProgress& progress)
       progress_(progress),
       arena_(options.memoryBytes, "profiling this machine"),
       all_(options.threads),
-      one_(1) {}
+      one_(1),
+      cores_(std::min(options.threads, options.coreThreads)) {}
 
 long Workbench::involuntarySwitches() {
   rusage usage{};
@@ -48,6 +50,7 @@ std::vector<ComputeSetting> Workbench::settings(bool others) {
   std::vector<ComputeSetting> settings = {{best(), &all_, false}};
   if (options_.speedOnly) return settings;
   if (all_.threads() > 1) settings.push_back({best(), &one_, false});
+  if (cores_.threads() > 1 && cores_.threads() < all_.threads()) settings.push_back({best(), &cores_, false});
   if (others)
     for (size_t i = 1; i < options_.instructionSets.size(); i++)
       settings.push_back({options_.instructionSets[i], &all_, true});

@@ -30,6 +30,8 @@ struct GpuProfileOptions {
 
 struct ProfileOptions {
   unsigned threads = 1;  // all that shall be used; what is measured with one thread is measured beside it
+  // A thread for each core: measured beside them where that is fewer. More than `threads` are as many.
+  unsigned coreThreads = 1;
   std::vector<InstructionSet> instructionSets;            // all that shall be looked at, the one that runs use first
   std::vector<size_t> tokenCounts = {1, 4, 16, 64, 256};  // of products
   // Of products: those that are wanted.
@@ -62,7 +64,8 @@ class Workbench {
   ThreadPool& all() { return all_; }
   ThreadPool& one() { return one_; }
   InstructionSet best() const { return options_.instructionSets.front(); }
-  // The best set on all threads; then on one, where that is something else; then, if wanted, the others on all threads.
+  // The best set on all threads; then on one, and on one for each core, where these are something else; then, if
+  // wanted, the others on all threads.
   std::vector<ComputeSetting> settings(bool others);
 
   // Throws Error(Cancelled) once it was told to stop.
@@ -147,7 +150,7 @@ class Workbench {
   ProfileOptions options_;
   ProfileProgress& progress_;
   Arena arena_;
-  ThreadPool all_, one_;
+  ThreadPool all_, one_, cores_;
 };
 
 // Seconds that body() takes.

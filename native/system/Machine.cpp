@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <limits>
+#include <set>
 #include <sstream>
 #include <thread>
 #include <vector>
@@ -98,6 +99,19 @@ double capProcessors(double processors) {
   return processors;
 }
 
+// Cores of the processors that may be used; where the kernel does not say whose core one is, it is one by itself.
+unsigned coresOf(const cpu_set_t& allowed) {
+  std::set<std::string> cores;
+  for (unsigned processor = 0; processor < CPU_SETSIZE; processor++) {
+    if (!CPU_ISSET(processor, &allowed)) continue;
+    const std::string name = std::to_string(processor);
+    const std::string siblings =
+        firstLine("/sys/devices/system/cpu/cpu" + name + "/topology/thread_siblings_list");
+    cores.insert(siblings.empty() ? name : siblings);
+  }
+  return static_cast<unsigned>(cores.size());
+}
+
 uint64_t cacheBytes(int level, const char* unwantedType) {
   for (int index = 0; index < 8; index++) {
     const std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index);
@@ -154,10 +168,13 @@ Machine inspectMachine() {
   Machine machine{};
   machine.processors = std::max(1u, std::thread::hardware_concurrency());
   machine.processorSeconds = machine.processors;
+  machine.cores = machine.processors;
 #ifdef __linux__
   cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0 && CPU_COUNT(&allowed) > 0)
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0 && CPU_COUNT(&allowed) > 0) {
     machine.processors = static_cast<unsigned>(CPU_COUNT(&allowed));
+    machine.cores = coresOf(allowed);
+  }
   machine.processorSeconds = capProcessors(machine.processors);
   machine.processors = std::max(1u, static_cast<unsigned>(std::ceil(machine.processorSeconds - 0.001)));
   std::ifstream processors("/proc/cpuinfo");
@@ -172,6 +189,10 @@ Machine inspectMachine() {
   char name[256] = "";
   size_t bytes = sizeof(name) - 1;
   if (sysctlbyname("machdep.cpu.brand_string", name, &bytes, nullptr, 0) == 0) machine.processorName = name;
+  // Where some are slower than others: the fast ones.
+  const uint64_t fast = systemNumber("hw.perflevel0.physicalcpu");
+  if (const uint64_t cores = fast > 0 ? fast : systemNumber("hw.physicalcpu"); cores > 0)
+    machine.cores = static_cast<unsigned>(cores);
   machine.memoryBytes = systemNumber("hw.memsize");
   vm_statistics64_data_t pages{};
   mach_msg_type_number_t count = HOST_VM_INFO64_COUNT;
@@ -184,6 +205,7 @@ Machine inspectMachine() {
   machine.l2Bytes = systemNumber("hw.l2cachesize");
   machine.l3Bytes = systemNumber("hw.l3cachesize");
 #endif
+  machine.cores = std::min(machine.cores, machine.processors);
   if (machine.processorName.empty()) machine.processorName = "unknown";
   return machine;
 }

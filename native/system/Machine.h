@@ -7,6 +7,7 @@ namespace spillway {
 
 struct Machine {
   unsigned processors;      // that this process may use: affinity and the cgroup's quota, rounded up
+  unsigned cores;           // of these processors, those that share none: two hyperthreads are one; at most as many
   double processorSeconds;  // that it may compute in a second: that many, or the quota where that is less
   std::string processorName;
   uint64_t memoryBytes;                 // physical, or the cgroup's limit where that is lower

@@ -17,6 +17,7 @@ export {
 export { blockGain, peakCacheTokens } from '../plan/papers/blockGain.js';
 export { choosePolicy, type Choice, type RankedPlan } from '../plan/search/choosePolicy.js';
 export { typicalProcessBytes } from '../plan/reserves.js';
+export type { Spending } from '../plan/spending.js';
 export { predict, type Prediction } from '../plan/predict.js';
 export { planDocument, type PlanDocument } from '../plan/document/planDocument.js';
 export type { Advice } from '../plan/document/advise.js';
@@ -59,7 +60,6 @@ export { profileMachine, type ProfileOptions, type ProfileProgress } from '../pr
 export { cachedProfile, refreshProfile } from '../profile/cachedProfile.js';
 export { readChip, readHardware } from '../profile/readHardware.js';
 export { readModelShape } from '../engine/open/readModelShape.js';
-export { splitThreads, type ThreadedWork, type ThreadSplit } from '../plan/papers/splitThreads.js';
 export { planSweep, readSweepFile, type Sweep, type SweepFile, type SweepLine } from '../planSweep.js';
 export { simulatePlan, type SimulatedPlan, type SimulateOptions } from '../simulatePlan.js';
 export { planPipeline } from '../plan/pipeline/planPipeline.js';

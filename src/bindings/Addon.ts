@@ -63,6 +63,8 @@ export interface MachineFacts {
   readonly instructionSets: readonly InstructionSet[];
   /** Processors that this process may use: affinity and cgroup quota honoured. */
   readonly processors: number;
+  /** The cores that these are of: fewer where some are hyperthreads of one. */
+  readonly cores: number;
   /** Seconds that its threads may compute in a second, together: as many, or a cgroup's quota where that is less. */
   readonly processorSeconds: number;
   readonly processorName: string;

@@ -3,6 +3,8 @@ import type { GpuFigureName } from './Gpu.js';
 export interface ProfileOptions {
   /** All that shall be used, 1 to 1024; one thread is measured beside it. */
   readonly threads: number;
+  /** A thread for each core, 1 to 1024: measured too where that is fewer. */
+  readonly coreThreads: number;
   /** Tokens of a page of the KV cache: a multiple of 16 up to 256. */
   readonly pageTokens: number;
   /**

@@ -1,4 +1,5 @@
 import type { CascadeModelStats, Progress, RunStats } from '../RunStats.js';
+import { spendingTogether } from '../plan/spending.js';
 import type { CascadeStage } from './CascadeStage.js';
 
 type Counts = Pick<RunStats['rows'], 'done' | 'failed' | 'cut'>;
@@ -41,9 +42,13 @@ export class CascadeStats {
     const runs = this.models.flatMap((model) => model.runs);
     const last = runs.at(-1);
     if (!last) return undefined;
-    const { predicted: _predicted, corrections: _corrections, plan: _plan, ...others } = last;
+    const { predicted: _predicted, corrections: _corrections, plan: _plan, spending: _spending, ...others } = last;
     const seconds = secondsOf(runs);
     const tokens = tokensOf(runs);
+    const spending = spendingTogether(
+      runs.map((run) => run.spending),
+      tokens.generated,
+    );
     const computing = Math.max(seconds.wall - seconds.load, Number.MIN_VALUE);
     const orchestration = sum(runs, (run) => run.orchestration.seconds);
     return {
@@ -91,6 +96,7 @@ export class CascadeStats {
         }),
       ),
       residentPeakBytes: Math.max(...runs.map(({ residentPeakBytes }) => residentPeakBytes)),
+      ...(spending && { spending }),
       orchestration: {
         seconds: orchestration,
         fractionOfWall: orchestration / Math.max(seconds.wall, Number.MIN_VALUE),

@@ -1,3 +1,4 @@
+import { spendingWords } from './planReport.js';
 import { formatDuration, type ProgressState } from './ProgressMeter.js';
 import type { EnginePlan, JobSummary, Progress, RunStats, TakenColumns } from './library.js';
 
@@ -80,7 +81,7 @@ export function describeRun(
     prompt,
   )
     .map((words) => `, ${words}`)
-    .join('')}${predicted(stats)}${end}`;
+    .join('')}${predicted(stats)}${spent(stats)}${end}`;
 }
 
 /**
@@ -110,6 +111,10 @@ function saved({ promptTokensSaved, rowsEqual, rowsReused }: RunStats['sharing']
     ...(rowsReused > 0 ? [`${rowsReused} from earlier runs`] : []),
     ...(rowsEqual > 0 ? [`${rowsEqual} equal ${rowsEqual === 1 ? 'row' : 'rows'}`] : []),
   ];
+}
+
+function spent({ spending }: RunStats): string {
+  return spending ? `, ${spendingWords(spending)}` : '';
 }
 
 function predicted({ predicted: run, tokensPerSecond }: RunStats): string {

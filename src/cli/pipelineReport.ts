@@ -1,5 +1,5 @@
 import { formatBytes, type PipelinePlan, type SimulatedPipeline } from './library.js';
-import { percent, rate, seconds } from './planReport.js';
+import { percent, rate, seconds, spendingWords } from './planReport.js';
 import { formatTable } from './table.js';
 
 /** Gives the flags that tell a plan's engines of the block. */
@@ -18,6 +18,7 @@ export function describePipeline(plan: PipelinePlan, simulated: SimulatedPipelin
   const faster = plan.tokensPerSecond / plan.inTurnTokensPerSecond;
   const lines = [
     `${model} on ${stages.length} machines: ${rate(plan.tokensPerSecond)}, ${seconds(wallSeconds)} for ${rows} rows; ${faster.toFixed(2)} times one machine after another`,
+    ...(plan.spending ? [`it takes ${spendingWords(plan.spending)}`] : []),
     `every engine: ${blockFlags(plan)}; the first one: --micro-batches ${microBatches}; the time is spent on: ${plan.bottleneck}`,
     '',
   ];

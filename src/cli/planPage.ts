@@ -1,12 +1,24 @@
 import { chartPage, type Chart } from './chartPage.js';
 import type { Curve, PlanCurves, PlanDocument } from './library.js';
-import { placementTable, policyWords, queueTable, runnersUpTable, seconds, speedWords } from './planReport.js';
+import {
+  placementTable,
+  policyWords,
+  queueTable,
+  runnersUpTable,
+  seconds,
+  speedWords,
+  spendingWords,
+} from './planReport.js';
 
 /** A page that shows a plan: in words and tables, with its curves. */
 export function planPage(plan: PlanDocument, curves: PlanCurves): Promise<string> {
   return chartPage({
     title: `${plan.model} on ${plan.hardware}`,
-    words: [`${speedWords(plan)}. The ${plan.bottleneck} queue is busiest.`, policyWords(plan)],
+    words: [
+      `${speedWords(plan)}. The ${plan.bottleneck} queue is busiest.`,
+      ...(plan.predicted.spending ? [`It takes ${spendingWords(plan.predicted.spending)}.`] : []),
+      policyWords(plan),
+    ],
     before: [
       {
         title: 'What would lift it',
@@ -36,6 +48,17 @@ export function planPage(plan: PlanDocument, curves: PlanCurves): Promise<string
         curves.frontier,
         (time) => `of blocks under these caps one is best in both, done after ${seconds(time)}`,
       ),
+      ...(curves.costs
+        ? [
+            chart(
+              'Latency and cost',
+              'seconds until a block is done',
+              curves.costs,
+              (time) => `of blocks under these caps one is best in both, done after ${seconds(time)}`,
+              curves.costs.unit,
+            ),
+          ]
+        : []),
       {
         title: 'Roofline of the products',
         x: 'tokens a pass',
@@ -59,13 +82,13 @@ export function planPage(plan: PlanDocument, curves: PlanCurves): Promise<string
 const LOG_SPAN = 10;
 
 /** @param only what is said of its only point */
-function chart(title: string, x: string, curve: Curve, only: (x: number) => string): Chart {
+function chart(title: string, x: string, curve: Curve, only: (x: number) => string, y = 'tokens/s'): Chart {
   return {
     title,
     x,
-    y: 'tokens/s',
+    y,
     log: Math.max(...curve.x) >= LOG_SPAN * Math.min(...curve.x),
-    labels: ['tokens/s', 'this plan'],
+    labels: [y, 'this plan'],
     data: [
       curve.x,
       curve.y.map((value) => value ?? null),

@@ -1,4 +1,4 @@
-import { formatBytes, type PlanDocument, type SimulatedPlan } from './library.js';
+import { formatBytes, type PlanDocument, type SimulatedPlan, type Spending } from './library.js';
 import { formatTable } from './table.js';
 
 /** A plan in words. @param own the same plan under a schedule of somebody's own */
@@ -8,7 +8,12 @@ export function describePlan(
   own?: SimulatedPlan & { readonly name: string },
 ): string {
   const { model, hardware, predicted, advice } = plan;
-  const lines = [`${model} on ${hardware}: ${speedWords(plan)}`, `policy: ${policyWords(plan)}`, ''];
+  const lines = [
+    `${model} on ${hardware}: ${speedWords(plan)}`,
+    ...(predicted.spending ? [`it takes ${spendingWords(predicted.spending)}`] : []),
+    `policy: ${policyWords(plan)}`,
+    '',
+  ];
   const blocks = [lines.join('\n'), formatTable(placementTable(plan)), '\n', formatTable(queueTable(plan, simulated))];
   if (simulated || own) {
     blocks.push(
@@ -47,6 +52,20 @@ function simulatedRow(name: string, { tokensPerSecond, seconds: all }: Simulated
 /** `12.4 tokens/s (spillway's model), 22 min for 504 rows, of which prompts 15 min` */
 export function speedWords({ predicted, costModel }: PlanDocument): string {
   return `${rate(predicted.tokensPerSecond)} (${costModel}'s model), ${seconds(predicted.wallSeconds)} for ${predicted.rows} rows, of which prompts ${seconds(predicted.prefillSeconds)}${predicted.latencySeconds === undefined ? '' : `, a block by itself ${seconds(predicted.latencySeconds)}`}`;
+}
+
+/** `0.12 dollars (2.4M tokens a dollar), 61 kJ (0.9 J a token)` */
+export function spendingWords({ dollars, tokensPerDollar, joules, joulesPerToken }: Spending): string {
+  const beside = (value: number | undefined, unit: string): string =>
+    value === undefined ? '' : ` (${shortNumber(value)} ${unit})`;
+  return [
+    ...(dollars === undefined ? [] : [`${shortNumber(dollars)} dollars${beside(tokensPerDollar, 'tokens a dollar')}`]),
+    ...(joules === undefined ? [] : [`${shortNumber(joules)} joules${beside(joulesPerToken, 'a token')}`]),
+  ].join(', ');
+}
+
+function shortNumber(value: number): string {
+  return new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 }).format(value);
 }
 
 export function policyWords({ policy }: PlanDocument): string {

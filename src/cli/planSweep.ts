@@ -26,6 +26,10 @@ const COLUMNS: Readonly<Record<string, (line: SweepLine) => Cell>> = {
   predictedSeconds: ({ predictedSeconds }) => predictedSeconds,
   predictedTokensPerSecond: ({ plan, predictedSeconds }) =>
     predictedSeconds === undefined ? undefined : plan?.predicted.tokensPerSecond,
+  tokensPerDollar: ({ plan, predictedSeconds }) =>
+    predictedSeconds === undefined ? undefined : plan?.predicted.spending?.tokensPerDollar,
+  joulesPerToken: ({ plan, predictedSeconds }) =>
+    predictedSeconds === undefined ? undefined : plan?.predicted.spending?.joulesPerToken,
   bottleneck: ({ plan, predictedSeconds }) => (predictedSeconds === undefined ? undefined : plan?.bottleneck),
   ...Object.fromEntries(
     TIERS.map((tier) => [`${tier}Bytes`, ({ plan }: SweepLine) => plan?.predicted.memoryBytes[tier]]),

@@ -118,6 +118,9 @@ function productTable(
     ...rows(on, where, `${path}.matmul`),
     ...(on.matmulCublasLt ? rows({ matmul: on.matmulCublasLt }, `${where}, cuBLASLt`, `${path}.matmulCublasLt`) : []),
     ...(on.oneThread ? rows(on.oneThread, '1 thread', `${path}.oneThread.matmul`) : []),
+    ...(on.oneThreadACore
+      ? rows(on.oneThreadACore, `${on.oneThreadACore.threads} threads`, `${path}.oneThreadACore.matmul`)
+      : []),
     ...(on.otherInstructionSets ?? []).flatMap((each) =>
       rows(
         each,

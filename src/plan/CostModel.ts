@@ -54,6 +54,11 @@ export interface BlockCost {
   readonly rows: number;
   /** Seconds beside the layers', e.g. reading weights once. */
   readonly onceSeconds: number;
+  /**
+   * Seconds that each part of the machine takes at least for all of it: the whole is never faster. `costModelOf` adds
+   * them to every model's; one of your own need not name any.
+   */
+  readonly floors?: Readonly<Record<string, Affine>>;
 }
 
 export const COST_MODEL_NAMES = ['spillway', 'flexgen', 'flexgen-paper', 'lm-offload'] as const;
@@ -86,12 +91,17 @@ export interface CostAt {
   readonly prefillSeconds: number;
   readonly decodeSeconds: number;
   readonly tokensPerSecond: number;
+  /** The model's own figure, where it is more than the machine can do. */
+  readonly promisedTokensPerSecond?: number;
   readonly queueSeconds: Readonly<Record<string, number>>;
   readonly memoryBytes: Readonly<Record<Tier, number>>;
 }
 
 /** Evaluates a block's cost at a placement. */
-export function costAt({ phases, memory, newTokens, onceSeconds }: BlockCost, placement: PlacementVector): CostAt {
+export function costAt(
+  { phases, memory, newTokens, onceSeconds, floors = {} }: BlockCost,
+  placement: PlacementVector,
+): CostAt {
   let [prefillSeconds, decodeSeconds] = [onceSeconds, 0];
   const queueSeconds: Record<string, number> = {};
   for (const { times, queues, bounds, promptShare } of phases) {
@@ -103,8 +113,28 @@ export function costAt({ phases, memory, newTokens, onceSeconds }: BlockCost, pl
   }
   const memoryBytes: Record<Tier, number> = { gpu: 0, cpu: 0, disk: 0 };
   for (const { tier, bytes } of memory) memoryBytes[tier] = Math.max(memoryBytes[tier], valueAt(bytes, placement));
-  const seconds = prefillSeconds + decodeSeconds;
-  return { seconds, prefillSeconds, decodeSeconds, tokensPerSecond: newTokens / seconds, queueSeconds, memoryBytes };
+  const promised = prefillSeconds + decodeSeconds;
+  let seconds = promised;
+  for (const [part, floor] of Object.entries(floors)) {
+    const least = valueAt(floor, placement);
+    // A part in a billion is rounding.
+    if (least <= promised * (1 + 1e-9)) continue;
+    queueSeconds[part] = Math.max(queueSeconds[part] ?? 0, least);
+    seconds = Math.max(seconds, least);
+  }
+  if (seconds > promised) {
+    prefillSeconds = promised > 0 ? prefillSeconds * (seconds / promised) : 0;
+    decodeSeconds = seconds - prefillSeconds;
+  }
+  return {
+    seconds,
+    prefillSeconds,
+    decodeSeconds,
+    tokensPerSecond: newTokens / seconds,
+    ...(seconds > promised && { promisedTokensPerSecond: newTokens / promised }),
+    queueSeconds,
+    memoryBytes,
+  };
 }
 
 /** Names of the tiers that overflow. */

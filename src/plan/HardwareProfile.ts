@@ -109,6 +109,8 @@ const computeSchema = z.strictObject({
   taskSeconds: seconds.default(0),
   /** The same processor on one thread. */
   oneThread: otherSchema.optional(),
+  /** The same processor on a thread for each core, where that is fewer threads: others share a core with these. */
+  oneThreadACore: otherSchema.optional(),
   /** The same threads with other instruction sets. */
   otherInstructionSets: z.array(otherSchema).max(16).optional(),
 });
@@ -210,6 +212,10 @@ export const profileSchema = z
      * Share of each memory that a plan may fill. 1, unless memory is known to be lost (FlexGen's alpha: fragmentation).
      */
     usableFraction: positive.max(2).default(1),
+    /** What an hour of the machine costs. */
+    dollarsPerHour: positive.max(1e9).optional(),
+    /** Power that the whole machine draws while it computes. */
+    watts: positive.max(1e9).optional(),
     /** Bytes a second of large transfers. Left out where a tier is not there. */
     links: z.strictObject({
       hostToDeviceBytesPerSecond: positive.optional(),

@@ -55,6 +55,9 @@ export function atSpeed(profile: HardwareProfile, speed: MachineSpeed): Hardware
       }),
       taskSeconds: cpu.taskSeconds / speed.manyRows,
       ...(cpu.oneThread && { oneThread: { ...cpu.oneThread, ...computeAtSpeed(cpu.oneThread, speed) } }),
+      ...(cpu.oneThreadACore && {
+        oneThreadACore: { ...cpu.oneThreadACore, ...computeAtSpeed(cpu.oneThreadACore, speed) },
+      }),
       ...(cpu.otherInstructionSets && {
         otherInstructionSets: cpu.otherInstructionSets.map((each) => ({ ...each, ...computeAtSpeed(each, speed) })),
       }),

@@ -8,6 +8,7 @@ import { vectorOf, type PlacementVector } from './Placement.js';
 import type { Tier } from '../engine/grid/Tier.js';
 import { cappedHardware, parseRequest, usableBytes, type PlanRequest } from './PlanRequest.js';
 import { policyArgument, type Policy } from './Policy.js';
+import { spendingOf, type Spending } from './spending.js';
 import { unpredictedOf } from './unpredicted.js';
 import { pacedSetting } from './model/paced.js';
 
@@ -17,10 +18,15 @@ export interface Prediction extends Omit<CostAt, 'seconds'> {
   readonly wallSeconds: number;
   readonly rows: number;
   readonly fits: boolean;
-  /** Says which tiers overflow, and by how much; and what of the policy is not predicted. */
+  /**
+   * Says which tiers overflow, and by how much; where the cost model promises more than the machine can do; and what of
+   * the policy is not predicted.
+   */
   readonly warning?: string;
   /** The latency of one block, from its first prompt to its last token, where a search was bound by it. */
   readonly latencySeconds?: number;
+  /** Money and energy, where the hardware file has a price or watts. */
+  readonly spending?: Spending;
   /** The queue that the time is spent on. */
   readonly bottleneck: string;
 }
@@ -71,7 +77,7 @@ export function checkTiers({ memory, name: machine }: HardwareProfile, policy: P
  */
 export function predict(request: PlanRequest, policy: Policy): Prediction {
   const { setting, placement, cost } = settingOf(request, policy);
-  const prediction = predictionOf(costAt(cost, placement), cost, usableBytes(setting.hardware));
+  const prediction = predictionOf(costAt(cost, placement), cost, setting.hardware);
   const options = unpredictedOf(policy);
   if (options.length === 0) return prediction;
   const warning = `no cost model knows the policy's ${options.join(' and ')}, and the figures are without`;
@@ -90,13 +96,25 @@ export function blockSecondsOf(request: PlanRequest, policy: Policy): number {
   return blockSeconds(costModelOf(costModel), setting, vectorOf(policy), usableBytes(capped).cpu);
 }
 
-export function predictionOf(at: CostAt, cost: BlockCost, usable: Readonly<Record<Tier, number>>): Prediction {
+export function predictionOf(at: CostAt, cost: BlockCost, hardware: HardwareProfile): Prediction {
+  const usable = usableBytes(hardware);
   const { seconds, ...rest } = at;
   const over = overflows(at, usable);
   const words = over.map(
     (tier) => `${tier}: ${formatGiB(at.memoryBytes[tier])} needed, ${formatGiB(usable[tier])} usable`,
   );
+  const bottleneck = bottleneckOf(at);
+  const { promisedTokensPerSecond } = at;
+  const warnings = [
+    ...(over.length > 0 ? [`the policy does not fit (${words.join('; ')})`] : []),
+    ...(promisedTokensPerSecond === undefined
+      ? []
+      : [
+          `the cost model promises ${promisedTokensPerSecond.toPrecision(3)} tokens/s, more than the machine's ${bottleneck} allows`,
+        ]),
+  ];
   const { cpu } = at.memoryBytes;
+  const spending = spendingOf(hardware, seconds, cost.newTokens);
   const spare = Math.max(0, Math.min(cost.spareBytes?.cpu ?? 0, usable.cpu - cpu));
   return {
     ...rest,
@@ -104,8 +122,9 @@ export function predictionOf(at: CostAt, cost: BlockCost, usable: Readonly<Recor
     wallSeconds: seconds,
     rows: cost.rows,
     fits: over.length === 0,
-    ...(over.length > 0 && { warning: `the policy does not fit (${words.join('; ')})` }),
-    bottleneck: bottleneckOf(at),
+    ...(spending && { spending }),
+    ...(warnings.length > 0 && { warning: warnings.join('; ') }),
+    bottleneck,
   };
 }
 

@@ -19,11 +19,12 @@ type Draft = Pick<HardwareProfile, 'format' | 'name' | 'description' | 'machine'
 const ENGINE_REQUEST_BYTES = 2 ** 20;
 const ENGINE_DEPTH = 8;
 
-/** Makes a hardware profile of the measured figures. Pure. */
+/** Makes a hardware profile of the measured figures. Pure. @param cores that the machine's processors are of */
 export function hardwareOf(
   { figures, leftOut }: MachineFigures,
   machine: HardwareProfile['machine'],
   memory: HardwareProfile['memory'],
+  cores = Infinity,
 ): Draft {
   const spread: Record<string, number> = {};
   const take = (path: string, figure: MachineFigure | undefined): number => {
@@ -93,6 +94,7 @@ export function hardwareOf(
 
   const best = compute({ threads, instructionSet: set ?? '' }, 'cpu');
   const one = { threads: 1, instructionSet: set ?? '' };
+  const onCores = { ...one, threads: cores };
   const otherSets = [
     ...new Set(figures.filter(({ what }) => what === 'matmul').map(({ instructionSet }) => instructionSet)),
   ].filter((each) => each !== set);
@@ -111,6 +113,7 @@ export function hardwareOf(
     sampleTopPLogitsPerSecond: take('cpu.sampleTopPLogitsPerSecond', find('sample-top-p')),
     taskSeconds: round(1 / take('cpu.taskSeconds', find('task'))),
     ...(threads > 1 && has(one) && { oneThread: other(one, 'cpu.oneThread') }),
+    ...(cores < threads && has(onCores) && { oneThreadACore: other(onCores, 'cpu.oneThreadACore') }),
     ...(otherSets.length > 0 && {
       otherInstructionSets: otherSets.map((instructionSet) =>
         other({ threads, instructionSet }, `cpu.otherInstructionSets.${instructionSet}`),

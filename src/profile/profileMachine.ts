@@ -102,6 +102,7 @@ export async function profileMachine(options: ProfileOptions = {}): Promise<Hard
     addon,
     {
       threads,
+      coreThreads: machine.cores,
       budget,
       pageTokens: PAGE_TOKENS,
       weights: options.weights ?? MATMUL_WEIGHTS,
@@ -115,7 +116,12 @@ export async function profileMachine(options: ProfileOptions = {}): Promise<Hard
     onProgress,
   );
   const free = await freeMemory(machine, diskBytes > 0 ? disk : undefined, gpu?.capBytes);
-  const profile = hardwareOf(figures, { ...identityOf(machine), ...(gpu && identityOfGpu(gpu.facts)) }, free);
+  const profile = hardwareOf(
+    figures,
+    { ...identityOf(machine), ...(gpu && identityOfGpu(gpu.facts)) },
+    free,
+    machine.cores,
+  );
   const disturbed = disturbance.words(mainSpread(profile.spread ?? {}));
   return parseHardware({ ...profile, ...(disturbed !== undefined && { disturbed }) }, 'the profile of this machine');
 }

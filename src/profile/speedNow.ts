@@ -41,6 +41,7 @@ export async function speedNow(
     loadAddon(),
     {
       threads,
+      coreThreads: threads,
       budget: BUDGET,
       pageTokens: PAGE_TOKENS,
       weights: ['q4'],

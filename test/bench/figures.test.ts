@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
+import { ENGINE_OPTIONS } from '../../src/engine/open/engineOptions.js';
 
 /** The benchmarks are scripts without types; what is used of them is declared here. */
 const load = async <T>(path: string): Promise<T> => (await import(`../../bench/${path}`)) as T;
@@ -28,10 +29,17 @@ const { agreement, median } = await load<{
   agreement(mine: number[][], theirs: number[][]): object;
   median(numbers: number[]): number;
 }>('lib/statistics.mjs');
+interface OptionRow {
+  readonly group: string;
+  readonly identity?: boolean;
+}
 interface Accuracy {
+  readonly options?: object;
   readonly name: string;
   readonly baseline?: string;
   readonly perplexity: number;
+  readonly rightWords: number;
+  readonly words: number;
   readonly weightBits: number;
   readonly cacheBits: number;
 }
@@ -39,6 +47,10 @@ const { accuracyTable, lossOf } = await load<{
   accuracyTable(results: Accuracy[]): string[];
   lossOf(result: Accuracy, results: Accuracy[]): number | undefined;
 }>('accuracy/table.mjs');
+const { isRight, lastWords } = await load<{
+  isRight(answer: string, word: string): boolean;
+  lastWords(words: string[], count: number): { prompt: string; word: string }[];
+}>('accuracy/lastWords.mjs');
 const { SETTINGS } = await load<{ SETTINGS: Accuracy[] }>('accuracy/settings.mjs');
 const { ratesOf, ratios } = await load<{ ratesOf(run: object): object; ratios(runs: object[]): string[] }>(
   'capped/report.mjs',
@@ -169,14 +181,38 @@ describe('the table in docs/performance.md', () => {
 
 describe('what precision costs', () => {
   test('a loss is counted from the named baseline, and every baseline is measured before', () => {
-    const exact = { name: 'exact', perplexity: 50, weightBits: 16, cacheBits: 16 };
-    const rounded = { name: 'rounded', baseline: 'exact', perplexity: 51, weightBits: 4.5, cacheBits: 8.5 };
+    const guessed = { rightWords: 81, words: 400 };
+    const exact = { name: 'exact', perplexity: 50, ...guessed, weightBits: 16, cacheBits: 16 };
+    const rounded = { name: 'rounded', baseline: 'exact', perplexity: 51, ...guessed, weightBits: 4.5, cacheBits: 8.5 };
     expect(lossOf(exact, [exact, rounded])).toBeUndefined();
     expect(lossOf(rounded, [exact, rounded])).toBeCloseTo(0.02, 12);
-    expect(accuracyTable([exact, rounded])[3]).toBe('| rounded | 51.00 | 2.00% | exact | 4.5 | 8.5 |');
+    expect(accuracyTable([exact, rounded])[3]).toBe('| rounded | 51.00 | 2.00% | exact | 20.3% | 4.5 | 8.5 |');
     SETTINGS.forEach(({ baseline }, at) => {
       if (baseline !== undefined) expect(SETTINGS.slice(0, at).map(({ name }) => name)).toContain(baseline);
     });
     expect(new Set(SETTINGS.map(({ name }) => name)).size).toBe(SETTINGS.length);
+  });
+
+  test('every switch that changes results is measured', () => {
+    const measured = new Set(SETTINGS.flatMap(({ options = {} }) => Object.keys(options)));
+    // The others of these are parts of a model, or give the same bits on what they are for.
+    for (const [name, { group, identity = false }] of Object.entries(ENGINE_OPTIONS as Record<string, OptionRow>))
+      if (identity && group === 'compression') expect(measured).toContain(name);
+  });
+
+  test('last words are of five letters and more, end a sentence, and were said before in the passage', () => {
+    const filler = Array.from({ length: 300 }, (_, at) => (at === 7 ? 'Harpoon,' : 'and'));
+    // Words of which there are this many are common.
+    const rest = Array.from({ length: 7000 }, (_, at) => (at % 100 === 0 ? 'about.' : 'and'));
+    const words = [...filler, 'whale.', 'harpoon.”', ...filler, 'and.', 'harpoon', 'harpoon!', ...rest];
+    expect(lastWords(words, 9).map(({ word }) => word)).toEqual(['harpoon', 'harpoon']);
+    expect(lastWords(words, 1)).toEqual([{ prompt: [...filler.slice(1), 'whale.'].join(' '), word: 'harpoon' }]);
+  });
+
+  test('an answer is right where its first word has the same letters', () => {
+    expect(
+      [' harpoon. He', 'Harpoon', '“harpoon,” said', 'harpoon—which'].map((answer) => isRight(answer, 'harpoon')),
+    ).toEqual([true, true, true, true]);
+    expect(['harpoons', '', ' the harpoon'].map((answer) => isRight(answer, 'harpoon'))).toEqual([false, false, false]);
   });
 });

@@ -18,6 +18,21 @@ async function pageOf(rows: number | undefined): Promise<string> {
 }
 
 describe('the page of a plan', () => {
+  test('says and draws what it costs, where the hardware file has a price', async () => {
+    const request = {
+      shape: await readModelShape('opt-30b'),
+      hardware: { ...(await readHardware('flexgen-t4')), dollarsPerHour: 1.5 },
+      workload: { promptTokens: 512, newTokens: 32 },
+      costModel: 'flexgen' as const,
+    };
+    const plan = planDocument(request);
+    const page = await planPage(plan, planCurves(request, plan.policy));
+    expect(page).toMatch(/It takes [\d.]+ dollars \([\d.]+K tokens a dollar\)\./);
+    const drawn = drawnBy(page, 368).map(({ title }) => title);
+    expect(drawn).toContain('Latency and cost');
+    expect(await pageOf(undefined)).not.toContain('Latency and cost');
+  });
+
   test('draws curves as wide as the screen, in colours of the page, with short labels', async () => {
     const page = await pageOf(1000);
     const drawn = drawnBy(page, 368);

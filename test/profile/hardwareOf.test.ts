@@ -119,6 +119,20 @@ describe('what was measured, as a hardware profile', () => {
     });
   });
 
+  test('one thread a core is a table of its own where that is fewer than all threads', () => {
+    const two = figures()
+      .figures.filter(({ threads, instructionSet }) => threads === 4 && instructionSet === 'avx2')
+      .map((each) => ({ ...each, threads: 2, perSecond: each.perSecond * 1.25 }));
+    const all = { figures: [...figures().figures, ...two], leftOut: [] };
+    const of = (cores: number) => parseHardware(hardwareOf(all, MACHINE, MEMORY, cores), 'measured').cpu;
+    const { oneThreadACore, oneThread } = of(2);
+    expect(oneThreadACore).toMatchObject({ threads: 2, attention: { prefillFlopsPerSecond: 6.25e10 } });
+    expect(oneThreadACore?.matmul).toContainEqual({ weights: 'q6_k', tokens: 64, flopsPerSecond: 4.8e11 });
+    expect(of(4)).not.toHaveProperty('oneThreadACore');
+    // Two threads of one core.
+    expect(of(1).oneThreadACore).toEqual(oneThread);
+  });
+
   test('products of short inputs are points of their own', () => {
     const short = figures()
       .figures.filter(({ what }) => what === 'matmul')

@@ -88,6 +88,8 @@ TEST(Arena, RefusesTheImpossibleByName) {
 TEST(Machine, IsPlausible) {
   const Machine machine = inspectMachine();
   EXPECT_GE(machine.processors, 1u);
+  EXPECT_GE(machine.cores, 1u);
+  EXPECT_LE(machine.cores, machine.processors);
   EXPECT_GT(machine.processorSeconds, 0);
   EXPECT_LE(machine.processorSeconds, machine.processors + 0.001);
   EXPECT_FALSE(machine.processorName.empty());

@@ -9,6 +9,7 @@ import { cpuAttentionOf } from '../open/gpuMemory.js';
 import { chooseBlock } from '../../plan/search/chooseBlock.js';
 import { correctionsOf } from './learn.js';
 import type { Corrections } from '../../plan/corrections.js';
+import type { HardwareProfile } from '../../plan/HardwareProfile.js';
 import type { PlanRequest } from '../../plan/PlanRequest.js';
 import { predictRun, type CachePages, type PredictedRun, type RunTotals } from './predictRun.js';
 import { keptProfilePath } from '../../profile/cachedProfile.js';
@@ -44,6 +45,9 @@ export class RunForecast {
   /** Where a bound on the latency is to be kept, and how many rows share a pass is not what the caller said. */
   readonly drift: WorkloadDrift | undefined;
 
+  /** The machine's price and watts, where its hardware file has them. */
+  readonly rates: Pick<HardwareProfile, 'dollarsPerHour' | 'watts'>;
+
   /** Most rows that may be under way together, where that is not all that there is a place for. */
   readonly mostRows: (() => number) | undefined;
 
@@ -57,7 +61,7 @@ export class RunForecast {
     private readonly placement: Placement,
   ) {
     const {
-      plan: { request, report },
+      plan: { request, report, options },
       settings: { numerics, block },
       grid,
     } = opened;
@@ -73,6 +77,8 @@ export class RunForecast {
       threads: block.threads,
     };
     this.corrections = request?.hardware.corrections;
+    const { hardware } = options;
+    this.rates = (typeof hardware === 'object' ? hardware : request?.hardware) ?? {};
     const bounded = request?.maxLatencySeconds !== undefined && request.allow?.batchSize === undefined;
     if (report.origin === 'auto' && bounded && !opened.gpu) {
       const drift = new WorkloadDrift(request.workload, block.slots * block.rowsPerSlot, (workload) =>

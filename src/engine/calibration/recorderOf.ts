@@ -1,4 +1,5 @@
 import { RunRecorder, type RecorderSetup } from '../execution/RunRecorder.js';
+import { joulesDrawn } from '../execution/EnergyCounters.js';
 import type { PagePool } from '../memory/PagePool.js';
 import { memoryUse, type Opened } from '../open/Opened.js';
 import type { RunForecast, SeenRun } from './RunForecast.js';
@@ -44,6 +45,9 @@ export function recorderOf(
     } satisfies Omit<Policy, 'schedule'> & { readonly schedule: string },
     loadSeconds,
     unpinnedBytes: opened.reserved.unpinnedBytes,
+    rates: forecast.rates,
+    // A GPU's is not among what the processor counts.
+    ...(!opened.gpu && { joules: joulesDrawn }),
     memory: () => memoryUse(opened, pool),
     lengths: forecast.drift,
     forecast: (totals, shared) => forecast.of({ schedule, totals, ownStages: pipeline !== undefined, shared, timings }),

@@ -113,13 +113,14 @@ function bestOf(request: PlanRequest): number {
 function fasterProcessor(hardware: HardwareProfile, which: ComputeTier): HardwareProfile {
   const on = hardware[which];
   if (on === undefined) return hardware;
-  const { oneThread } = on;
+  const { oneThread, oneThreadACore } = on;
   return {
     ...hardware,
     [which]: {
       ...on,
       ...computeAtSpeed(on, TWICE),
       ...(oneThread && { oneThread: { ...oneThread, ...computeAtSpeed(oneThread, TWICE) } }),
+      ...(oneThreadACore && { oneThreadACore: { ...oneThreadACore, ...computeAtSpeed(oneThreadACore, TWICE) } }),
     },
   };
 }

@@ -24,6 +24,8 @@ export interface PlanCurves {
   readonly byMemory: Curve & { readonly tier: string };
   /** Tokens/s over seconds until a block's rows are done: the plans that no other beats in both. */
   readonly frontier: Curve;
+  /** The same plans' cost of tokens over those seconds, where the hardware file has a price, or watts. */
+  readonly costs?: Curve & { readonly unit: 'dollars a million tokens' | 'joules a token' };
   /**
    * Operations a second over tokens that share one reading of the weights: what computing, memory and the link that
    * weights come over allow.
@@ -91,6 +93,14 @@ export function planCurves(request: PlanRequest, policy: Policy, predicted = pre
     (a, b) => a.seconds - b.seconds,
   );
 
+  const latency: Curve = {
+    x: frontier.map(({ seconds }) => seconds),
+    y: frontier.map((point) => (isBelow && point === alone ? undefined : point.tokensPerSecond)),
+    chosen: frontier.indexOf(alone),
+    own: alone.tokensPerSecond,
+  };
+  const costs = costsOf(hardware, latency);
+
   const on = hardware.memory.gpuBytes > 0 && hardware.gpu ? hardware.gpu : hardware.cpu;
   const link =
     hardware.memory.gpuBytes > 0 ? hardware.links.hostToDeviceBytesPerSecond : hardware.links.diskReadBytesPerSecond;
@@ -112,18 +122,28 @@ export function planCurves(request: PlanRequest, policy: Policy, predicted = pre
       chosen: bytes.length - 1,
       own: own.tokensPerSecond,
     },
-    frontier: {
-      x: frontier.map(({ seconds }) => seconds),
-      y: frontier.map((point) => (isBelow && point === alone ? undefined : point.tokensPerSecond)),
-      chosen: frontier.indexOf(alone),
-      own: alone.tokensPerSecond,
-    },
+    frontier: latency,
+    ...(costs && { costs }),
     roofline: {
       tokens,
       compute: tokens.map((count) => layerFlopsPerSecond(on, shape, policy.compressWeights, count)),
       link: tokens.map((count) => (link === undefined ? undefined : (count * tokenFlops * link) / layerWeightBytes)),
     },
   };
+}
+
+/** A curve of speeds as one of costs. @returns undefined where the machine has neither a price nor watts */
+function costsOf(
+  { dollarsPerHour, watts }: PlanRequest['hardware'],
+  { x, y, chosen, own }: Curve,
+): PlanCurves['costs'] {
+  const [unit, perSecond] =
+    dollarsPerHour === undefined
+      ? (['joules a token', watts] as const)
+      : (['dollars a million tokens', (dollarsPerHour / 3600) * 1e6] as const);
+  if (perSecond === undefined) return undefined;
+  const cost = (tokensPerSecond: number): number => perSecond / tokensPerSecond;
+  return { unit, x, y: y.map((value) => (value === undefined ? undefined : cost(value))), chosen, own: cost(own) };
 }
 
 interface Point {

@@ -1,4 +1,10 @@
-import { LONG_INPUTS, type ComputeProfile, type HardwareProfile, type MatmulWeights } from '../HardwareProfile.js';
+import {
+  LONG_INPUTS,
+  type ComputeProfile,
+  type HardwareProfile,
+  type MatmulWeights,
+  type OtherCompute,
+} from '../HardwareProfile.js';
 import { PAGE_TOKENS } from '../reserves.js';
 import {
   attendingShare,
@@ -129,9 +135,28 @@ export function rateOnThreads(all: number, one: number | undefined, threads: num
   return single * (all / single) ** (Math.log(threads) / Math.log(measured));
 }
 
+/**
+ * A processor's rate on a setting's threads, from what was measured on all, on one, and on one a core: from there on
+ * threads share cores, which may make them slower.
+ */
+function rateOf(
+  { on, threads = on.threads }: ComputeSetting,
+  measured: (figures: ComputeProfile | OtherCompute) => number | undefined,
+): number | undefined {
+  const { oneThread, oneThreadACore: cores } = on;
+  const all = measured(on);
+  const one = oneThread && measured(oneThread);
+  const onCores = cores && measured(cores);
+  if (all === undefined || cores === undefined || onCores === undefined)
+    return all === undefined ? undefined : rateOnThreads(all, one, threads, on.threads);
+  if (threads <= cores.threads) return rateOnThreads(onCores, one, threads, cores.threads);
+  const part = Math.log(Math.min(threads, on.threads) / cores.threads) / Math.log(on.threads / cores.threads);
+  return onCores * (all / onCores) ** part;
+}
+
 /** Seconds of products of `tokens` rows with weights of `inputs` by `outputs`, mixed of several kinds. */
 function matmulSeconds(
-  { on, threads = on.threads }: ComputeSetting,
+  setting: ComputeSetting,
   kinds: readonly KindShare[],
   inputs: number,
   outputs: number,
@@ -140,8 +165,7 @@ function matmulSeconds(
   if (tokens <= 0) return 0;
   let seconds = 0;
   for (const { kind, share } of kinds) {
-    const one = on.oneThread && matmulFlopsPerSecond(on.oneThread, kind, tokens, inputs);
-    const rate = rateOnThreads(matmulFlopsPerSecond(on, kind, tokens, inputs), one, threads, on.threads);
+    const rate = rateOf(setting, (figures) => matmulFlopsPerSecond(figures, kind, tokens, inputs)) ?? 1;
     seconds += (share * 2 * inputs * outputs * tokens) / rate;
   }
   return seconds;
@@ -282,17 +306,9 @@ function decodeBytesPerSecond(
  * compressed, and by what each row takes beside.
  */
 export function decodeAttentionSeconds(setting: ComputeSetting, keys: number, rows: number): number {
-  const {
-    on: { attention, oneThread, threads: measured },
-    shape,
-    threads = measured,
-  } = setting;
-  const { rowHeadsPerSecond } = attention;
-  const beside =
-    rowHeadsPerSecond === undefined
-      ? 0
-      : (rows * shape.heads * attendingShare(shape)) /
-        rateOnThreads(rowHeadsPerSecond, oneThread?.attention.rowHeadsPerSecond, threads, measured);
+  const { shape } = setting;
+  const rowHeads = rateOf(setting, ({ attention }) => attention.rowHeadsPerSecond);
+  const beside = rowHeads === undefined ? 0 : (rows * shape.heads * attendingShare(shape)) / rowHeads;
   return keysSeconds(setting, keysOfLayers(shape, keys, rows)) + beside + stateSeconds(setting, rows);
 }
 
@@ -321,18 +337,13 @@ export function hostAttentionSeconds(
     : 0;
 }
 
-function keysSeconds({ on, shape, threads = on.threads, compressCache }: ComputeSetting, keys: number): number {
-  const { attention, oneThread } = on;
+function keysSeconds(setting: ComputeSetting, keys: number): number {
+  const { on, shape, compressCache } = setting;
   const values = keys * cacheValues(shape);
   const groupHeads = shape.heads / shape.kvHeads;
-  const measured = decodeBytesPerSecond(attention, compressCache, groupHeads);
-  if (measured !== undefined) {
-    const one = oneThread && decodeBytesPerSecond(oneThread.attention, compressCache, groupHeads);
-    return (values * 2) / rateOnThreads(measured, one, threads, on.threads);
-  }
-  const read =
-    (values * 2) /
-    rateOnThreads(attention.decodeBytesPerSecond, oneThread?.attention.decodeBytesPerSecond, threads, on.threads);
+  const measured = rateOf(setting, ({ attention }) => decodeBytesPerSecond(attention, compressCache, groupHeads));
+  if (measured !== undefined) return (values * 2) / measured;
+  const read = (values * 2) / (rateOf(setting, ({ attention }) => attention.decodeBytesPerSecond) ?? 1);
   return read + (compressCache === 'none' ? 0 : values / on.dequantiseValuesPerSecond);
 }
 
@@ -345,13 +356,9 @@ export function prefillAttentionSeconds(setting: ComputeSetting, keys: number, t
   return attentionFlopsSeconds(setting, keysOfLayers(shape, keys, tokens) + whole) + stateSeconds(setting, tokens);
 }
 
-function attentionFlopsSeconds({ on, shape, threads = on.threads }: ComputeSetting, keys: number): number {
-  const rate = rateOnThreads(
-    on.attention.prefillFlopsPerSecond,
-    on.oneThread?.attention.prefillFlopsPerSecond,
-    threads,
-    on.threads,
-  );
+function attentionFlopsSeconds(setting: ComputeSetting, keys: number): number {
+  const { shape } = setting;
+  const rate = rateOf(setting, ({ attention }) => attention.prefillFlopsPerSecond) ?? 1;
   return (2 * keys * shape.heads * attendedElements(shape)) / rate;
 }
 

@@ -2,6 +2,7 @@ import type { Tier } from '../../engine/grid/Tier.js';
 import { HIDDEN_STATE_BYTES } from '../../engine/grid/HiddenStates.js';
 import { countSweeps, rowsOf, type SweepClass } from '../model/countSweeps.js';
 import type { BlockChoice, Policy } from '../Policy.js';
+import { ratesTogether, spendingOf, type Spending } from '../spending.js';
 import type { Workload } from '../Workload.js';
 import type { PipelineLink } from './Machines.js';
 import type { CappedMachine, ParsedPipelineRequest } from './PipelineRequest.js';
@@ -47,6 +48,8 @@ export interface PipelinePlan {
   readonly rows: number;
   /** The same engines where all batches share each sweep: one engine computes while the others wait. */
   readonly inTurnTokensPerSecond: number;
+  /** Money and energy of all machines, where all of their hardware files have a price, or watts. */
+  readonly spending?: Spending | undefined;
   /**
    * The bottleneck on which the time is spent: the name of a machine, of the link after one, or `latency` where more
    * micro-batches would help.
@@ -105,6 +108,7 @@ export function pipelineOfStages(
   const inTurn = secondsInTurn(atOnce, sweeps, links, costs);
   const newTokens = rows * workload.newTokens;
   const square = costs[0]?.policy.tokensPerSquare;
+  const rates = ratesTogether(machines.map(({ hardware }) => hardware));
   const planOf = (seconds: PipelineSeconds, microBatches: number): PipelinePlan => ({
     model: shape.name,
     workload,
@@ -129,6 +133,7 @@ export function pipelineOfStages(
     prefillSeconds: seconds.prefill,
     rows,
     inTurnTokensPerSecond: newTokens / inTurn.wall,
+    spending: spendingOf(rates, seconds.wall, newTokens),
     bottleneck: bottleneckOf(seconds, machines),
   });
   return { atOnce: planOf(atOnce, count), inTurn: planOf(inTurn, 1) };

@@ -85,7 +85,7 @@ export function chooseBlock(given: PlanRequest, settled: SettledShares): RankedP
             found.push({
               policy,
               predicted: {
-                ...predictionOf(at, cost, usable),
+                ...predictionOf(at, cost, hardware),
                 ...(latencySeconds !== undefined && { latencySeconds }),
               },
             });

@@ -114,7 +114,7 @@ function* chooseAt(request: PlanRequest, runnersUp: number): Work<Choice> {
         ...predictionOf(
           at,
           model.blockAt(pacedSetting(model, setting, placement, usable.cpu) ?? setting, placement),
-          usable,
+          hardware,
         ),
         ...(latencySeconds !== undefined && { latencySeconds }),
       },
@@ -153,6 +153,8 @@ function searchSpace(
         : [],
     tokensPerSquare: allow.tokensPerSquare,
     threads: allow.threads,
+    otherThreads:
+      allow.threads === undefined && hardware.cpu.oneThreadACore ? [hardware.cpu.oneThreadACore.threads] : [],
     maxLatencySeconds,
   };
 }

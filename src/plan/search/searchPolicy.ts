@@ -27,6 +27,8 @@ export interface SearchSpace {
   readonly hostShares?: readonly number[] | undefined;
   readonly tokensPerSquare?: number | undefined;
   readonly threads?: number | undefined;
+  /** Numbers of threads that the best blocks are tried with besides. Default: none. */
+  readonly otherThreads?: readonly number[] | undefined;
   /** Blocks that take longer are none. Default: any. */
   readonly maxLatencySeconds?: number | undefined;
 }
@@ -157,6 +159,12 @@ export function* searchPolicy(
     yield;
   }
   yield* refine(found);
+  for (const threads of space.otherThreads ?? []) {
+    for (const { policy, at } of [...found].sort(byFastest).slice(0, STARTS)) {
+      solve({ ...blockOf(policy), threads }, at.tokensPerSecond);
+      yield;
+    }
+  }
   const plain = [...found];
   const enough = best * WORTH_SHARING;
   if (hostShares.length > 0) {
@@ -172,8 +180,12 @@ export function* searchPolicy(
     yield* refine(found.slice(plain.length));
   }
   const ranked = [...plain, ...found.slice(plain.length).filter(({ at }) => at.tokensPerSecond > enough)];
-  ranked.sort((a, b) => b.at.tokensPerSecond - a.at.tokensPerSecond || rows(a) - rows(b));
+  ranked.sort((a, b) => byFastest(a, b) || rows(a) - rows(b));
   return { ranked, ...counts, leastLatencySeconds: bound.least() };
+}
+
+function byFastest(a: RankedPolicy, b: RankedPolicy): number {
+  return b.at.tokensPerSecond - a.at.tokensPerSecond;
 }
 
 function fastest(found: readonly RankedPolicy[]): RankedPolicy | undefined {

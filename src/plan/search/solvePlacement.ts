@@ -1,4 +1,4 @@
-import { type Affine, leastValue } from '../Affine.js';
+import { type Affine, leastValue, valueAt } from '../Affine.js';
 import { type BlockCost, costAt } from '../CostModel.js';
 import { PLACEMENT_VARIABLES, type PlacementVariable, type PlacementVector } from '../Placement.js';
 import type { Tier } from '../../engine/grid/Tier.js';
@@ -15,11 +15,12 @@ export type PlacementOutcome =
   | { readonly status: 'unbounded' };
 
 /** Seconds that the block takes at least, memory ignored. */
-export function leastSeconds({ phases, fixed, onceSeconds }: BlockCost): number {
-  return phases.reduce(
+export function leastSeconds({ phases, fixed, onceSeconds, floors = {} }: BlockCost): number {
+  const layers = phases.reduce(
     (total, { times, bounds }) => total + times * Math.max(...bounds.map((bound) => leastValue(bound, fixed))),
     onceSeconds,
   );
+  return Math.max(layers, ...Object.values(floors).map((floor) => leastValue(floor, fixed)));
 }
 
 /** Seconds that the largest of all terms takes. */
@@ -46,13 +47,22 @@ export function solvePlacement(cost: BlockCost, usable: Readonly<Record<Tier, nu
   if (!mayFit(cost, usable)) return { status: 'infeasible' };
   // A model in which everything on the fastest tier takes no time has no scale in that.
   let scale = leastSeconds(cost) - cost.onceSeconds || Math.max(1e-12, mostSeconds(cost));
+  // The machine's floors are rows of the program only where they are felt, as programs take long.
+  let floors: BlockCost['floors'] = {};
   for (let round = 0; ; round++) {
-    const { program, toPlacement } = placementProgram(cost, usable, scale);
+    const { program, toPlacement } = placementProgram(cost, usable, scale, floors);
     const solved = solveLp(program);
     if (solved.status !== 'optimal') return { status: solved.status };
     const placement = toPlacement(solved.values);
     // The solver rounds: the time is computed from the placement.
     const { seconds } = costAt(cost, placement);
+    if (
+      floors !== cost.floors &&
+      Object.values(cost.floors ?? {}).some((floor) => valueAt(floor, placement) >= seconds)
+    ) {
+      floors = cost.floors;
+      continue;
+    }
     const ratio = (seconds - cost.onceSeconds) / scale;
     if ((ratio <= 3 && ratio >= 0.3) || round >= 4)
       return { status: 'optimal', placement, seconds, degenerate: solved.degenerate };
@@ -81,19 +91,20 @@ const TRIPLES = [
  * @param scaleSeconds about the time that comes out
  */
 export function placementProgram(
-  { phases, memory, fixed }: BlockCost,
+  { phases, memory, fixed, onceSeconds }: BlockCost,
   usable: Readonly<Record<Tier, number>>,
   scaleSeconds: number,
+  floors: BlockCost['floors'] = {},
 ): PlacementProgram {
   const free = PLACEMENT_VARIABLES.filter((key) => fixed[key] === undefined);
   const at = (term: Affine): number =>
     PLACEMENT_VARIABLES.reduce((total, key) => total + (term[key] ?? 0) * (fixed[key] ?? 0), term.constant ?? 0);
 
-  // Each row: Σ coefficient x share <= bound (+ phase time), all in units of the row's scale.
+  // Each row: Σ coefficient x share <= bound (+ time of a phase, or of all), all in units of the row's scale.
   interface ScaledRow {
     readonly of: Partial<Record<PlacementVariable, number>>;
     readonly constant: number;
-    readonly phase: number | undefined;
+    readonly phase: number | 'all' | undefined;
   }
   const rows: ScaledRow[] = [];
   for (const { tier, bytes } of memory) {
@@ -108,16 +119,22 @@ export function placementProgram(
       rows.push({ of: scaled(bound, scale), constant: at(bound) * scale, phase });
     }
   });
+  for (const floor of Object.values(floors)) {
+    const scale = 1 / scaleSeconds;
+    rows.push({ of: scaled(floor, scale), constant: (at(floor) - onceSeconds) * scale, phase: 'all' });
+  }
   const unit = new Map(free.map((key) => [key, Math.min(1, ...rows.map(({ of }) => 1 / Math.abs(of[key] ?? 0)))]));
 
-  const columns = free.length + phases.length;
-  const linear = (of: Partial<Record<PlacementVariable, number>>, phase: number | undefined): number[] => {
+  // The last column, where there are floors, is the time that the machine takes beside that of the phases.
+  const columns = free.length + phases.length + (Object.keys(floors).length > 0 ? 1 : 0);
+  const linear = (of: ScaledRow['of'], phase: ScaledRow['phase']): number[] => {
     const coefficients = new Array<number>(columns).fill(0);
     free.forEach((key, j) => {
       const value = (of[key] ?? 0) * (unit.get(key) ?? 1);
       coefficients[j] = Math.abs(value) < NEGLIGIBLE ? 0 : value;
     });
-    if (phase !== undefined) coefficients[free.length + phase] = -1;
+    if (phase === 'all') coefficients.fill(-1, free.length);
+    else if (phase !== undefined) coefficients[free.length + phase] = -1;
     return coefficients;
   };
   const program: LinearProgram = {

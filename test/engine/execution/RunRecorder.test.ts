@@ -67,6 +67,22 @@ describe('RunRecorder', () => {
     });
   });
 
+  test('says what the run took of money and energy, as far as it is known', () => {
+    const setup = { model: 'm', policy: {}, loadSeconds: 0, memory: () => ({}) };
+    expect(new RunRecorder(setup).stats()).not.toHaveProperty('spending');
+    let drawn = 100;
+    const recorder = new RunRecorder({ ...setup, rates: { dollarsPerHour: 3600, watts: 1 }, joules: () => drawn });
+    recorder.token();
+    recorder.token();
+    drawn = 107;
+    const { spending, tokensPerSecond } = recorder.stats();
+    expect(spending).toMatchObject({ joules: 7, joulesPerToken: 3.5, joulesFrom: 'measured' });
+    // A dollar a second.
+    expect(spending?.tokensPerDollar).toBeCloseTo(tokensPerSecond.generated, 6);
+    const told = new RunRecorder({ ...setup, rates: { watts: 5 }, joules: () => undefined }).stats();
+    expect(told.spending?.joulesFrom).toBe('hardware');
+  });
+
   test('traces complete events in microseconds with the square in their arguments, and memory when it changes', () => {
     const events: TraceEvent[] = [];
     let usedBytes = 1;

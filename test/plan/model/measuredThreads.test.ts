@@ -8,6 +8,7 @@ import {
   rateOnThreads,
   type ComputeSetting,
 } from '../../../src/plan/model/computeSeconds.js';
+import { choosePolicy } from '../../../src/plan/search/choosePolicy.js';
 import { CPU_MACHINE } from '../support/hardware.js';
 
 const shape = requireKnownShape('opt-1.3b');
@@ -76,6 +77,60 @@ describe('speeds on fewer threads than were measured', () => {
       prefillAttentionSeconds(plain, 1000, 8) / 0.8,
       9,
     );
+  });
+});
+
+describe('speeds on one thread a core', () => {
+  /** Four threads on two cores, where two are faster by a quarter. */
+  const shared: ComputeSetting = {
+    ...tabled,
+    on: {
+      ...tabled.on,
+      threads: 4,
+      oneThreadACore: {
+        threads: 2,
+        matmul: matmul.map((point) => ({ ...point, flopsPerSecond: 1.25 * point.flopsPerSecond })),
+        attention: {
+          prefillFlopsPerSecond: 1.25 * attention.prefillFlopsPerSecond,
+          decodeBytesPerSecond: 1.25 * attention.decodeBytesPerSecond,
+          decode: decode.map((point) => ({ ...point, bytesPerSecond: 1.25 * point.bytesPerSecond })),
+        },
+      },
+    },
+  };
+  const terms = [
+    (setting: ComputeSetting) => prefillAttentionSeconds(setting, 1000, 8),
+    (setting: ComputeSetting) => decodeAttentionSeconds(setting, 1e6, 1),
+  ];
+
+  test('are the measured ones, whichever is faster, and joined between them and beyond', () => {
+    for (const term of terms) {
+      const [one, two, three, four, more] = [1, 2, 3, 4, 5].map((threads) => term({ ...shared, threads }));
+      expect(four).toBe(term({ ...tabled, on: { ...tabled.on, threads: 4 } }));
+      expect(two).toBeCloseTo((four ?? NaN) / 1.25, 9);
+      expect(one).toBeCloseTo((four ?? NaN) / 0.8, 9);
+      expect(three).toBeGreaterThan(two ?? NaN);
+      expect(three).toBeLessThan(four ?? NaN);
+      expect(more).toBe(four);
+      expect(term(shared)).toBe(four);
+    }
+  });
+
+  test('a search takes as many threads as are fastest, unless it is told', () => {
+    const request = {
+      hardware: { ...CPU_MACHINE, cpu: shared.on },
+      shape,
+      workload: { promptTokens: 64, newTokens: 16, rows: 32 },
+    };
+    const chosen = choosePolicy(request);
+    const told = choosePolicy({ ...request, allow: { threads: 4 } });
+    expect([chosen.policy.threads, told.policy.threads]).toEqual([2, 4]);
+    expect(chosen.predicted.tokensPerSecond).toBeGreaterThan(1.1 * told.predicted.tokensPerSecond);
+    const { oneThreadACore, ...without } = shared.on;
+    if (!oneThreadACore) throw new Error('not measured');
+    const slower = matmul.map((point) => ({ ...point, flopsPerSecond: 0.5 * point.flopsPerSecond }));
+    for (const cpu of [without, { ...without, oneThreadACore: { ...oneThreadACore, matmul: slower } }])
+      expect(choosePolicy({ ...request, hardware: { ...CPU_MACHINE, cpu } }).policy.threads).toBeUndefined();
   });
 });
 

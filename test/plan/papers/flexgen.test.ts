@@ -34,9 +34,8 @@ describe("FlexGen's cost model as shipped", () => {
     ['opt-30b', 512, 8, 1, [0, 100, 100, 0, 100, 0], 1.707],
     ['opt-175b', 512, 32, 8, HALF_ON_DISK, 0.154],
   ])('%s, prompts of %i, %i x %i', (model, prompt, size, batches, percent, expected) => {
-    expect(
-      Math.abs(run('flexgen-t4', model, prompt, size, batches, percent).tokensPerSecond / expected - 1),
-    ).toBeLessThan(0.01);
+    const { tokensPerSecond, promisedTokensPerSecond } = run('flexgen-t4', model, prompt, size, batches, percent);
+    expect(Math.abs((promisedTokensPerSecond ?? tokensPerSecond) / expected - 1)).toBeLessThan(0.01);
   });
 
   test('its seconds and peaks for 30B at 512', () => {
