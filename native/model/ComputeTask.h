@@ -9,9 +9,10 @@
 namespace spillway {
 
 // Output, FeedForward and Add are what Finish is where engines share each layer (DecoderSpec::shares): the first two
-// leave this share's sum of a branch, which becomes that of all shares before the next one begins.
-enum class ComputePart : uint8_t { Embed, Project, Attend, Finish, Head, Output, FeedForward, Add };
-constexpr uint32_t kComputeParts = 8;
+// leave this share's sum of a branch, which becomes that of all shares before the next one begins. Layer is Project,
+// Attend and Finish in one task.
+enum class ComputePart : uint8_t { Embed, Project, Attend, Finish, Head, Output, FeedForward, Add, Layer };
+constexpr uint32_t kComputeParts = 9;
 constexpr int32_t kNoBuffer = -1;
 
 struct HeadResult : TaskResult {

@@ -387,6 +387,10 @@ std::unique_ptr<TaskResult> computePart(const Pass& pass, ComputePart part, size
       checkShared(pass.spec, false);
       pass.finish(layer);
       break;
+    case ComputePart::Layer:
+      for (const ComputePart each : {ComputePart::Project, ComputePart::Attend, ComputePart::Finish})
+        computePart(pass, each, layer);
+      break;
     case ComputePart::Head: return pass.head();
     case ComputePart::Output:
     case ComputePart::FeedForward:

@@ -26,7 +26,7 @@ void Runtime::checkLoaded(const char* call) const {
 // Embedding and head use global weights alone, and attention none at all.
 bool Runtime::needsBuffer(ComputePart part, uint32_t layer) const {
   const bool multiplies = part == ComputePart::Project || part == ComputePart::Finish || part == ComputePart::Output ||
-                          part == ComputePart::FeedForward;
+                          part == ComputePart::FeedForward || part == ComputePart::Layer;
   return multiplies && bytes_.streamed[layer] != 0;
 }
 
@@ -66,6 +66,9 @@ EventId Runtime::submitCompute(ComputePart part, uint32_t layer, uint32_t batchH
     refuse("cacheBuffer", std::to_string(cacheBuffer),
            cacheBuffers_ == 0 ? "-1: no pages move" : "-1, or an index under " + std::to_string(cacheBuffers_));
   }
+  if (part == ComputePart::Layer && (link_ != nullptr || needsCacheBuffer(layer, *batch)))
+    refuse("part", "layer",
+           "project, attend and finish: " + std::string(link_ != nullptr ? "a GPU computes" : "pages of the batch move"));
   const bool staged = part == ComputePart::Attend && needsCacheBuffer(layer, *batch);
   if (staged && cacheBuffer == kNoBuffer)
     refuse("cacheBuffer", "-1",

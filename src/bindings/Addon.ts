@@ -276,7 +276,7 @@ export const HEAD_MODES = {
  */
 export const BATCH_STRIDE = 7;
 
-/** Parts of a layer's compute, in order; each is a task of its own, so that attention can run elsewhere. */
+/** Parts of a layer's compute; each is a task of its own, so that attention can run elsewhere. */
 export const COMPUTE_PARTS = {
   /** Token (and position) embeddings into the slot's activations. Layer is ignored. */
   embed: 0,
@@ -300,6 +300,8 @@ export const COMPUTE_PARTS = {
   feedForward: 6,
   /** Residual with the last branch, which is the sum of all shares by then. */
   add: 7,
+  /** `project`, `attend` and `finish` in one, where the processor computes and the batch has no pages that move. */
+  layer: 8,
 } as const;
 export type ComputePart = keyof typeof COMPUTE_PARTS;
 

@@ -9,6 +9,8 @@ import { startsAfterPrefix, stage, type Stage } from './stageInternals.js';
 
 /** The parts of a layer, in order. The model's first layer embeds before them, its last one samples after them. */
 const WHOLE: readonly ComputePart[] = ['embed', 'project', 'attend', 'finish', 'head'];
+/** The same where nothing comes or goes between them (`Device.joinsParts`). */
+const JOINED: readonly ComputePart[] = ['embed', 'layer', 'head'];
 /** The parts of a share of a layer: the sum of all engines' shares is made between two lists. */
 const SHARED: readonly (readonly ComputePart[])[] = [['project', 'attend', 'output'], ['feedForward'], ['add', 'head']];
 /** Branches that are added together go round together. */
@@ -16,13 +18,14 @@ const SHARED_PARALLEL = SHARED.filter((parts) => !parts.includes('feedForward'))
 
 /**
  * Issues `compute`, as a small graph of tasks: project (norm, q k v, rotation, keys and values into their pages),
- * attend, finish (output projection, feed-forward). It waits for the square's loads, attend alone for those of its
- * cache, and for its left neighbour: the same slot's previous compute; where a row begins after what others have
+ * attend, finish (output projection, feed-forward); or, where no keys and values move, as one. It waits for the
+ * square's loads, attend alone for those of its cache, and for its left neighbour: the same slot's previous compute;
+ * where a row begins after what others have
  * computed, for that of all slots. Where engines share each layer finish is in parts, with `allReduce` between them.
  */
 export function compute(run: StageContext): Stage {
   const { share } = run.grid;
-  if (!share) return computing(run, WHOLE);
+  if (!share) return computing(run, run.device.joinsParts === true ? JOINED : WHOLE);
   const [first = [], ...others] = share.sums === 2 ? SHARED : SHARED_PARALLEL;
   return overlap(
     computing(run, ['embed']),
@@ -39,7 +42,7 @@ function computing(run: StageContext, parts: readonly ComputePart[]): Stage {
     const partsOfLayers = new Map<number, readonly ComputePart[]>();
     const here = (layer: number): readonly ComputePart[] => {
       let known = partsOfLayers.get(layer);
-      if (!known) partsOfLayers.set(layer, (known = partsOf(layer, run.grid).filter((part) => parts.includes(part))));
+      if (!known) partsOfLayers.set(layer, (known = parts.filter((part) => hasPart(layer, run.grid, part))));
       return known;
     };
     return (square) => {
@@ -65,16 +68,12 @@ function before({ batch }: IssuedSquare, left: ReadonlyMap<number, IssuedSquare>
 }
 
 /** The queue of a part. */
-export function queueOf({ computeQueue, attendQueue }: StageContext['device'], part: ComputePart): QueueName {
+function queueOf({ computeQueue, attendQueue }: StageContext['device'], part: ComputePart): QueueName {
   return part === 'attend' ? (attendQueue ?? computeQueue) : computeQueue;
 }
 
-/** The parts of a layer's compute, each a task. */
-export function partsOf(layer: number, grid: Pick<Grid, 'layers' | 'part' | 'share'>): readonly ComputePart[] {
+/** Tells whether a layer has a part: not all of them embed or sample. */
+function hasPart(layer: number, grid: Pick<Grid, 'layers' | 'part' | 'share'>, part: ComputePart): boolean {
   const { first, last, embeds, samples } = layerBounds(grid);
-  const here = (part: ComputePart): boolean =>
-    part === 'embed' ? embeds && layer === first : part === 'head' ? samples && layer === last : true;
-  const { share } = grid;
-  const parts = share ? ['embed' as const, ...(share.sums === 2 ? SHARED : SHARED_PARALLEL).flat()] : WHOLE;
-  return parts.filter(here);
+  return part === 'embed' ? embeds && layer === first : part === 'head' ? samples && layer === last : true;
 }

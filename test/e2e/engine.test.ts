@@ -471,6 +471,10 @@ describe('an engine', () => {
     expect(new Set(trace.filter(({ ph }) => ph === 'X').map(({ name }) => name.split(' ', 1)[0]))).toEqual(
       new Set(['compute']),
     );
+    // Nothing moves, so a layer is one task.
+    expect(new Set(trace.filter(({ ph }) => ph === 'X').map(({ args }) => args['part']))).toEqual(
+      new Set(['embed', 'layer', 'head']),
+    );
     // Queues that did nothing have no track.
     expect(trace.filter(({ name }) => name === 'thread_name').map(({ args }) => args['name'])).toEqual(['cpu-compute']);
   });

@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { from } from 'rxjs';
 import { ALL_ON_CPU } from '../../src/engine/memory/movement.js';
 import { compute } from '../../src/operators/compute.js';
+import { overriding } from '../support/overriding.js';
 import { describeStage, square, stageBench } from './support.js';
 
 describeStage('compute', (run) => compute(run));
@@ -38,6 +39,17 @@ describe('compute', () => {
       .pipe(compute(bench))
       .subscribe();
     expect(bench.issued.find(({ task }) => task === 'compute.project 0 1 1')?.after).toEqual([]);
+  });
+
+  test('a layer is one task where the device joins its parts', () => {
+    const bench = stageBench(ALL_ON_CPU);
+    from([square(0, 0), square(0, 1), square(0, 2)])
+      .pipe(compute({ ...bench, device: overriding(bench.device, { joinsParts: true }) }))
+      .subscribe();
+    const parts = ['embed 0 0 0', 'layer 0 0 0', 'layer 0 1 0', 'layer 0 2 0', 'head 0 2 0'].map(
+      (part) => `compute.${part}`,
+    );
+    expect(bench.issued).toEqual(parts.map((task, i) => ({ task, after: i === 0 ? [] : [parts[i - 1]] })));
   });
 
   test('a model of one layer embeds and samples in the same square', () => {

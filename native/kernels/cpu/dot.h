@@ -74,18 +74,30 @@ static inline f32x16 powersOfTwo(const uint8_t* exponents) {
 }
 
 template <ScaleKind Kind>
-static inline GroupScale loadScale(const uint8_t* scales, size_t group, int half) {
-  const uint8_t* at = scales + group / groupsPerScales(Kind) * scaleStride(Kind);
+static inline const uint8_t* scalesOf(const uint8_t* scales, size_t group) {
+  return scales + group / groupsPerScales(Kind) * scaleStride(Kind);
+}
+
+// The floats at the begin of scales: the same for all groups that have theirs together.
+template <ScaleKind Kind>
+static inline GroupScale loadCommon(const uint8_t* at) {
   if constexpr (Kind == ScaleKind::Exponent) return {powersOfTwo(at), zero()};
   const f32x16 first = loadHalf(reinterpret_cast<const uint16_t*>(at));
-  if constexpr (Kind == ScaleKind::Half || Kind == ScaleKind::Row) return {first, zero()};
+  if constexpr (Kind == ScaleKind::Half || Kind == ScaleKind::Row || Kind == ScaleKind::SuperSigned ||
+                Kind == ScaleKind::SuperGroups)
+    return {first, zero()};
+  return {first, loadHalf(reinterpret_cast<const uint16_t*>(at + 32))};
+}
+
+template <ScaleKind Kind>
+static inline GroupScale loadScale(const GroupScale& common, const uint8_t* at, size_t group, int half) {
+  if constexpr (!isSuper(Kind)) return common;
+  const f32x16 first = common.scale, second = common.offset;
   if constexpr (Kind == ScaleKind::SuperSigned)
     return {mul(first, int8ToFloat(at + 32 + kPanelOutputs * (2 * (group % kSuperGroups) + static_cast<size_t>(half)))),
             zero()};
   if constexpr (Kind == ScaleKind::SuperGroups)
     return {mul(first, int8ToFloat(at + 32 + kPanelOutputs * (group % kSuperGroups))), zero()};
-  const f32x16 second = loadHalf(reinterpret_cast<const uint16_t*>(at + 32));
-  if constexpr (Kind == ScaleKind::HalfOffset || Kind == ScaleKind::PairOffset) return {first, second};
   const uint8_t* pair = at + 64 + 2 * kPanelOutputs * (group % kSuperGroups);
   if constexpr (Kind == ScaleKind::SuperMinimum)
     return {mul(first, uint8ToFloat(pair)), neg(mul(second, uint8ToFloat(pair + kPanelOutputs)))};
@@ -96,6 +108,12 @@ static inline GroupScale loadScale(const uint8_t* scales, size_t group, int half
     minimum[i] = both >> 4;
   }
   return {mul(first, uint8ToFloat(scale)), neg(mul(second, uint8ToFloat(minimum)))};
+}
+
+template <ScaleKind Kind>
+static inline GroupScale loadScale(const uint8_t* scales, size_t group, int half) {
+  const uint8_t* at = scalesOf<Kind>(scales, group);
+  return loadScale<Kind>(loadCommon<Kind>(at), at, group, half);
 }
 
 }  // namespace spillway::SPILLWAY_ISA

@@ -7,7 +7,6 @@ namespace spillway::SPILLWAY_ISA {
 namespace {
 
 constexpr int kPanels = SPILLWAY_ISA_LEVEL == 2 ? static_cast<int>(kEvenPanelsPerTile) : 1;
-constexpr int kFewerPanels = SPILLWAY_ISA_LEVEL == 2 ? 3 : 1;
 constexpr size_t kGroupBytes = 8 * kVectorBytes;
 // Of a tile's panels so much is multiplied with all rows before the next, so that it stays in the first-level cache. On
 // a Zen 5, which has 48 KiB of it, 64 rows of 9728 inputs are at 79% of the peak with 16 KiB, 85 with 24, 88 with 32.
@@ -183,8 +182,14 @@ void multiplyEvenly(const MatmulBlock& block, uint8_t* workspace) {
   };
   size_t panel = 0;
   for (; panel + kPanels <= panels; panel += kPanels) multiplyPanels<kPanels>(block, panel, accumulatorsAt(panel));
-  for (; panel + kFewerPanels <= panels; panel += kFewerPanels)
-    multiplyPanels<kFewerPanels>(block, panel, accumulatorsAt(panel));
+  // A panel by itself has too few sums for the multipliers to be busy: four that are left are two and two.
+  if constexpr (kPanels > 1) {
+    if (panels - panel == 3 || panels - panel == 5) {
+      multiplyPanels<3>(block, panel, accumulatorsAt(panel));
+      panel += 3;
+    }
+    for (; panel + 2 <= panels; panel += 2) multiplyPanels<2>(block, panel, accumulatorsAt(panel));
+  }
   for (; panel < panels; panel++) multiplyPanels<1>(block, panel, accumulatorsAt(panel));
   if (block.outputs % kPanelOutputs != 0) multiplyPartialPanel(block, panel, block.outputs % kPanelOutputs, workspace);
 }

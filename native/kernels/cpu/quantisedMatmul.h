@@ -75,14 +75,21 @@ static void unpackVectors(const PackedWeights<T>& packed, size_t firstGroup, siz
 template <WeightType T, int P>
 static void unpackScales(const PackedWeights<T>& packed, size_t firstGroup, size_t groups, float* to) {
   constexpr PanelFormat format = panelFormat(T);
-  for (size_t group = firstGroup; group < firstGroup + groups; group++)
-    for (int p = 0; p < P; p++)
+  for (int p = 0; p < P; p++) {
+    const uint8_t* scales = packed.panel + static_cast<size_t>(p) * packed.panelBytes + packed.scalesAt;
+    float* at = to + static_cast<size_t>(p) * format.scalesPerGroup * kUnpackedScale;
+    GroupScale common = loadCommon<format.kind>(scalesOf<format.kind>(scales, firstGroup));
+    for (size_t group = firstGroup; group < firstGroup + groups; group++) {
+      const uint8_t* from = scalesOf<format.kind>(scales, group);
+      if (group % groupsPerScales(format.kind) == 0) common = loadCommon<format.kind>(from);
       for (int half = 0; half < format.scalesPerGroup; half++) {
-        const GroupScale from = packed.both(group, p, half);
-        store(to, from.scale);
-        if (format.offset) store(to + kPanelOutputs, from.offset);
-        to += kUnpackedScale;
+        const GroupScale scale = loadScale<format.kind>(common, from, group, half);
+        store(at + half * kUnpackedScale, scale.scale);
+        if (format.offset) store(at + half * kUnpackedScale + kPanelOutputs, scale.offset);
       }
+      at += P * format.scalesPerGroup * kUnpackedScale;
+    }
+  }
 }
 
 static inline const QuantisedTile* tilesOf(const MatmulBlock& block) {

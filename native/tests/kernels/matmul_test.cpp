@@ -378,6 +378,29 @@ TEST(EvenProducts, DoNotOverflow) {
   }
 }
 
+// Panels are taken several at a time; those that are left at a matrix's end, fewer.
+TEST(EvenProducts, AreTheSameHoweverManyPanelsAreLeft) {
+  const uint32_t inputs = 256, most = 12 * kPanelOutputs;
+  const size_t rows = 7;
+  const cases::PackedMatrix matrix = cases::randomMatrix({"Q8_R", WeightType::Q8_R, most, inputs, false}, 4);
+  const std::vector<float> values = cases::randomFloats(rows * inputs, 5);
+  for (const InstructionSet set : kInstructionSets) {
+    if (!machineHas(set)) continue;
+    const auto products = [&](uint32_t outputs) {
+      WeightMatrix first = matrix.weights;
+      first.outputs = outputs;
+      return multiply(set, 1, Precision::Default, {{&first, nullptr}}, values.data(), rows, inputs)[0].output;
+    };
+    const std::vector<float> all = products(most);
+    for (uint32_t outputs = kPanelOutputs; outputs < most; outputs += kPanelOutputs) {
+      const std::vector<float> some = products(outputs);
+      for (size_t row = 0; row < rows; row++)
+        expectSameBits(some.data() + row * outputs, all.data() + row * most, outputs,
+                       std::string(instructionSetName(set)) + ", " + std::to_string(outputs) + " outputs");
+    }
+  }
+}
+
 std::vector<Setting> settings(const std::vector<InstructionSet>& sets) {
   std::vector<Setting> all;
   for (const cases::MatmulCase& shape : cases::kMatmulCases)

@@ -172,7 +172,7 @@ class TinyRuntime {
   }
 
   // All parts of all layers for one batch; the head's completion. Fails the test if the head failed.
-  std::unique_ptr<HeadResult> pass(const std::vector<Range>& ranges) {
+  std::unique_ptr<HeadResult> pass(const std::vector<Range>& ranges, bool joined = false) {
     std::vector<int32_t> rows, pages, copies;
     for (const Range& range : ranges) {
       if (range.copyFrom >= 0) copies.insert(copies.end(), {int32_t(rows.size() / kBatchStride), range.copyFrom});
@@ -185,8 +185,9 @@ class TinyRuntime {
     const uint32_t batch = runtime.createBatch(rows, pages, copies);
     EventId last = runtime.submitCompute(ComputePart::Embed, 0, batch, activations, {});
     for (uint32_t layer = 0; layer < layers; layer++) {
+      if (joined) last = runtime.submitCompute(ComputePart::Layer, layer, batch, activations, {last});
       for (ComputePart part : {ComputePart::Project, ComputePart::Attend, ComputePart::Finish}) {
-        last = runtime.submitCompute(part, layer, batch, activations, {last});
+        if (!joined) last = runtime.submitCompute(part, layer, batch, activations, {last});
       }
     }
     last = runtime.submitCompute(ComputePart::Head, 0, batch, activations, {last});

@@ -220,6 +220,24 @@ TEST_F(RuntimeRules, PassesRunAheadOfTheirCallerAndPastTheCapacity) {
   EXPECT_EQ(generate(true), stepwise);
 }
 
+TEST_F(RuntimeRules, ALayerInOneTaskIsItsPartsToTheBit) {
+  const std::vector<int32_t> prompt = randomTokens(9, 67, 3);
+  const auto logprobs = [&](bool joined) {
+    SequenceOptions options = sequenceOptions(prompt, 12);
+    options.logprobs = 5;
+    const uint32_t row = tiny_.runtime.createSequence(std::move(options));
+    std::vector<float> all;
+    for (uint32_t first = 0, count = 9; first + count <= 12; first += count, count = 1) {
+      const auto head = tiny_.pass({{row, first, count, HeadMode::Sample, {0}}}, joined);
+      all.insert(all.end(), head->topLogprobs.begin(), head->topLogprobs.end());
+    }
+    return all;
+  };
+  const std::vector<float> parts = logprobs(false);
+  EXPECT_EQ(parts.size(), 20u);
+  EXPECT_EQ(logprobs(true), parts);
+}
+
 TEST_F(RuntimeRules, LogprobsAndAlternativesAreReportedWhereAskedFor) {
   SequenceOptions with = sequenceOptions({4, 5, 6}, 5), none = sequenceOptions({4, 5, 6}, 5),
                   bare = sequenceOptions({4, 5, 6}, 5);

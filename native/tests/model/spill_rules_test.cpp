@@ -105,6 +105,8 @@ TEST_F(SpillRules, ArgumentsAreChecked) {
   expectRefused([&] { attend(0, b, {}, -1); }, "cacheBuffer: found -1, expected the staging buffer");
   expectRefused([&] { attend(0, b, {}, 2); }, "cacheBuffer: found 2, expected -1, or an index under 2");
   expectRefused([&] { attend(0, b, {}, -2); }, "cacheBuffer: found -2");
+  expectRefused([&] { runtime_.submitCompute(ComputePart::Layer, 0, b, tiny_.activations, {}); },
+                "part: found layer, expected project, attend and finish: pages of the batch move");
   const std::function<void(uint32_t, uint32_t, uint32_t, const std::vector<EventId>&)> moves[] = {
       [&](uint32_t layer, uint32_t batch, uint32_t buffer, const std::vector<EventId>& after) {
         runtime_.submitLoadCache(layer, batch, buffer, after);

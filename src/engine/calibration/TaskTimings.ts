@@ -190,7 +190,7 @@ export class TaskTimings {
     if (promptShare < 1) this.add(decode, seconds * (1 - promptShare), model * (1 - promptShare));
     compute.seconds += seconds;
     compute.profileSeconds += model;
-    if (part === 'project') waits.profileSeconds += betweenSeconds;
+    if (part === 'project' || part === 'layer') waits.profileSeconds += betweenSeconds;
     if (start > compute.end) waits.seconds += Math.min(start - compute.end, MOST_WAIT * betweenSeconds);
     compute.end = start + seconds;
   }

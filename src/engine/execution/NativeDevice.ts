@@ -77,6 +77,7 @@ export class NativeDevice implements Device {
   readonly computeTier: ComputeTier;
   readonly computeQueue: QueueName;
   readonly attendQueue: QueueName;
+  readonly joinsParts: boolean;
   readonly sharesPromptsOnly: boolean;
   readonly completed$ = new Subject<readonly Completion[]>();
 
@@ -97,6 +98,7 @@ export class NativeDevice implements Device {
     this.computeTier = tier;
     this.computeQueue = `${tier}-compute`;
     this.attendQueue = setup.hostAttends ? 'cpu-compute' : this.computeQueue;
+    this.joinsParts = tier === 'cpu' && setup.cacheBuffers === 0;
     this.sharesPromptsOnly = setup.sharesPromptsOnly ?? false;
     this.queues = QUEUE_NAMES.filter((name) =>
       tier === 'gpu' ? name !== 'cpu-compute' || setup.hostAttends : !GPU_QUEUES.includes(name),

@@ -116,6 +116,11 @@ export interface Device {
    */
   readonly attendQueue?: QueueName;
   /**
+   * No keys and values come or go between the parts of a layer's compute, so that a task may be all of them: each task
+   * takes time of the JavaScript thread, which takes a processor from the tasks. Default false.
+   */
+  readonly joinsParts?: boolean;
+  /**
    * Names what a prompt's results depend on beside its tokens: only rows of one kind share what they begin with.
    * Default: nothing.
    */

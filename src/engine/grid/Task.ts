@@ -63,10 +63,20 @@ export const QUEUE_NAMES = [
 export type QueueName = (typeof QUEUE_NAMES)[number];
 
 /**
- * Parts of a square's compute: tasks of their own, so that attention may run where the pages are. Of a share of each
- * layer `output`, `feedForward` and `add` are what `finish` is of whole ones.
+ * Parts of a square's compute: tasks of their own, so that attention may run where the pages are. `layer` is `project`,
+ * `attend` and `finish` in one. Of a share of each layer `output`, `feedForward` and `add` are what `finish` is of
+ * whole ones.
  */
-export type ComputePart = 'embed' | 'project' | 'attend' | 'finish' | 'head' | 'output' | 'feedForward' | 'add';
+export type ComputePart =
+  | 'embed'
+  | 'project'
+  | 'attend'
+  | 'finish'
+  | 'head'
+  | 'output'
+  | 'feedForward'
+  | 'add'
+  | 'layer';
 
 /** One way over one link. */
 export interface Hop {

@@ -150,19 +150,21 @@ function checkLives(records: readonly PathRecord[], lives: NonNullable<PathRules
 }
 
 /** The parts of a square's compute, in order; several tasks may do one part side by side. */
-const PARTS = ['embed', 'project', 'attend', 'finish', 'output', 'feedForward', 'add', 'head'] as const;
+const PARTS = ['embed', 'layer', 'project', 'attend', 'finish', 'output', 'feedForward', 'add', 'head'] as const;
 
-/** Tells whether a square of a grid has a part. */
-function hasPart(grid: Grid, layer: number, part: (typeof PARTS)[number]): boolean {
+/** Tells whether a square of a grid has a part. @param joined where project, attend and finish are one task */
+function hasPart(grid: Grid, layer: number, part: (typeof PARTS)[number], joined: boolean): boolean {
   const { first, last, embeds, samples } = layerBounds(grid);
   switch (part) {
     case 'embed':
       return embeds && layer === first;
+    case 'layer':
+      return joined;
     case 'project':
     case 'attend':
-      return true;
+      return !joined;
     case 'finish':
-      return grid.share === undefined;
+      return !joined && grid.share === undefined;
     case 'output':
     case 'add':
       return grid.share !== undefined;
@@ -183,10 +185,11 @@ function checkComputeParts(grid: Grid, { square, parts }: ComputeSpan): void {
     if (parts.length > 1) throw new ScheduleError('complete', `${whereIs(square)}: computed a second time`);
     return;
   }
+  const joined = grid.share === undefined && parts.some(({ part }) => part === 'layer');
   let ended = -Infinity;
   for (const part of PARTS) {
     const tasks = parts.filter((each) => each.part === part);
-    const expected = hasPart(grid, square.layer, part);
+    const expected = hasPart(grid, square.layer, part, joined);
     if (expected !== tasks.length > 0)
       throw new ScheduleError(
         'complete',

@@ -106,15 +106,18 @@ function taskParts(
       corrected * (gpu ? Math.max(partSeconds(on, name), work) : partSeconds(on, name) + work);
     // Once for all batches of a sweep.
     const floats = gpu ? dequantiseSeconds(gpu, slots * tokens) : { project: 0, finish: 0 };
-    if (part === 'project') return alone(task('project', projectSeconds(on, tokens)) + floats.project / slots);
-    if (part === 'finish') return alone(task('finish', finishSeconds(on, tokens)) + floats.finish / slots);
+    const project = (): number => task('project', projectSeconds(on, tokens)) + floats.project / slots;
+    const finish = (): number => task('finish', finishSeconds(on, tokens)) + floats.finish / slots;
+    if (part === 'project') return alone(project());
+    if (part === 'finish') return alone(finish());
     if (part === 'head') return alone(task('head', headSeconds(on, sampled)));
-    if (part !== 'attend') return alone(task('embed', 0));
+    if (part !== 'attend' && part !== 'layer') return alone(task('embed', 0));
     const host = onCpu > 0 ? onCpu * hostAttentionSeconds(cpu, links, contextKeys, decodeRows) : 0;
     const attention =
       prefillAttentionSeconds(on, promptKeys, promptTokens) +
       sharedAttentionSeconds(on, sharedKeys) +
       (1 - onCpu) * decodeAttentionSeconds(on, decodeKeys, decodeRows);
-    return { on: task('attend', attention), host };
+    const attend = task('attend', attention);
+    return part === 'layer' ? alone(project() + attend + finish()) : { on: attend, host };
   };
 }

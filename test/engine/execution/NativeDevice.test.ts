@@ -99,6 +99,15 @@ describe('NativeDevice with a GPU', () => {
     ]);
   });
 
+  test.each([
+    ['cpu', 0, true],
+    ['cpu', 2, false],
+    ['gpu', 0, false],
+  ] as const)('on a %s with %d buffers of the cache, that it joins the parts of a layer is %p', (tier, buffers, joins) => {
+    const setup = { weightBuffers: 2, cacheBuffers: buffers, pageTokens: 4, windows: [0], computeTier: tier };
+    expect(new NativeDevice(noted().runtime, setup).joinsParts).toBe(joins);
+  });
+
   test('its prompts are of one kind, or of two where long ones are multiplied in another way', () => {
     const kinds = (longPromptTokens: number): string[] => {
       const native = device({ ...noted().runtime, longPromptTokens });

@@ -44,6 +44,22 @@ describe('validatePath', () => {
     );
   });
 
+  test('takes a layer in one task for its three, once and without them', async () => {
+    const events = await trace();
+    const joined = events.flatMap(({ task, timing }): PathRecord[] => {
+      if (task.part === 'attend' || task.part === 'finish') return [];
+      return [{ task: task.part === 'project' ? { ...task, part: 'layer' } : task, timing }];
+    });
+    validatePath(GRID, ADMITTED, joined);
+    const [layer] = joined.filter(({ task }) => task.part === 'layer');
+    const [attend] = events.filter(({ task }) => task.part === 'attend');
+    if (!layer || !attend) throw new Error('a trace without computes');
+    for (const more of [layer, attend])
+      expect(() => {
+        validatePath(GRID, ADMITTED, [...joined, more]);
+      }).toThrow(/second time|not for this layer/);
+  });
+
   test('notices any square that is missing', async () => {
     const events = await trace();
     const key = ({ task }: PathRecord): string => `${task.batch.pass} ${task.layer} ${task.batch.slot}`;
