@@ -2,7 +2,7 @@ import { PeerError } from '../../errors/engineErrors.js';
 import { least } from '../grid/pageCounts.js';
 import type { BeginMessage } from './PeerMessage.js';
 import type { DecoderSpec } from '../../model/DecoderSpec.js';
-import type { LayerShare } from '../../model/shareOf.js';
+import type { LayerShare } from '../../model/dividedLayer.js';
 import { fetches, mostElsewhere } from '../open/gpuMemory.js';
 import type { Opened } from '../open/Opened.js';
 import { layerBounds } from '../grid/Square.js';
