@@ -1,7 +1,9 @@
 // Engines that share a model over real networks: each in a network namespace and a cgroup of its own, over links with a
 // rate and a delay; the same bits as one engine, and in which share of its processor time each gets on. Layers are divided
 // as planned for the machine that `spillway profile` finds within the same bounds.
-//   node bench/shaped.mjs --model FILE [--engines 2,4] [--processors 0.45] [--batch-size 64] [--rows 256] [--repeat 3] [--hidden-states bfloat16] [--json FILE]
+//   node bench/shaped.mjs --model FILE [--apart layers,prompts] [--engines 2,4] [--processors 0.45] [--batch-size 64] [--rows 256] [--repeat 3] [--hidden-states bfloat16] [--json FILE]
+// With --apart prompts two engines of all layers are run as well, of which one computes prompts for the other
+// (follow --prompts), beside what the plan says of it.
 // Beside them stands llama.cpp's rpc backend on the same machines and links, where bench/peers/buildLlamaCpp.mjs built it.
 // Linux and root. An engine's efficiency is its processor seconds over quota x wall, from the run's beginning to its end;
 // the table has that of all of them together. Others on the machine count: a quota that the machine did not have cannot
@@ -9,7 +11,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readModel } from '../dist/api/models.js';
-import { planPipeline, readModelShape } from '../dist/api/plan.js';
+import { planPipeline, planPrompts, readModelShape } from '../dist/api/plan.js';
 import { cacheFolder } from './lib/cacheFolder.mjs';
 import { fail, readFlags, stopSignal } from './lib/flags.mjs';
 import { describeMachine } from './lib/machine.mjs';
@@ -22,9 +24,11 @@ import { syntheticRows } from './lib/syntheticRows.mjs';
 import { runRpc, whyNoRpc } from './peers/runRpc.mjs';
 
 const { values, number } = readFlags(
-  'usage: node bench/shaped.mjs --model FILE [--engines 2,4] [--processors 0.45] [--batch-size 64] [--micro-batches N] [--rows 256] [--prompt-tokens 32] [--max-new-tokens 32] [--repeat 3] [--hidden-states float32|bfloat16] [--llama-cpp PROGRAM] [--llama-cpp-sequences 64] [--time-limit 600] [--json FILE]',
+  'usage: node bench/shaped.mjs --model FILE [--apart layers,prompts] [--links 1e9/0.0002,1e8/0.02] [--engines 2,4] [--processors 0.45] [--batch-size 64] [--micro-batches N] [--rows 256] [--prompt-tokens 32] [--max-new-tokens 32] [--repeat 3] [--hidden-states float32|bfloat16] [--llama-cpp PROGRAM] [--llama-cpp-sequences 64] [--time-limit 600] [--json FILE]',
   {
     model: { type: 'string' },
+    apart: { type: 'string', default: 'layers' },
+    links: { type: 'string', default: '1e9/0.0002,1e8/0.02' },
     engines: { type: 'string', default: '2,4' },
     processors: { type: 'string', default: '0.45' },
     'batch-size': { type: 'string', default: '64' },
@@ -50,10 +54,15 @@ const counts = values.engines.split(',').map(Number);
 if (!counts.every((count) => Number.isInteger(count) && count >= 2 && count <= 16))
   fail(`--engines: found ${values.engines}, expected numbers from 2 to 16`);
 
-const LINKS = [
-  { name: '1 Gbit/s, 0.2 ms', bitsPerSecond: 1e9, delaySeconds: 0.0002 },
-  { name: '100 Mbit/s, 20 ms', bitsPerSecond: 1e8, delaySeconds: 0.02 },
-];
+const ways = values.apart.split(',');
+if (!ways.every((way) => way === 'layers' || way === 'prompts'))
+  fail(`--apart: found ${values.apart}, expected layers, prompts, or both with a comma`);
+const LINKS = values.links.split(',').map((text) => {
+  const [bitsPerSecond, delaySeconds] = text.split('/').map(Number);
+  if (!(bitsPerSecond > 0 && delaySeconds >= 0))
+    fail(`--links: found ${text}, expected bits a second and seconds, such as 1e9/0.0002`);
+  return { name: `${bitsPerSecond / 1e6} Mbit/s, ${delaySeconds * 1000} ms`, bitsPerSecond, delaySeconds };
+});
 const { layers, vocabularySize } = (await readModel(values.model)).decoder;
 const [promptTokens, maxNewTokens] = [number('prompt-tokens'), number('max-new-tokens')];
 const rows = syntheticRows({ rows: number('rows'), promptTokens, vocabularySize });
@@ -63,28 +72,40 @@ const boundsOf = (count) => Array.from({ length: count }, () => ({ processors })
 /** By the number of machines that compute at once; those are alike, so the first one's stands for all. */
 const hardwareOf = new Map();
 
-/** Which layers each of so many engines has, and how fast that is to be. */
-async function planned(count, batches, { bitsPerSecond, delaySeconds }) {
+/** What the plan is made for. */
+async function requestOf(count, batches, { bitsPerSecond, delaySeconds }) {
   if (!hardwareOf.has(count)) hardwareOf.set(count, (await profileWithin(boundsOf(count)))[0]);
   const hardware = hardwareOf.get(count);
   const link = { bytesPerSecond: bitsPerSecond / 8, latencySeconds: delaySeconds };
-  const machines = Array.from({ length: count }, (_, at) => ({ name: `machine ${at + 1}`, hardware, link }));
-  const workload = { promptTokens, newTokens: maxNewTokens, rows: rows.length };
-  const allow = { batchSize: number('batch-size'), batches, threads: 1 };
+  return {
+    shape,
+    machines: Array.from({ length: count }, (_, at) => ({ name: `machine ${at + 1}`, hardware, link })),
+    workload: { promptTokens, newTokens: maxNewTokens, rows: rows.length },
+    allow: { batchSize: number('batch-size'), batches, threads: 1 },
+  };
+}
+
+/** Which layers each of so many engines has, and how fast that is to be. */
+async function planned(count, batches, link) {
   const hiddenStates = values['hidden-states'];
   const { stages, tokensPerSquare, tokensPerSecond } = planPipeline({
-    shape,
-    machines,
-    workload,
-    allow,
+    ...(await requestOf(count, batches, link)),
     hiddenStates,
   });
-  return { layers: stages.map((stage) => stage.layers), tokensPerSquare, tokensPerSecond };
+  return { engines: stages.map(({ layers }) => ({ layers, tokensPerSquare })), tokensPerSecond };
+}
+
+/** The same of an engine that generates and one that computes prompts for it. */
+async function plannedApart(link) {
+  const plan = planPrompts(await requestOf(2, 1, link));
+  const { tokensPerSecond, aloneTokensPerSecond, shardsTokensPerSecond, bottleneck } = plan;
+  return { engines: [{}, {}], tokensPerSecond, aloneTokensPerSecond, shardsTokensPerSecond, bottleneck };
 }
 
 /** Runs of some engines over links like this one. @param link undefined: one engine alone */
-async function runs(count, link) {
-  const batches = count === 1 ? 1 : values['micro-batches'] === undefined ? count + 1 : number('micro-batches');
+async function runs(count, link, way = 'layers') {
+  const batches =
+    count === 1 || way === 'prompts' ? 1 : values['micro-batches'] === undefined ? count + 1 : number('micro-batches');
   const shared = {
     model: values.model,
     batchSize: number('batch-size'),
@@ -93,22 +114,21 @@ async function runs(count, link) {
     policy: 'default',
     learn: false,
   };
-  const plan = link && (await planned(count, batches, link));
+  const plan = link && (await (way === 'layers' ? planned(count, batches, link) : plannedApart(link)));
   const ran = await runEngines({
-    engines: plan
-      ? plan.layers.map((each) => ({ ...shared, layers: each, tokensPerSquare: plan.tokensPerSquare }))
-      : [shared],
+    engines: plan ? plan.engines.map((each) => ({ ...shared, ...each })) : [shared],
     bounds: boundsOf(count),
     link,
     rows,
     run: { maxNewTokens, ignoreEos: true, sharePrefixes: false },
-    sockets: { hiddenStates: values['hidden-states'] },
+    sockets: way === 'layers' ? { hiddenStates: values['hidden-states'] } : {},
     repeat: number('repeat'),
     stop,
   });
   return {
     count,
     link,
+    way,
     plan,
     ...ran,
     runs: ran.runs.map((run) => ({
@@ -126,7 +146,8 @@ const all = [];
 const rpc = [];
 const noRpc = whyNoRpc(values['llama-cpp']);
 const [peerTokens, timeLimitSeconds] = [{ promptTokens, maxNewTokens }, number('time-limit')];
-for (const link of LINKS)
+if (ways.includes('prompts')) for (const link of LINKS) all.push(await runs(2, link, 'prompts'));
+for (const link of ways.includes('layers') ? LINKS : [])
   for (const count of counts) {
     all.push(await runs(count, link));
     if (noRpc === undefined)
@@ -156,7 +177,10 @@ function peerOf({ count, link }) {
 }
 const table = [alone, ...all].map((each) => ({
   engines: each.count,
-  layers: each.plan?.layers.map(({ count }) => count).join(' + ') ?? String(layers),
+  layers:
+    each.way === 'prompts'
+      ? 'prompts apart'
+      : (each.plan?.engines.map(({ layers: { count } }) => count).join(' + ') ?? String(layers)),
   predictedTokensPerSecond: each.plan?.tokensPerSecond,
   link: each.link?.name ?? 'none',
   tokensPerSecond: tokensPerSecond(each),

@@ -10,6 +10,7 @@ import type { Numerics } from './engine/open/settings.js';
 import { validateOptions } from './engine/open/validateOptions.js';
 import { DeviceActivity } from './engine/execution/DeviceActivity.js';
 import type { FollowingRun } from './engine/execution/FollowingRun.js';
+import { sharesModel } from './engine/peers/checkPeers.js';
 import type { Peers } from './engine/peers/PeerConnection.js';
 import type { ConnectedPeers } from './engine/peers/sockets/connectPeers.js';
 import type { PeerListener } from './engine/peers/sockets/PeerListener.js';
@@ -30,6 +31,7 @@ import type {
 } from './engine/rows/Generation.js';
 import type { WindowScore } from './engine/rows/ScoredRow.js';
 import type { EngineOptions } from './EngineOptions.js';
+import { errorOf } from './errors/errorOf.js';
 import { InterruptedError } from './errors/InterruptedError.js';
 import { checkUnchanged } from './model/identity/FileStamp.js';
 import type { ModelSource } from './model/ModelSource.js';
@@ -276,12 +278,16 @@ export class Engine implements GenerationSource, AsyncDisposable {
    * generates (`generate(rows, { peers })`), all others follow; each one's sink leads to the next one's source, and the
    * last one's to the first one's. Resolves when the engine before has ended its run or given it up.
    *
+   * An engine of all layers computes prompts instead, for another one of all layers that generates: their pages go over,
+   * and answers are those of one engine, bit for bit.
+   *
    * @param peers a source and a sink of this run's own
-   * @throws UsageError for an engine that has the model's first layers, or without peers
+   * @throws UsageError for an engine that has the model's first layers alone, or without peers
    * @throws PeerError if the engine before fails, or does not fit; TaskError if the device fails; InterruptedError if
    * `options.signal` fires
    */
   async follow(peers: Peers, options: FollowOptions = {}): Promise<void> {
+    if (!sharesModel(this.opened.grid)) return this.computePrompts(peers, options);
     const run = this.following(peers, options);
     try {
       await lastValueFrom(throughStages(run, options.pipeline), { defaultValue: undefined });
@@ -304,7 +310,8 @@ export class Engine implements GenerationSource, AsyncDisposable {
   }
 
   /**
-   * Connects this engine, which has the model's first layers, with those that listen and have the others, for one run:
+   * Connects this engine, which has the model's first layers, with those that listen and have the others, or one of all
+   * layers with one that computes prompts, for one run:
    * `generate(rows, { peers: await engine.connect(addresses) })`. Each engine connects to the next one.
    *
    * @param addresses in the order of the layers; each as the engine before reaches it, the last one from here, too
@@ -347,6 +354,18 @@ export class Engine implements GenerationSource, AsyncDisposable {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  private async computePrompts(peers: Peers, options: FollowOptions): Promise<void> {
+    const { run, prompts } = this.runs.prompts(peers, options);
+    try {
+      for await (const prompt of iterated(throughStages(run, options.pipeline), undefined, () => run.settled()))
+        await prompts.send(prompt);
+      prompts.close();
+    } catch (error) {
+      prompts.close(errorOf(error));
+      throw error;
+    }
   }
 
   private asked(rows: RowSource, options: RunOptions): GeneratedResults<RowResult> {

@@ -9,7 +9,7 @@ import type { Policy } from './plan/Policy.js';
 import type { ProfileProgress } from './profile/profileMachine.js';
 import type { ExpectedRows } from './ExpectedRows.js';
 import type { LayerRange } from './model/partOf.js';
-import type { LayerShare } from './model/shareOf.js';
+import type { LayerShare } from './model/dividedLayer.js';
 import type { WeightCompression, WeightsLayout } from './model/compressBindings.js';
 import type { PullProgress } from './model/pull/ModelDownload.js';
 import type { Tokenizer } from './model/Tokenizer.js';

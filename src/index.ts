@@ -76,7 +76,7 @@ export type {
 } from './engine/peers/PeerMessage.js';
 
 export type { LayerRange } from './model/partOf.js';
-export type { LayerShare } from './model/shareOf.js';
+export type { LayerShare } from './model/dividedLayer.js';
 
 // Rows
 export type {

@@ -1,5 +1,6 @@
 #include "NativeRuntime.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "AddonData.h"
@@ -57,6 +58,8 @@ Napi::Function NativeRuntime::define(Napi::Env env) {
                          InstanceMethod<&NativeRuntime::failEvent>("failEvent"),
                          InstanceMethod<&NativeRuntime::writeHidden>("writeHidden"),
                          InstanceMethod<&NativeRuntime::appendTokens>("appendTokens"),
+                         InstanceMethod<&NativeRuntime::readPages>("readPages"),
+                         InstanceMethod<&NativeRuntime::writePages>("writePages"),
                          InstanceMethod<&NativeRuntime::cancelAll>("cancelAll"),
                          InstanceMethod<&NativeRuntime::close>("close"),
                      });
@@ -351,6 +354,25 @@ Napi::Value NativeRuntime::appendTokens(const Napi::CallbackInfo& info) {
     const std::vector<int32_t> rows = readInt32Array(info[0], "rows");
     const std::vector<int32_t> tokens = readInt32Array(info[1], "tokens");
     open().appendTokens(rows, tokens);
+    return env_.Undefined();
+  });
+}
+
+Napi::Value NativeRuntime::readPages(const Napi::CallbackInfo& info) {
+  return guarded(env_, [&] {
+    const std::vector<int32_t> pages = readInt32Array(info[0], "pages");
+    const std::vector<uint8_t> bytes = open().readPages(pages);
+    Napi::Uint8Array array = Napi::Uint8Array::New(env_, bytes.size());
+    std::copy(bytes.begin(), bytes.end(), array.Data());
+    return array;
+  });
+}
+
+Napi::Value NativeRuntime::writePages(const Napi::CallbackInfo& info) {
+  return guarded(env_, [&] {
+    const std::vector<int32_t> pages = readInt32Array(info[0], "pages");
+    const std::vector<uint8_t> bytes = readUint8Array(info[1], "bytes");
+    open().writePages(pages, bytes);
     return env_.Undefined();
   });
 }

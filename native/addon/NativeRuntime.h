@@ -48,6 +48,8 @@ class NativeRuntime : public Napi::ObjectWrap<NativeRuntime> {
   Napi::Value failEvent(const Napi::CallbackInfo& info);
   Napi::Value writeHidden(const Napi::CallbackInfo& info);
   Napi::Value appendTokens(const Napi::CallbackInfo& info);
+  Napi::Value readPages(const Napi::CallbackInfo& info);
+  Napi::Value writePages(const Napi::CallbackInfo& info);
   Napi::Value cancelAll(const Napi::CallbackInfo& info);
   Napi::Value close(const Napi::CallbackInfo& info);
 

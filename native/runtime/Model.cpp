@@ -295,6 +295,43 @@ void Model::writeHidden(Activations& activations, const float* from, size_t coun
   backend_->writeHidden(activations, from, count);
 }
 
+// move(a page's bytes, how many they are), of one layer after the other.
+template <typename Move>
+void Model::eachPage(const std::vector<int32_t>& pages, Move move) const {
+  const CacheGroups& groups = cache_.groups();
+  if (options_.gpu || !options_.decoder.causal || options_.decoder.remembers() || groups.count() != 1)
+    throw Error(ErrorCode::InvalidArgument,
+                "pages: found a model on a device, or one whose layers do not all keep all positions of a row in "
+                "memory, expected one whose layers do");
+  for (const int32_t page : pages)
+    if (page < 0 || uint32_t(page) >= cache_.pages())
+      throw Error(ErrorCode::InvalidArgument, "pages: found page " + std::to_string(page) + ", expected one of the " +
+                                                  std::to_string(cache_.pages()) + " in memory");
+  for (uint32_t layer = 0; layer < options_.decoder.layers; layer++) {
+    if (!groups.keepsOwn(layer)) continue;
+    const size_t bytes = cachePageBytes(cache_.layout(layer));
+    for (const int32_t page : pages) move(cache_.page(layer, static_cast<size_t>(page)), bytes);
+  }
+}
+
+size_t Model::bytesOfPages(size_t count) const {
+  size_t bytes = 0;
+  for (uint32_t layer = 0; layer < options_.decoder.layers; layer++)
+    if (cache_.groups().keepsOwn(layer)) bytes += count * cachePageBytes(cache_.layout(layer));
+  return bytes;
+}
+
+void Model::readPages(const std::vector<int32_t>& pages, uint8_t* to) const {
+  eachPage(pages, [&to](const uint8_t* page, size_t bytes) { to = std::copy_n(page, bytes, to); });
+}
+
+void Model::writePages(const std::vector<int32_t>& pages, const uint8_t* from) {
+  eachPage(pages, [&from](uint8_t* page, size_t bytes) {
+    std::copy_n(from, bytes, page);
+    from += bytes;
+  });
+}
+
 std::unique_ptr<TaskResult> Model::compute(ComputePart part, uint32_t layer, const Batch& batch,
                                            Activations& activations, int32_t buffer, int32_t cacheBuffer,
                                            Launch& launch) {

@@ -58,6 +58,12 @@ class Model {
   // ones are there when it returns.
   void readHidden(const Activations& activations, float* to, size_t count, const Launch& launch);
   void writeHidden(Activations& activations, const float* from, size_t count);
+  // Whole pages in memory between the cache and the caller: of one layer after the other, each layer's in the order of
+  // `pages`. Throw Error(InvalidArgument) where the cache is on a device, in several groups or none, and for pages that
+  // there are not.
+  size_t bytesOfPages(size_t count) const;
+  void readPages(const std::vector<int32_t>& pages, uint8_t* to) const;
+  void writePages(const std::vector<int32_t>& pages, const uint8_t* from);
   // The spill file; null where there is none.
   DirectFile* spillFile() { return spillFile_ == nullptr ? nullptr : &spillFile_->file(); }
   // Of the spill file, for hidden stores.
@@ -75,6 +81,8 @@ class Model {
   // attend(the staging buffer)
   template <typename Attend>
   void attendStaged(const Batch& batch, uint32_t layer, int32_t buffer, Attend attend);
+  template <typename Move>
+  void eachPage(const std::vector<int32_t>& pages, Move move) const;
   Staging staging(uint8_t* data, uint32_t buffer) const;
   bool keeps(uint32_t layer) const { return options_.decoder.layerSpecs[layer].mixer == Mixer::Attention; }
   uint32_t window(uint32_t layer) const { return options_.decoder.layerSpecs[layer].window; }

@@ -106,4 +106,20 @@ void Runtime::appendTokens(const std::vector<int32_t>& rows, const std::vector<i
   for (size_t i = 0; i < found.size(); i++) found[i]->append(tokens[i]);
 }
 
+std::vector<uint8_t> Runtime::readPages(const std::vector<int32_t>& pages) const {
+  checkLoaded("readPages");
+  std::vector<uint8_t> bytes(model_->bytesOfPages(pages.size()));
+  model_->readPages(pages, bytes.data());
+  return bytes;
+}
+
+void Runtime::writePages(const std::vector<int32_t>& pages, const std::vector<uint8_t>& bytes) {
+  checkLoaded("writePages");
+  const size_t expected = model_->bytesOfPages(pages.size());
+  if (bytes.size() != expected)
+    refuse("bytes", std::to_string(bytes.size()),
+           std::to_string(expected) + " of " + std::to_string(pages.size()) + " pages");
+  model_->writePages(pages, bytes.data());
+}
+
 }  // namespace spillway

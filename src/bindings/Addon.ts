@@ -442,6 +442,14 @@ export interface NativeRuntime {
    * above, no task may be using the rows' tokens.
    */
   appendTokens(rows: Int32Array, tokens: Int32Array): void;
+  /**
+   * Copies keys and values of whole pages in memory, of all layers: of one layer after the other, each layer's in the
+   * order of `pages`. No task may be writing them. Refused where layers do not all keep all positions of rows in
+   * memory, and with a GPU.
+   */
+  readPages(pages: Int32Array): Uint8Array;
+  /** Puts such a copy, of this runtime's or an equal one's, into pages that no task uses. */
+  writePages(pages: Int32Array, bytes: Uint8Array): void;
 
   /** Everything that has not started completes with code `cancelled`; what runs finishes. */
   cancelAll(): void;

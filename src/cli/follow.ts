@@ -18,6 +18,7 @@ import { checkStandardOutput } from './standardStreams.js';
 interface FollowFlags extends EngineFlags, PeerFlags {
   readonly layers?: LayerRange;
   readonly tensorParallel?: LayerShare;
+  readonly prompts?: boolean;
   readonly listen: string;
 }
 
@@ -32,26 +33,36 @@ Examples:
     --shared-key-file ring.key --input rows.jsonl --output answers.jsonl
   spillway follow --model m.gguf --tensor-parallel 1/2 --listen unix:/run/m.sock
   spillway generate --model m.gguf --peers unix:/run/m.sock \\
+    --input rows.jsonl --output answers.jsonl
+  spillway follow --model m.gguf --prompts --listen unix:/run/p.sock
+  spillway generate --model m.gguf --peers unix:/run/p.sock \\
     --input rows.jsonl --output answers.jsonl`;
 
 export function addFollow(program: Command, context: CommandContext): void {
   const command = program
     .command('follow')
     .description(
-      "Computes some of a model's layers, or a share of each, for `generate --peers` on another machine, run after run, until it is stopped. Prints where it listens as a line of JSON.",
+      "Computes some of a model's layers, a share of each, or prompts, for `generate --peers` on another machine, run after run, until it is stopped. Prints where it listens as a line of JSON.",
     );
   command.optionsGroup('Model and engines of other layers:');
   addModelFlag(command);
   command.addOption(
-    new Option('--layers <a-b>', 'necessary, or --tensor-parallel: these of its layers, counted from 0').argParser(
-      layerRange,
-    ),
+    new Option(
+      '--layers <a-b>',
+      'necessary, or --tensor-parallel or --prompts: these of its layers, counted from 0',
+    ).argParser(layerRange),
   );
   command.addOption(
     new Option(
       '--tensor-parallel <k/n>',
       'instead: this share of the heads and columns of every layer, of n engines; share 0 is that of the command that generates. Results depend on n',
     ).argParser(layerShare),
+  );
+  command.addOption(
+    new Option(
+      '--prompts',
+      'instead: all layers, for prompts alone: their keys and values go to the command that generates, which has all layers, too. Answers are those of one engine',
+    ),
   );
   command.addOption(
     new Option(
@@ -91,20 +102,24 @@ async function follow(flags: FollowFlags, context: CommandContext): Promise<void
       onRun: (run) => void tellOf(run, context),
       onRefused: refusals(context),
     });
-    await context.print(`${JSON.stringify({ address: listener.address, ...has })}\n`);
+    await context.print(
+      `${JSON.stringify({ address: listener.address, ...has, ...(flags.prompts === true && { prompts: true }) })}\n`,
+    );
     await aborted(signal);
   } finally {
     meter.stop();
   }
 }
 
-/** Says which part of the model this engine has. @throws UsageError */
-function placeOf({ layers, tensorParallel }: FollowFlags): Pick<EngineOptions, 'layers' | 'tensorParallel'> {
-  if (layers && tensorParallel)
-    throw new UsageError('--layers: found it beside --tensor-parallel, expected one of them');
-  if (!layers && !tensorParallel)
-    throw new UsageError('missing: --layers or --tensor-parallel (--help lists all flags)');
-  return layers ? { layers } : { ...(tensorParallel && { tensorParallel }) };
+/** Says which part of the model this engine has, or none where it computes prompts. @throws UsageError */
+function placeOf({ layers, tensorParallel, prompts }: FollowFlags): Pick<EngineOptions, 'layers' | 'tensorParallel'> {
+  const given = Object.entries({ '--layers': layers, '--tensor-parallel': tensorParallel, '--prompts': prompts })
+    .filter(([, value]) => value !== undefined)
+    .map(([name]) => name);
+  if (given.length > 1) throw new UsageError(`${given[0]}: found it beside ${given[1]}, expected one of them`);
+  if (given.length === 0)
+    throw new UsageError('missing: --layers, --tensor-parallel or --prompts (--help lists all flags)');
+  return { ...(layers && { layers }), ...(tensorParallel && { tensorParallel }) };
 }
 
 async function tellOf({ peer, ended }: ServedRun, context: CommandContext): Promise<void> {

@@ -48,6 +48,17 @@ export async function peerRing(flags: RowJobFlags, signal: AbortSignal): Promise
   if (flags.reuse !== undefined) throw new UsageError('--reuse: found one beside --peers, expected one of them');
   const options = await socketOptions(flags, signal);
   const peers = await describePeers(addresses, options);
+  if (peers.some(({ layers }) => layers.prompts === true)) {
+    if (peers.length > 1)
+      throw new UsageError(
+        `--peers: found ${peers.length}, one of which computes prompts, expected that one alone: this command has all layers then`,
+      );
+    return {
+      options: {},
+      identity: ringIdentity(peers, options),
+      connect: (engine) => engine.connect(addresses, options),
+    };
+  }
   const shares = peers.some(({ layers }) => layers.shares !== undefined);
   const place = shares ? sharesBefore(peers) : layersBefore(peers, addresses[0] ?? '');
   const least = (of: (block: (typeof peers)[number]['block']) => number): number =>

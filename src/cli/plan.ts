@@ -8,6 +8,7 @@ import {
   planCurves,
   planDocument,
   planPipeline,
+  planPrompts,
   planTensorParallel,
   readMachines,
   readModelShape,
@@ -23,6 +24,7 @@ import {
 } from './library.js';
 import { addHiddenStates } from './flags/peerFlags.js';
 import { describePipeline } from './pipelineReport.js';
+import { describePrompts } from './promptsReport.js';
 import { describeTensorParallel } from './tensorParallelReport.js';
 import { addChipFlags, planChips } from './planChips.js';
 import { planPage } from './planPage.js';
@@ -286,11 +288,15 @@ async function planMachines(flags: PlanCommandFlags, file: string, context: Comm
   const plan = await context.endingAtOnce(() => planPipeline(request));
   const simulated = flags.simulate ? await simulatePipeline(request, plan, { signal: context.signal }) : undefined;
   const tensorParallel = await context.endingAtOnce(() => orRefusal(() => planTensorParallel(request)));
-  const document = { ...plan, tensorParallel, ...(simulated && { simulated }) };
+  const prompts =
+    machines.length === 2 ? await context.endingAtOnce(() => orRefusal(() => planPrompts(request))) : undefined;
+  const document = { ...plan, tensorParallel, ...(prompts && { prompts }), ...(simulated && { simulated }) };
   await context.print(
     flags.json
       ? `${JSON.stringify(document, undefined, 2)}\n`
-      : describePipeline(plan, simulated) + describeTensorParallel(tensorParallel, plan),
+      : describePipeline(plan, simulated) +
+          describeTensorParallel(tensorParallel, plan) +
+          (prompts ? describePrompts(prompts, plan) : ''),
   );
 }
 

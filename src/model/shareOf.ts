@@ -1,45 +1,30 @@
 import { UsageError } from '../errors/UsageError.js';
 import { needsProcessor, type DecoderSpec } from './DecoderSpec.js';
+import { columnsOfShare, headsOfShare, refused, scaled, type LayerShare, type Range } from './dividedLayer.js';
 import type { ModelSource } from './ModelSource.js';
 import type { TensorBinding } from './TensorBinding.js';
 import { WEIGHT_TYPES } from './weightTypes.js';
 
-/** One of the shares into which every layer of a model is cut: which one, from 0, of how many. */
-export interface LayerShare {
-  readonly index: number;
-  /** From 2 to 64. */
-  readonly of: number;
-}
-
-/** Rows that lie one after another, or columns. */
-interface Range {
-  readonly first: number;
-  readonly count: number;
-}
+const EXPERT = /^expert\.\d+\./;
 
 /**
- * A share of every layer (tensor parallelism; 1D weight-stationary in Pope et al. 2022): as many of its key and value
- * heads, with the query heads that read them, as every other share, and as many of the feed-forward block's inner
- * columns, of each expert where there are some, but for a block of numbers that are stored together. Of the output
- * projection and of the block's last product these are inputs, so that their results are sums of all shares'. Norms and
- * routers are in each share; biases of such sums, embedding and head in the first one. Pure.
+ * A share of every layer (tensor parallelism; 1D weight-stationary in Pope et al. 2022): some of its heads
+ * (`headsOfShare`), and as many of the feed-forward block's inner columns as every other share, of each expert where
+ * there are some, but for a panel. Of the output projection and of the block's last product these are inputs, so that
+ * their results are sums of all shares'. Norms and routers are in each share; biases of such sums, embedding and head
+ * in the first one. Pure.
  *
- * @throws UsageError where heads do not divide into so many, or are no whole blocks, or columns are too few
+ * @throws UsageError where heads do not divide into so many in whole blocks, or columns are too few
  */
 export function shareOf(source: ModelSource, share: LayerShare): ModelSource {
   const { decoder, bindings } = source;
-  const { heads, kvHeads, headDim, position } = decoder;
-  const { index, of } = share;
+  const { headDim, position } = decoder;
+  const { index } = share;
   if (needsProcessor(decoder))
     throw new UsageError(
       `tensorParallel: found a model of the family ${decoder.family}, expected none whose layers remember a state, gate attention, keep latent rows or differ in their heads: divide its layers over engines (layers)`,
     );
-  const part = (what: string, count: number): Range => {
-    if (count % of !== 0) throw refused(share, `a number that divides the model's ${count} ${what}`);
-    return { first: (index * count) / of, count: count / of };
-  };
-  const keyHeads = part('key and value heads', kvHeads);
-  const queryHeads = part('heads', heads);
+  const { queryHeads, keyHeads } = headsOfShare(decoder, blockOf(source, 'o.weight'), share);
   const { qkNorm } = decoder.attention;
   if (qkNorm === 'row')
     throw refused(share, '1: the norm over all heads together that this family has is not computed in shares');
@@ -50,11 +35,11 @@ export function shareOf(source: ModelSource, share: LayerShare): ModelSource {
       share,
       '1: shares of mixtures with blocks beside their experts, or without in some layers, are not made',
     );
-  const inner = innerOf(source, share);
+  const inner = columnsOfShare(decoder.feedForwardSize, blockOf(source, 'down.weight'), share);
   const cut = (binding: TensorBinding): TensorBinding | undefined => {
     if (binding.layer < 0) return index === 0 ? binding : undefined;
     // Of experts as of one block.
-    const role = binding.role.replace(/^expert\.\d+\./, '');
+    const role = binding.role.replace(EXPERT, '');
     switch (role) {
       case 'q.weight':
       case 'q.bias':
@@ -102,22 +87,10 @@ export function shareOf(source: ModelSource, share: LayerShare): ModelSource {
   return { ...source, decoder: ours, bindings: bindings.flatMap((binding) => cut(binding) ?? []) };
 }
 
-/**
- * The share's feed-forward columns: whole blocks of the last product's inputs, as many as of every other share, or one
- * more than of some.
- */
-function innerOf({ decoder: { feedForwardSize }, bindings }: ModelSource, share: LayerShare): Range {
-  const down = bindings.filter(({ role, layer }) => layer >= 0 && /(^|\.)down\.weight$/.test(role));
-  const block = Math.max(1, ...down.map(({ type }) => WEIGHT_TYPES[type].elements));
-  const blocks = Math.floor(feedForwardSize / block);
-  if (blocks < share.of) throw refused(share, `at most the model's ${blocks} blocks of ${block} feed-forward columns`);
-  const firstOf = (index: number): number => Math.floor((index * blocks) / share.of) * block;
-  const first = firstOf(share.index);
-  return { first, count: firstOf(share.index + 1) - first };
-}
-
-function scaled({ first, count }: Range, by: number): Range {
-  return { first: first * by, count: count * by };
+/** Neighbours that the matrices of a role, of all layers and experts, store together. */
+function blockOf({ bindings }: ModelSource, role: 'o.weight' | 'down.weight'): number {
+  const types = bindings.filter((binding) => binding.layer >= 0 && binding.role.replace(EXPERT, '') === role);
+  return Math.max(1, ...types.map(({ type }) => WEIGHT_TYPES[type].elements));
 }
 
 function rowsOf(binding: TensorBinding, { first, count }: Range): TensorBinding {
@@ -166,8 +139,4 @@ function pitchBytes({ type, columns, float8, blockScales, packed, coded, inputRo
   if (inputRow !== undefined) return float8 ? 1 : bytes;
   if (float8) return columns;
   return blockScales ? columns / 2 : (columns / elements) * bytes;
-}
-
-function refused({ of }: LayerShare, expected: string): UsageError {
-  return new UsageError(`tensorParallel.of: found ${of}, expected ${expected}`);
 }

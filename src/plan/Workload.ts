@@ -9,6 +9,11 @@ export interface Workload {
    * beside a GPU with pages on disk that the processor attends to, and in the papers' models, by every row. Default 0.
    */
   readonly sharedPrefixTokens?: number | undefined;
+  /**
+   * Tokens of each prompt, fewer than it has without those that all share, whose keys and values come from elsewhere,
+   * each row's its own. Default 0.
+   */
+  readonly givenTokens?: number | undefined;
   /** How many there are. Default: without end, which is to say whole blocks of them. */
   readonly rows?: number | undefined;
   /**
@@ -29,6 +34,7 @@ export const workloadSchema: z.ZodType<Workload> = z.strictObject({
   promptTokens: count,
   newTokens: count,
   sharedPrefixTokens: z.int().min(0).optional(),
+  givenTokens: z.int().min(0).optional(),
   rows: count.optional(),
   cachePages: z.number().positive().optional(),
   admittedPerSweep: z.number().positive().optional(),

@@ -90,7 +90,7 @@ function expectAlike(found: readonly RowResult[], expected: readonly RowResult[]
 }
 
 describe.each([
-  ['llama', [2]],
+  ['llama', [2, 3, 4]],
   ['llama-tied-biased', [2, 4]],
   ['llama-mlp-biased', [2]],
   ['qwen2', [2]],
@@ -98,13 +98,15 @@ describe.each([
   ['phi3', [2]],
   ['mixtral', [2]],
   ['qwen3-moe', [2]],
-  ['gpt-oss', [2]],
+  ['gpt-oss', [2, 3]],
   ['gemma2', [2]],
+  ['gemma3', [2]],
+  ['falcon-multi-query', [2, 3, 4]],
   ['opt-pre', [2, 4]],
   ['opt-post-projected', [2, 4]],
   ['gpt-neox', [2]],
   ['falcon-new', [2]],
-  ['falcon-rw', [2, 3, 4]],
+  ['falcon-rw', [2, 3, 4, 5]],
 ] as const)('%s', (name, numbers) => {
   test.each(numbers.map((of) => [of] as const))('%i engines with a share of each layer answer as one', async (of) => {
     const options: EngineOptions = { model: model(name), precision: 'float32' };
@@ -169,6 +171,8 @@ describe('a share of each layer', () => {
       ['llama-Q8_0.gguf', 2, 2],
       ['opt-pre', 4, 2],
       ['falcon-new', 2, 1],
+      ['llama', 3, 2],
+      ['falcon-multi-query', 4, 1],
     ] as const) {
       const traces: TraceEvent[][] = Array.from({ length: of }, () => []);
       await using ring = await shareRing(of, { ...OPENED, disk, model: model(file) });
@@ -183,6 +187,7 @@ describe('a share of each layer', () => {
       await collect(at(ring.engines, 0).generate(rows, { peers: at(peers, 0), ...trace(0) }));
       await Promise.all(following);
       const { layers, hiddenSize } = at(ring.engines, 0).source.decoder;
+      let allSums = 0;
       traces.forEach((events, index) => {
         const admitted = rowsOfTrace(events);
         const grid = { layers, share: { index, of, sums }, slots: 2, rowsPerSlot: 2, tokensPerSquare: 12 };
@@ -197,10 +202,14 @@ describe('a share of each layer', () => {
           .flatMap(({ args }) => args['rows'] as readonly (readonly number[])[])
           .reduce((sum, [, , count = 0]) => sum + count, 0);
         expect(tokens).toBeGreaterThan(rows.length);
-        // Pope et al., appendix A.1: an all-reduce sends 2 (n - 1) / n of what is summed.
-        expect(sent('all_reduce')).toBe(sums * layers * tokens * hiddenSize * 4 * ((2 * (of - 1)) / of));
+        // Pope et al., appendix A.1: an all-reduce sends 2 (n - 1) / n of what is summed, in whole columns.
+        const each = (2 * (of - 1)) / of;
+        const columns = sent('all_reduce') / (sums * layers * tokens * 4);
+        expect(Math.abs(columns - each * hiddenSize)).toBeLessThan(hiddenSize % of === 0 ? 1e-9 : 2);
+        allSums += columns;
         expect(sent('broadcast')).toBe(index === 0 ? tokens * hiddenSize * 4 : 0);
       });
+      expect(allSums).toBeCloseTo(2 * (of - 1) * hiddenSize, 6);
     }
   });
 
@@ -255,7 +264,7 @@ describe('what does not fit', () => {
       /tensorParallel: found one beside layers/,
     ],
     [{ tensorParallel: { index: 0, of: 2 }, gpuMemory: '1GiB' }, /tensorParallel: found one beside gpuMemory/],
-    [{ tensorParallel: { index: 0, of: 3 } }, /expected a number that divides the model's 4/],
+    [{ tensorParallel: { index: 0, of: 5 } }, /found 5, expected a number into which the model's 4 heads of 16/],
   ] as const)('%j is refused', async (given, message) => {
     await expect(Engine.open({ ...options, ...given })).rejects.toThrow(UsageError);
     await expect(Engine.open({ ...options, ...given })).rejects.toThrow(message);

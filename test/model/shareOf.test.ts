@@ -7,7 +7,7 @@ import { readModel } from '../../src/model/readModel.js';
 import { shareOf } from '../../src/model/shareOf.js';
 import type { TensorBinding } from '../../src/model/TensorBinding.js';
 import { WEIGHT_TYPES } from '../../src/model/weightTypes.js';
-import { model } from '../e2e/support.js';
+import { at, model } from '../e2e/support.js';
 
 /** The bytes of a matrix whose rows lie as they are, row by row; or of a vector. */
 function bytesOf({ files }: ModelSource, binding: TensorBinding): Buffer {
@@ -74,6 +74,29 @@ describe('a share of each layer', () => {
     expect(roles(second).has('norm1.weight')).toBe(true);
   });
 
+  test('key and value heads are in several shares where there are more shares, the query heads in one', async () => {
+    const source = await readModel(model('llama'));
+    const shares = [0, 1, 2].map((index) => shareOf(source, { index, of: 3 }));
+    expect(shares.map(({ decoder: { heads, kvHeads, feedForwardSize } }) => [heads, kvHeads, feedForwardSize])).toEqual(
+      [
+        [2, 1, 32],
+        [1, 1, 32],
+        [1, 1, 32],
+      ],
+    );
+    const parts = (role: string): Buffer[] =>
+      shares.map((share) => {
+        const binding = named(share, role);
+        if (!binding) throw new RangeError(role);
+        return bytesOf(share, binding);
+      });
+    const wholeOf = (role: string): Buffer => bytesOf(source, named(source, role) ?? at(source.bindings, 0));
+    expect(Buffer.concat(parts('q.weight'))).toEqual(wholeOf('q.weight'));
+    const [first, second, third] = parts('k.weight');
+    expect(second).toEqual(third);
+    expect(Buffer.concat([first ?? Buffer.of(), second ?? Buffer.of()])).toEqual(wholeOf('k.weight'));
+  });
+
   test('slopes of heads are the heads’ own', async () => {
     const source = await readModel(model('falcon-rw'));
     const { position } = source.decoder;
@@ -83,8 +106,16 @@ describe('a share of each layer', () => {
   });
 
   test.each([
-    ['gemma3', 2, "tensorParallel.of: found 2, expected a number that divides the model's 1 key and value heads"],
-    ['llama', 3, "tensorParallel.of: found 3, expected a number that divides the model's 2 key and value heads"],
+    [
+      'gemma3',
+      3,
+      "tensorParallel.of: found 3, expected a number into which the model's 2 heads of 40 (1 of keys and values) divide",
+    ],
+    [
+      'llama-Q8_0.gguf',
+      3,
+      /the model's 4 heads of 16 \(2 of keys and values\) divide in whole blocks of 32 weights: a file/,
+    ],
     [
       'llama-float8',
       2,
@@ -95,7 +126,7 @@ describe('a share of each layer', () => {
       2,
       "tensorParallel.of: found 2, expected at most the model's 1 blocks of 32 feed-forward columns",
     ],
-    ['gemma2-Q8_0.gguf', 2, /that divides the 96 inputs of o.weight into whole blocks of 32, which Q8_0 has$/],
+    ['gemma2-Q8_0.gguf', 2, /the model's 4 heads of 24 \(2 of keys and values\) divide in whole blocks of 32 weights/],
   ] as const)('%s into %i: what does not divide is said', async (name, of, message) => {
     const source = await readModel(model(name));
     expect(() => shareOf(source, { index: 0, of })).toThrow(UsageError);

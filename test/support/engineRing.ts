@@ -28,6 +28,11 @@ export function shareRing(of: number, options: Options): Promise<EngineRing> {
   );
 }
 
+/** Two engines of all layers: the first one generates, the other one computes prompts. */
+export function promptsRing(options: Options): Promise<EngineRing> {
+  return ringOf([{}, {}], options);
+}
+
 async function ringOf(places: readonly Place[], options: Options): Promise<EngineRing> {
   const engines: Engine[] = [];
   const close = async (): Promise<void> => {

@@ -31,6 +31,11 @@ export function shareSockets(
   return ringOf(places, options, addressOf, listening);
 }
 
+/** Two engines of all layers: the first one generates, the other one computes prompts. */
+export function promptsSockets(options: EngineOptions, addressOf: (index: number) => string): Promise<SocketRing> {
+  return ringOf([{}, {}], options, addressOf, {});
+}
+
 async function ringOf(
   places: readonly Pick<EngineOptions, 'layers' | 'tensorParallel'>[],
   options: EngineOptions,

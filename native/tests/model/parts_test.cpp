@@ -275,5 +275,28 @@ TEST(Parts, OfAShareOfEachLayerAreForSharesAlone) {
   expectRefused([&] { validate(spec); }, "share: found one beside part");
 }
 
+// Pages that one runtime has computed are another one's as they are.
+TEST(Pages, GoToAnotherRuntime) {
+  const TinyModel model(threeLayers());
+  TinyRuntime from(model.options()), to(model.options());
+  const std::vector<int32_t> pages = {0, 2};
+  std::vector<uint8_t> bytes = from.runtime.readPages(pages);
+  ASSERT_GT(bytes.size(), 0u);
+  for (size_t i = 0; i < bytes.size(); i++) bytes[i] = uint8_t(i * 7 + i / 256);
+  to.runtime.writePages(pages, bytes);
+  EXPECT_EQ(to.runtime.readPages(pages), bytes);
+  // Each layer's pages follow each other in the order that was asked for.
+  const size_t page = bytes.size() / 3 / 2;
+  const std::vector<uint8_t> turned = to.runtime.readPages({2, 0});
+  for (size_t layer = 0; layer < 3; layer++)
+    for (size_t side = 0; side < 2; side++)
+      EXPECT_TRUE(std::equal(turned.begin() + (2 * layer + side) * page, turned.begin() + (2 * layer + side + 1) * page,
+                             bytes.begin() + (2 * layer + 1 - side) * page));
+  bytes.pop_back();
+  expectRefused([&] { to.runtime.writePages(pages, bytes); }, "bytes: found");
+  expectRefused([&] { to.runtime.readPages({-1}); }, "pages: found page -1");
+  expectRefused([&] { to.runtime.readPages({1 << 20}); }, "pages: found page 1048576");
+}
+
 }  // namespace
 }  // namespace spillway

@@ -15,6 +15,7 @@ import { BufferRing } from './BufferRing.js';
 import type { Completion, Device, DevicePeers, DeviceRow } from '../grid/Device.js';
 import { headOutput } from './headOutput.js';
 import { NativeRun, type CacheMoves, type NativeBatch } from './NativeRun.js';
+import type { PageStretch } from '../peers/prompts/pageStretches.js';
 import { PeerTransfers } from './PeerTransfers.js';
 import { PendingEvent } from './PendingEvent.js';
 import { SlotActivations, type SpilledActivations } from './SlotActivations.js';
@@ -162,6 +163,11 @@ export class NativeDevice implements Device {
 
   openRow(run: number, row: number, sequence: DeviceRow, pages: PageTable): void {
     this.run(run).openRow(row, sequence, pages);
+  }
+
+  /** Copies pages of a row whose tokens there have been through all layers. */
+  readPages(run: number, row: number, { first, count }: PageStretch): Uint8Array {
+    return this.run(run).readPages(row, first, count);
   }
 
   closeRow(run: number, row: number): void {

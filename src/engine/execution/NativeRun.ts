@@ -86,7 +86,7 @@ export class NativeRun {
     return branch;
   }
 
-  openRow(row: number, { tokens, candidates, adjustments, ...sequence }: DeviceRow, pages: PageTable): void {
+  openRow(row: number, { tokens, candidates, adjustments, given, ...sequence }: DeviceRow, pages: PageTable): void {
     const handle = nativeCall(() =>
       this.runtime.createRow({
         ...sequence,
@@ -105,6 +105,16 @@ export class NativeRun {
       }),
     );
     this.rows.set(row, { id: row, handle, pages, batches: 0, closed: false });
+    for (const { first, count, values } of given?.take() ?? [])
+      nativeCall(() => {
+        this.runtime.writePages(Int32Array.from(pages.entries.slice(first, first + count)), values);
+      });
+  }
+
+  /** Copies pages of a row that is open. */
+  readPages(row: number, first: number, count: number): Uint8Array {
+    const entries = this.rows.get(row)?.pages.entries.slice(first, first + count) ?? [];
+    return nativeCall(() => this.runtime.readPages(Int32Array.from(entries)));
   }
 
   closeRow(row: number): void {

@@ -52,7 +52,11 @@ export class WaitingRows<Result> {
     const most = device.sharesPromptsOnly === true ? Math.min(sharedTokens, promptTokens) : sharedTokens;
     const prompt = most < tokens.length ? tokens.slice(0, most) : tokens;
     const kind = device.promptKind?.(promptTokens);
-    const path = shares && call.sharePrefixes ? this.pages.expect(lengthsOf(row), prompt, kind, row.goesOn) : undefined;
+    // What comes with a row is its own.
+    const path =
+      shares && call.sharePrefixes && sequence.given === undefined
+        ? this.pages.expect(lengthsOf(row), prompt, kind, row.goesOn)
+        : undefined;
     const waiting = { row, call, path, since: of.admitted };
     of.rows.set(row, waiting);
     if (path) this.byPath.set(path, waiting);
@@ -124,5 +128,10 @@ function* overdueOf<Result>(
 
 export function lengthsOf({ sequence, newTokens }: Pick<RunRow<unknown>, 'sequence' | 'newTokens'>): RowLengths {
   const promptTokens = sequence.tokens.length;
-  return { promptTokens, positions: Math.max(1, promptTokens + newTokens - 1) };
+  const given = sequence.given?.tokens;
+  return {
+    promptTokens,
+    positions: Math.max(1, promptTokens + newTokens - 1),
+    ...(given !== undefined && { given }),
+  };
 }

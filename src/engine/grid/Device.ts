@@ -34,6 +34,14 @@ export interface LogitAdjustments {
   readonly badWords: readonly (readonly number[])[];
 }
 
+/** The keys and values of a row's first tokens, computed elsewhere: whole pages, the last one as far as they fill it. */
+export interface GivenPages {
+  /** Fewer than the row has. */
+  readonly tokens: number;
+  /** Stretches of pages as `NativeRuntime.readPages` copies them. They are there once. */
+  take(): readonly { readonly first: number; readonly count: number; readonly values: Uint8Array }[];
+}
+
 /** How a row's next tokens are chosen, as a device needs to know it. */
 export interface DeviceRow {
   readonly tokens: readonly number[];
@@ -70,6 +78,8 @@ export interface DeviceRow {
   readonly pooling?: Pooling;
   /** The position from which on tokens are the second one's, in a pair of texts, where a model tells these apart. */
   readonly secondText?: number;
+  /** Default: all of its tokens are computed here. */
+  readonly given?: GivenPages;
 }
 
 /** The data that a task receives from a peer. */

@@ -244,7 +244,7 @@ export class Admission {
   }
 
   private needs(lengths: RowLengths, taken?: Taken): Needs {
-    const { pages = 0, tokens = 0 } = taken?.match ?? {};
+    const { pages = 0, tokens = lengths.given ?? 0 } = taken?.match ?? {};
     const placement = (taken?.placement ?? placePages(lengths.positions, this.setup.rules, lengths.promptTokens))
       .keeping(taken ? Math.ceil(taken.tree.commonTokens(taken.path) / this.pageTokens) : 0)
       .behind(pages);

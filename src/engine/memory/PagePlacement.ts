@@ -8,6 +8,8 @@ export interface RowLengths {
   readonly promptTokens: number;
   /** Positions that are computed when the row runs to its full length: every token but the last sampled one. */
   readonly positions: number;
+  /** Tokens of the prompt, from the first, whose keys and values come with the row. Default 0. */
+  readonly given?: number;
 }
 
 /**

@@ -2,7 +2,7 @@ import { GIVEN_BACK, type GroupTable, type PageCopy, type PageTable } from '../g
 import { ALL_POSITIONS, type CacheLaw } from '../grid/CacheLaw.js';
 import type { PageList } from './PageList.js';
 import { NO_PAGES, type PageTier, type PageCounts } from '../grid/pageCounts.js';
-import type { SharedStretch } from '../schedules/PathChecker.js';
+import { ELSEWHERE, type SharedStretch } from '../schedules/PathChecker.js';
 import type { RowId } from '../grid/Square.js';
 import type { PagePlacement, RowLengths } from './PagePlacement.js';
 import { stretchesOf, type PageWriter, type SharedPage } from './SharedPage.js';
@@ -96,9 +96,10 @@ export class RowPages implements PageTable {
     const { pages = 0, source, tokens = 0 } = prefix?.match ?? {};
     this.writer = { row, written: 0 };
     this.own = { behind: 0, placement };
-    this.issued = this.sharedTokens = tokens;
+    const { given = 0 } = lengths;
+    this.issued = this.sharedTokens = Math.max(tokens, given);
     const shared = prefix?.nodes.slice(0, pages) ?? [];
-    this.shared = stretchesOf(shared, source, tokens);
+    this.shared = given > 0 ? [{ row: ELSEWHERE, end: given }] : stretchesOf(shared, source, tokens);
     if (prefix && source?.page !== undefined) {
       this.source = source;
       this.copy = {

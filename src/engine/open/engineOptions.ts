@@ -11,7 +11,7 @@ import { MemoryBudget } from '../../MemoryBudget.js';
 import { WEIGHT_COMPRESSIONS, WEIGHTS_LAYOUTS } from '../../model/compressBindings.js';
 import { checkKeyEviction } from '../../model/evictKeys.js';
 import type { LayerRange } from '../../model/partOf.js';
-import type { LayerShare } from '../../model/shareOf.js';
+import type { LayerShare } from '../../model/dividedLayer.js';
 import { BLOCK_LIMITS } from '../../plan/Policy.js';
 import { parseBytesOrNone, type Size } from '../../units.js';
 import { BLOCK_SCHEDULES, SCHEDULE_NAMES } from '../schedules/blockSchedules.js';

@@ -171,6 +171,10 @@ export class PeerConnection implements DevicePeers {
         } else if (message.kind === 'partial') {
           if (!this.sums) throw new PeerError('message: found "partial", expected none: nobody shares these layers');
           this.sums.arrive(message);
+        } else if (message.kind === 'prompt' || message.kind === 'pages') {
+          throw new PeerError(
+            `message: found "${message.kind}", expected none: engines of some of the layers compute prompts together`,
+          );
         } else {
           if (message.kind === 'sweep') for (const batch of message.batches) this.announced.add(batchKey(batch));
           this.events.onMessage(message);

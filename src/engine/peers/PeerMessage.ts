@@ -144,14 +144,46 @@ export interface CloseMessage {
   readonly row: RowId;
 }
 
+/** A prompt that another engine is to compute: all of its tokens but the last. */
+export interface PromptMessage {
+  readonly kind: 'prompt';
+  /** Its number: none comes twice. */
+  readonly row: number;
+  readonly tokens: readonly number[];
+  /** `DeviceRow.promptTokens` */
+  readonly promptTokens: number;
+}
+
+/** Keys and values of a prompt, of whole pages one after another; those of a prompt follow each other. */
+export interface PagesMessage {
+  readonly kind: 'pages';
+  readonly row: number;
+  /** The first of these pages. */
+  readonly first: number;
+  /** None of the prompt's follows. */
+  readonly last: boolean;
+  /** As `NativeRuntime.readPages` copies them; none at all where the prompt does not fit. The receiver's from now on. */
+  readonly values: Uint8Array;
+}
+
 /**
  * The messages of engines that share a model, in this order: `begin`; then for each row `open`, the `sweep`s that hold
  * it, their `hidden` states, `close`; and `free` for each page that rows shared. `head` goes from the last engine to
  * the first one; where engines share each layer, that one finds it itself, and `partial` sums go round instead. All of
- * it is plain data (maps and typed arrays included), as structured clones carry it.
+ * it is plain data (maps and typed arrays included), as structured clones carry it. Where an engine of all layers
+ * computes prompts for another: `begin`, once each way; `prompt`, and `pages` back.
  */
 export type PeerMessage =
-  BeginMessage | OpenMessage | SweepMessage | HiddenMessage | PartialMessage | HeadMessage | CloseMessage | FreeMessage;
+  | BeginMessage
+  | OpenMessage
+  | SweepMessage
+  | HiddenMessage
+  | PartialMessage
+  | HeadMessage
+  | CloseMessage
+  | FreeMessage
+  | PromptMessage
+  | PagesMessage;
 
 /** The messages that runs hear of: the others are data that tasks wait for. */
-export type RunMessage = Exclude<PeerMessage, HiddenMessage | PartialMessage>;
+export type RunMessage = Exclude<PeerMessage, HiddenMessage | PartialMessage | PromptMessage | PagesMessage>;

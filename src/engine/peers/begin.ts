@@ -2,7 +2,7 @@ import { PeerError } from '../../errors/engineErrors.js';
 import { least } from '../grid/pageCounts.js';
 import type { BeginMessage } from './PeerMessage.js';
 import type { DecoderSpec } from '../../model/DecoderSpec.js';
-import type { LayerShare } from '../../model/shareOf.js';
+import type { LayerShare } from '../../model/dividedLayer.js';
 import { fetches, mostElsewhere } from '../open/gpuMemory.js';
 import type { Opened } from '../open/Opened.js';
 import { layerBounds } from '../grid/Square.js';
@@ -44,9 +44,7 @@ export function acceptBegin(
       `${what}: found ${JSON.stringify(found) ?? 'none'}, expected ${JSON.stringify(expected) ?? 'none'} as in the engine of ${ours}`,
     );
   };
-  for (const key of ['family', 'layers', 'hiddenSize', 'vocabularySize', 'contents'] as const) {
-    if (begin.model[key] !== model[key]) refuse(`model ${key}`, begin.model[key], model[key]);
-  }
+  checkModel(begin, model, refuse);
   for (const key of ['pageTokens', 'diskShare', 'mostDiskPages'] as const)
     if (begin.cache[key] !== cache[key]) refuse(`cache ${key}`, begin.cache[key], cache[key]);
   // Each counts a row's pages on every tier: a row must take the same of them everywhere. What fits on one engine's GPU
@@ -75,6 +73,34 @@ export function acceptBegin(
     pages: least(begin.pages, pages),
     sharesPages: begin.sharesPages && sharesPages,
   };
+}
+
+/**
+ * The same of an engine of all layers that computes prompts for another one. Pure.
+ * @throws PeerError
+ */
+export function acceptPrompts(begin: BeginMessage, { model, cache }: PeerFacts): BeginMessage {
+  const refuse = (what: string, found: unknown, expected: unknown): never => {
+    throw new PeerError(
+      `${what}: found ${JSON.stringify(found)}, expected ${JSON.stringify(expected)} as in the engine that computes prompts`,
+    );
+  };
+  checkModel(begin, model, refuse);
+  if (begin.cache.pageTokens !== cache.pageTokens) refuse('cache pageTokens', begin.cache.pageTokens, cache.pageTokens);
+  if (begin.nextLayer !== model.layers || begin.engines !== 1 || begin.share)
+    throw new PeerError(
+      `layers: found an engine of the first ${begin.nextLayer} of them, expected one of all ${model.layers}: this one computes prompts`,
+    );
+  return { ...begin, engines: 2 };
+}
+
+function checkModel(
+  begin: BeginMessage,
+  model: BeginMessage['model'],
+  refuse: (what: string, found: unknown, expected: unknown) => never,
+): void {
+  for (const key of ['family', 'layers', 'hiddenSize', 'vocabularySize', 'contents'] as const)
+    if (begin.model[key] !== model[key]) refuse(`model ${key}`, begin.model[key], model[key]);
 }
 
 /** Collects the facts of an engine that its peers have to know. @param contents `ResultIdentity.model` */

@@ -96,6 +96,15 @@ const KINDS: Readonly<Record<PeerMessage['kind'], (message: Fields) => void>> = 
   free({ page }) {
     whole('free.page', page);
   },
+  prompt(message) {
+    const { tokens } = wholes('prompt', message, 'row', 'promptTokens');
+    allWhole('prompt.tokens', tokens);
+  },
+  pages(message) {
+    const { last, values } = wholes('pages', message, 'row', 'first');
+    truth('pages.last', last);
+    if (!types.isUint8Array(values)) throw wrong('pages.values', values, 'a Uint8Array');
+  },
 };
 
 /**

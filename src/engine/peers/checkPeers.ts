@@ -3,7 +3,9 @@ import { PeerError } from '../../errors/engineErrors.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { Peers } from './PeerConnection.js';
 import type { GenerateOptions } from '../../Row.js';
+import { ALL_POSITIONS } from '../grid/CacheLaw.js';
 import { layerBounds, type Grid } from '../grid/Square.js';
+import type { Opened } from '../open/Opened.js';
 import { BLOCK_SCHEDULES, SCHEDULE_NAMES, scheduleNamed } from '../schedules/blockSchedules.js';
 
 /** @throws UsageError unless they are the two ends that an engine needs, to those of the layers before and after */
@@ -36,8 +38,13 @@ export function checkLayers(
   }: { readonly peers?: Peers; readonly microBatches?: number } & Pick<GenerateOptions, 'reuse' | 'confidence'> = {},
   schedule = '',
 ): void {
-  if (!part && !share && peers)
-    throw new UsageError('peers: found some, expected none: this engine has all layers of the model');
+  if (!part && !share && peers) {
+    // They compute prompts, to the bits of this engine.
+    if (microBatches === undefined) return;
+    throw new UsageError(
+      `microBatches: found ${microBatches} in an engine of all layers, expected none: its peer computes prompts`,
+    );
+  }
   if (share && share.index > 0)
     throw new UsageError(
       `tensorParallel: found an engine of share ${share.index}, expected that of share 0: only there rows come in; this one can follow`,
@@ -80,10 +87,18 @@ function hasOneSlot(schedule: string): boolean {
   return name !== undefined && BLOCK_SCHEDULES[name].sweep === 'one-slot';
 }
 
-/** @throws UsageError unless the engine has the model's first layers, or has not, as is wanted */
+/** Tells whether other engines have the part of the model that is not here. */
+export function sharesModel({ part, share }: Pick<Grid, 'part' | 'share'>): boolean {
+  return part !== undefined || share !== undefined;
+}
+
+/**
+ * @throws UsageError unless the engine has the model's first layers, or has not, as is wanted; one of all layers is
+ * either
+ */
 export function checkEmbeds(what: string, grid: Grid, wanted: boolean): void {
   const { embeds } = layerBounds(grid);
-  if (embeds === wanted) return;
+  if (embeds === wanted || !sharesModel(grid)) return;
   if (grid.share)
     throw new UsageError(
       embeds
@@ -95,6 +110,20 @@ export function checkEmbeds(what: string, grid: Grid, wanted: boolean): void {
       ? `${what}: found an engine of the first layers, expected one of later layers; the first one generates`
       : `${what}: found an engine of later layers, expected the one of the first layers; this one can follow`,
   );
+}
+
+/**
+ * Prompts are computed by one engine of all layers for another: their pages go over as they are.
+ * @throws UsageError unless the engine keeps all positions of rows in memory, as pages of its own
+ */
+export function checkMovesPages({ cache, gpu }: Pick<Opened, 'cache' | 'gpu'>): void {
+  const refuse = (found: string, expected: string): never => {
+    throw new UsageError(`peers: found ${found}, expected ${expected} where prompts are computed by another engine`);
+  };
+  if (gpu) refuse('an engine with a GPU', 'processors alone');
+  if (cache.disk.share > 0) refuse('a cache of which a part is on disk', 'one in memory');
+  if (cache.states !== undefined || cache.groups.laws.some((law) => law !== ALL_POSITIONS))
+    refuse('a model some of whose layers do not keep keys and values of all positions', 'one whose layers do');
 }
 
 /**

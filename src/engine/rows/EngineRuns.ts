@@ -21,15 +21,16 @@ import { StandingRun, type StandingRunSetup } from '../execution/StandingRun.js'
 import type { Ordered } from './ActiveRow.js';
 import { Grammars } from '../grammar/Grammars.js';
 import { withSchema } from '../grammar/zodSchema.js';
-import type { Grid } from '../grid/Square.js';
 import type { Movement } from '../memory/movement.js';
 import type { PagePool, RowLimit } from '../memory/PagePool.js';
 import { deviceOf, movementOf, placementOf, poolOf, type Opened } from '../open/Opened.js';
 import { hostAttends } from '../open/gpuMemory.js';
 import { rowLedgerBytes } from '../open/hostMemory.js';
 import { resultIdentityKey, type ResultIdentity } from '../open/resultIdentity.js';
-import { beginOf, acceptBegin, peerFacts } from '../peers/begin.js';
-import { checkAlone, checkEmbeds, checkLayers, checkPeers } from '../peers/checkPeers.js';
+import { acceptBegin, acceptPrompts, beginOf, peerFacts } from '../peers/begin.js';
+import { checkAlone, checkEmbeds, checkLayers, checkMovesPages, checkPeers, sharesModel } from '../peers/checkPeers.js';
+import { ComputedPrompts, type ComputedPrompt } from '../peers/prompts/ComputedPrompts.js';
+import { PromptedRows } from '../peers/prompts/PromptedRows.js';
 import { connectPeers, type ConnectedPeers } from '../peers/sockets/connectPeers.js';
 import { engineFacts, type EngineFacts } from '../peers/sockets/EngineFacts.js';
 import { PeerListener, type ListeningEngine } from '../peers/sockets/PeerListener.js';
@@ -158,6 +159,7 @@ export class EngineRuns {
   private checkComposed(options: RunOptions): void {
     const { grid, settings } = this.opened;
     checkLayers(grid, options, options.schedule?.name ?? settings.block.schedule);
+    if (options.peers && !sharesModel(grid)) checkMovesPages(this.opened);
   }
 
   /** A run that generates. */
@@ -191,6 +193,36 @@ export class EngineRuns {
     });
   }
 
+  /** A run that computes prompts for an engine of all layers, as this one is. */
+  prompts(
+    peers: Peers,
+    options: FollowOptions,
+  ): { readonly run: Run<ComputedPrompt>; readonly prompts: ComputedPrompts } {
+    this.checkOpen();
+    checkFollowOptions(options);
+    checkPeers(peers);
+    refuseEncoder('follow', this.host.source);
+    checkMovesPages(this.opened);
+    const id = this.nextRun;
+    const { pageTokens, pageBytes } = this.opened.cache;
+    const prompts = new ComputedPrompts({
+      peers,
+      accept: (begin) => acceptPrompts(begin, this.peerFacts),
+      vocabularySize: this.host.source.decoder.vocabularySize,
+      pageTokens,
+      pageBytes,
+      longest: () => this.pool.rowLimit.tokens,
+      read: (row, stretch) => this.device.readPages(id, row, stretch),
+    });
+    const schedule = BLOCK_SCHEDULES[this.opened.settings.block.schedule].create();
+    const run = this.start<ComputedPrompt>(
+      this.feed(prompts, {}),
+      { ...options, schedule, mostRows: this.forecast.mostRows },
+      this.recorder(schedule.name, options),
+    );
+    return { run, prompts };
+  }
+
   /** A run that computes this engine's layers for the rows of another one. */
   following(peers: Peers, options: FollowOptions): FollowingRun {
     this.checkOpen();
@@ -219,6 +251,7 @@ export class EngineRuns {
   async connect(addresses: readonly string[], options: SocketOptions | undefined): Promise<ConnectedPeers> {
     this.checkOpen();
     checkEmbeds('connect', this.opened.grid, true);
+    if (!sharesModel(this.opened.grid)) checkMovesPages(this.opened);
     return connectPeers(this.socketFacts, addresses, options);
   }
 
@@ -230,7 +263,14 @@ export class EngineRuns {
   ): Promise<PeerListener> {
     this.checkOpen();
     checkEmbeds('listen', this.opened.grid, false);
-    const listener = await PeerListener.open({ facts: this.socketFacts, follow }, address, options);
+    const whole = !sharesModel(this.opened.grid);
+    if (whole) checkMovesPages(this.opened);
+    const facts = this.socketFacts;
+    const listener = await PeerListener.open(
+      { facts: whole ? { ...facts, layers: { ...facts.layers, prompts: true } } : facts, follow },
+      address,
+      options,
+    );
     if (this.closing) {
       await listener.close();
       this.checkOpen();
@@ -331,16 +371,22 @@ export class EngineRuns {
     const timings = this.forecast.timings(schedule.name, pipeline !== undefined);
     const recorder = this.recorder(schedule.name, options, { timings });
     const { source, answered$ } = read(inFlight, recorder);
+    const ring = sharesModel(this.opened.grid) ? options.peers : undefined;
     // A row is judged by what the engines of the other layers hold, too.
-    if (options.peers) inFlight.hold();
+    if (ring) inFlight.hold();
     const joined = (): void => {
       inFlight.letGo();
     };
+    const prompted = options.peers && !ring ? this.prompted(source, options.peers) : undefined;
     const run = this.start<Ordered<Result>>(
-      this.feed(source, options),
-      { ...options, mostRows: this.forecast.mostRows, joined },
+      this.feed(prompted ?? source, options),
+      { ...options, peers: ring, mostRows: this.forecast.mostRows, joined },
       recorder,
     );
+    if (prompted)
+      void run.drained.then(() => {
+        prompted.close();
+      });
     this.learnFrom(run, timings);
     return {
       answered$,
@@ -348,6 +394,14 @@ export class EngineRuns {
       settled: () => run.settled(),
       drained: run.drained,
     };
+  }
+
+  /** Rows whose prompts another engine computes. */
+  private prompted<Result>(source: AsyncIterator<RunRow<Result>>, peers: Peers): PromptedRows<Result> {
+    const { cache, grid } = this.opened;
+    const { pageTokens, pageBytes } = cache;
+    const mostAsked = grid.slots * grid.rowsPerSlot;
+    return new PromptedRows(source, { peers, begin: beginOf(this.peerFacts), pageTokens, pageBytes, mostAsked });
   }
 
   /** Begins the run that calls join. */
@@ -446,7 +500,7 @@ export class EngineRuns {
 
   private get socketFacts(): EngineFacts {
     const { source, resultIdentity } = this.host;
-    return engineFacts(source.decoder, resultIdentity, this.opened.grid);
+    return engineFacts(source.decoder, resultIdentity, this.opened.grid, this.opened.cache.pageBytes);
   }
 
   private checkOpen(): void {
@@ -454,16 +508,11 @@ export class EngineRuns {
   }
 }
 
-/** Tells whether other engines have the part of the model that is not here. */
-function sharesModel({ part, share }: Grid): boolean {
-  return part !== undefined || share !== undefined;
-}
-
 interface StartOptions {
   readonly schedule: Schedule;
   readonly mostRows?: (() => number) | undefined;
   readonly window?: number;
-  readonly peers?: Peers;
+  readonly peers?: Peers | undefined;
   readonly microBatches?: number;
   readonly joined?: () => void;
   readonly sharePrefixes?: boolean;

@@ -36,7 +36,10 @@ export interface RunOptions extends GenerateOptions {
    * equal ones each has its share. From -1,000,000 to 1,000,000; default 0.
    */
   readonly priority?: number;
-  /** The engines of the model's other layers, for an engine that has the first ones only: see `Engine.follow`. */
+  /**
+   * The engines of the model's other layers, for an engine that has the first ones only; for one of all layers, an
+   * engine that computes prompts: see `Engine.follow`.
+   */
   readonly peers?: Peers;
   /**
    * Parts of the block that pass the engines one after the other, so that all of these have something to compute: as

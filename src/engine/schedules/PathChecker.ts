@@ -12,8 +12,12 @@ import {
   type Square,
 } from '../grid/Square.js';
 
+/** In the place of the row that has computed tokens: another engine has, before the row came in. */
+export const ELSEWHERE: RowId = -1;
+
 /** Tokens of a prompt that another row has computed, from where the stretch before ends. */
 export interface SharedStretch {
+  /** Or `ELSEWHERE`. */
   readonly row: RowId;
   /** After its last position. */
   readonly end: number;
@@ -225,6 +229,7 @@ export class PathChecker {
    * Up to where a row has computed a layer itself, or all of them; what it shares is its own from its first square on.
    */
   private reached(row: RowId, index?: number): number {
+    if (row === ELSEWHERE) return Infinity;
     const path = this.noted(row);
     // Rows that are over have computed what others keep of them.
     if (!path) return this.releases > 0 && row >= 0 && row <= this.latest ? Infinity : 0;

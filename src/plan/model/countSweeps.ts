@@ -212,13 +212,13 @@ function prefixSweeps({ sharedPrefixTokens = 0 }: Workload, block: BlockChoice):
 /** The squares of one slot for `count` rows, a sweep each. */
 function sweepsOf(
   count: number,
-  { promptTokens, newTokens: n, sharedPrefixTokens = 0, admittedPerSweep = Infinity }: Workload,
+  { promptTokens, newTokens: n, sharedPrefixTokens = 0, givenTokens = 0, admittedPerSweep = Infinity }: Workload,
   block: BlockChoice,
   refill: boolean,
 ): Load[] {
   const sweeps: Load[] = [];
-  // A row begins after what all have in common.
-  const s = promptTokens - sharedPrefixTokens;
+  // A row begins after what all have in common, and what it brings.
+  const s = promptTokens - sharedPrefixTokens - givenTokens;
   const capacity = Math.max(tokensPerSquareOf(block), block.batchSize);
   // Time goes by only while a row lives: one of them is always under way.
   const pace = Math.max(admittedPerSweep, 1 / (Math.ceil(s / capacity) + n - 1)) / slotsOf(block);
@@ -250,8 +250,8 @@ function sweepsOf(
       const end = offset + taken;
       done = Math.floor(end / s);
       load.promptTokens = taken;
-      load.promptKeys = done * triangle(s) + triangle(end % s) - triangle(offset);
-      load.contextTokens += offset;
+      load.promptKeys = done * triangle(s) + triangle(end % s) - triangle(offset) + taken * givenTokens;
+      load.contextTokens += offset + done * givenTokens;
       load.sampledRows += done;
       offset = end % s;
     }
@@ -260,14 +260,14 @@ function sweepsOf(
     // Those that decoded look at one key more next time; those that end leave.
     const left = ends.get(sweep) ?? 0;
     ends.delete(sweep);
-    keys += decoding - left * (s + n);
+    keys += decoding - left * (givenTokens + s + n);
     decoding -= left;
     queued -= done;
     free += left;
     if (n === 1) free += done;
     else if (done > 0) {
       decoding += done;
-      keys += done * (s + 1);
+      keys += done * (givenTokens + s + 1);
       ends.set(sweep + n - 1, done);
     }
   }

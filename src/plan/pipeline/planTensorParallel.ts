@@ -2,6 +2,8 @@ import { ringSumColumns, ringSumSteps } from '../../engine/grid/ringSum.js';
 import { BLOCK_SCHEDULES } from '../../engine/schedules/blockSchedules.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { COST_MODELS } from '../costModels.js';
+import { columnsOfShare, headsOfShare, type LayerShare } from '../../model/dividedLayer.js';
+import { WEIGHT_TYPES } from '../../model/weightTypes.js';
 import type { HardwareProfile } from '../HardwareProfile.js';
 import type { ModelShape } from '../ModelShape.js';
 import { mostBatchSizeOf } from '../PlanRequest.js';
@@ -45,11 +47,11 @@ const CLEARLY = 1.01;
 const NUMBER_BYTES = 4;
 
 /**
- * Divides each layer of a model evenly over machines (1D weight-stationary in Pope et al. 2022), and finds the fastest
- * of the batches that are tried. A sweep over a batch takes each layer as long as the slowest machine takes for its
- * share; each sum as long as its bytes take over the slowest link, and its steps' latency. Sums of one batch are hidden
- * after the computing of another one, as far as there is one; but where all of a machine's processors compute, one of
- * them does not while it hands over. Pure.
+ * Divides each layer of a model over machines, as evenly as its heads and columns allow (`headsOfShare`; 1D
+ * weight-stationary in Pope et al. 2022), and finds the fastest of the batches that are tried. A sweep over a batch
+ * takes each layer as long as the slowest machine takes for its share; each sum as long as its bytes take over the
+ * slowest link, and its steps' latency. Sums of one batch are hidden under the computing of another one, as far as
+ * there is one; but where all of a machine's processors compute, one of them does not while it hands over. Pure.
  *
  * @throws UsageError for a request that makes no sense; for heads and columns that do not divide; for machines that do
  *   not hold their share, or have a GPU
@@ -58,7 +60,8 @@ export function planTensorParallel(given: PipelineRequest): TensorParallelPlan {
   const request = parsePipelineRequest(given);
   const { machines, shape, workload, allow = {} } = request;
   const { rows = Infinity } = workload;
-  const share = shapeOfShare(shape, machines.length);
+  const of = machines.length;
+  const shares = machines.map((_, index) => shapeOfShare(shape, { index, of }));
   if (machines.some(({ hardware }) => hardware.memory.gpuBytes > 0))
     throw new UsageError('machines: found one with a GPU, expected processors alone for shares of each layer');
   let best: TensorParallelPlan | undefined;
@@ -70,7 +73,7 @@ export function planTensorParallel(given: PipelineRequest): TensorParallelPlan {
       ? BATCHES.filter((count) => count <= mostBatches)
       : [allow.batches]) {
       if (best && batches * batchSize > rows) break;
-      const plan = planOf(request, share, batchSize, batches);
+      const plan = planOf(request, shares, batchSize, batches);
       if (plan && (!best || plan.tokensPerSecond > best.tokensPerSecond * CLEARLY)) best = plan;
     }
   }
@@ -80,41 +83,44 @@ export function planTensorParallel(given: PipelineRequest): TensorParallelPlan {
   );
 }
 
-/** Gives the share that one of so many engines has of each layer. @throws UsageError where it does not divide */
-function shapeOfShare(shape: ModelShape, of: number): ModelShape {
-  const { heads, kvHeads, feedForwardSize, layerWeightBytes, largestLayerWeightBytes: largest, mixers } = shape;
+/** Gives one of the shares of each layer. @throws UsageError where layers do not divide into so many */
+function shapeOfShare(shape: ModelShape, share: LayerShare): ModelShape {
+  const { layerWeightBytes, largestLayerWeightBytes: largest, mixers, weightType, feedForwardSize } = shape;
   if (shape.latent !== undefined || mixers?.some(({ window }) => window === undefined) === true)
     throw new UsageError(
       `machines: found ${shape.name}, expected a model whose layers remember no state and keep no latent rows where each engine has a share of every layer: divide its layers over engines (layers)`,
     );
-  for (const [what, count] of Object.entries({
-    'key and value heads': kvHeads,
-    'feed-forward columns': feedForwardSize,
-  }))
-    if (count % of !== 0)
-      throw new UsageError(`machines: found ${of}, expected a number that divides the model's ${count} ${what}`);
+  const block = WEIGHT_TYPES[weightType].elements;
+  const { queryHeads, keyHeads } = headsOfShare(shape, block, share);
+  const { count: columns } = columnsOfShare(feedForwardSize, block, share);
+  const ours = { ...shape, heads: queryHeads.count, kvHeads: keyHeads.count, feedForwardSize: columns };
+  const part = layerElements(ours) / layerElements(shape);
+  const heads = (queryHeads.count + 2 * keyHeads.count) / (shape.heads + 2 * shape.kvHeads);
   return {
-    ...shape,
-    heads: heads / of,
-    kvHeads: kvHeads / of,
-    feedForwardSize: feedForwardSize / of,
+    ...ours,
     ...(mixers && {
       mixers: mixers.map((mixer) => ({
         ...mixer,
-        projected: Math.ceil(mixer.projected / of),
-        mixed: Math.ceil(mixer.mixed / of),
+        projected: Math.ceil(mixer.projected * heads),
+        mixed: Math.ceil((mixer.mixed * queryHeads.count) / shape.heads),
       })),
     }),
     keepsAll: true,
-    layerWeightBytes: layerWeightBytes / of,
-    ...(largest !== undefined && { largestLayerWeightBytes: largest / of }),
+    layerWeightBytes: layerWeightBytes * part,
+    ...(largest !== undefined && { largestLayerWeightBytes: largest * part }),
   };
+}
+
+/** Elements of a layer's matrices, but for the router, which all shares have. */
+function layerElements({ heads, kvHeads, headDim, hiddenSize, ...shape }: ModelShape): number {
+  const { feedForwardSize, feedForwardMatrices, experts } = shape;
+  return hiddenSize * (2 * (heads + kvHeads) * headDim + feedForwardMatrices * feedForwardSize * (experts?.count ?? 1));
 }
 
 /** Undefined where a machine does not hold it. */
 function planOf(
   { machines, shape: whole, workload, allow = {} }: ParsedPipelineRequest,
-  shape: ModelShape,
+  shares: readonly ModelShape[],
   batchSize: number,
   batches: number,
 ): TensorParallelPlan | undefined {
@@ -126,9 +132,11 @@ function planOf(
     batches,
     ...settledBlock(allow),
   };
-  const { layers } = shape;
+  const { layers } = whole;
   const costs = machines.flatMap(({ hardware }, index): StageCost | never[] => {
     const first = index === 0;
+    const shape = shares[index];
+    if (!shape) return [];
     const setting = {
       hardware,
       shape,

@@ -64,7 +64,7 @@ describe('checkMessage', () => {
     [{ ...GOOD.begin, share: { next: 1 } }, 'begin.share.of: found undefined, expected a whole number of at least 0'],
     [
       { kind: 'toString' },
-      'message.kind: found "toString", expected begin, open, sweep, hidden, partial, head, close, free',
+      'message.kind: found "toString", expected begin, open, sweep, hidden, partial, head, close, free, prompt, pages',
     ],
     [
       { ...GOOD.begin, pages: { gpu: 0, memory: NaN, disk: 0 } },

@@ -12,7 +12,8 @@ const later = { slots: 2, part: { first: 2, of: 4 } };
 test.each<[string, Parameters<typeof checkLayers>[0], Parameters<typeof checkLayers>[1], RegExp | undefined]>([
   ['all layers', whole, {}, undefined],
   ['all layers, and what lasts', whole, { reuse }, undefined],
-  ['peers for all layers', whole, { peers }, /^peers: found some/],
+  ['all layers, and an engine that computes prompts', whole, { peers, reuse }, undefined],
+  ['the same with parts of a block', whole, { peers, microBatches: 1 }, /^microBatches: found 1 in an engine of all/],
   ['parts of a block that passes no other engine', whole, { microBatches: 1 }, /^microBatches: found 1 without peers/],
   ['as many parts as batches', first, { peers, microBatches: 2 }, undefined],
   ['more', first, { peers, microBatches: 3 }, /^microBatches: found 3, expected at most 2/],

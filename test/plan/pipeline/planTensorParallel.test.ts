@@ -60,6 +60,19 @@ describe('planTensorParallel', () => {
     }
   });
 
+  test('layers that do not divide evenly take as long as the largest share', () => {
+    const one = { workload: { promptTokens: 100, newTokens: 100, rows: 1 }, allow: { batchSize: 1 } };
+    const speed = (count: number): number => planTensorParallel(request(over(NEAR, count), one)).tokensPerSecond;
+    // 32 heads over 3: 10, 11 and 11.
+    expect(speed(3)).toBeGreaterThan(speed(2));
+    expect(speed(3)).toBeLessThan(speed(4));
+    const { shape } = request(over(NEAR));
+    const multiquery = { ...shape, kvHeads: 1 };
+    const cached = (of: number): number =>
+      planTensorParallel(request(over(NEAR, of), { ...one, shape: multiquery })).tokensPerSecond;
+    expect(cached(4)).toBeGreaterThan(cached(2));
+  });
+
   test('sums of one batch are hidden behind the other one’s computing where a processor is free for them', () => {
     const free = { ...CPU_MACHINE, machine: { ...CPU_MACHINE.machine, processors: 4 } };
     const waits = (hardware: typeof CPU_MACHINE): number => {
@@ -78,7 +91,10 @@ describe('planTensorParallel', () => {
   });
 
   test.each([
-    [request(over(NEAR, 3)), "machines: found 3, expected a number that divides the model's 32 key and value heads"],
+    [
+      request(over(NEAR, 3), { shape: { ...request(over(NEAR)).shape, heads: 2, kvHeads: 1 } }),
+      "tensorParallel.of: found 3, expected a number into which the model's 2 heads of 128 (1 of keys and values) divide",
+    ],
     [
       request([machine('a'), machine('b', builtIn('flexgen-t4'))]),
       'machines: found one with a GPU, expected processors alone',

@@ -70,6 +70,13 @@ export class ByteReader {
       : new Float32Array(buffer.slice(start, start + 4 * length));
   }
 
+  /** A view of the payload. */
+  octets(name: string): Uint8Array {
+    const length = this.count(name);
+    this.at += length;
+    return this.bytes.subarray(this.at - length, this.at);
+  }
+
   /** In memory of their own. */
   bfloats(name: string): Float32Array {
     const length = this.whole(name);

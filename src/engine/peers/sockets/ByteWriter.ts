@@ -47,24 +47,30 @@ export class ByteWriter {
     this.whole(values.length);
     this.reserve(4);
     while ((this.before + this.at) % 4 !== 0) this.buffer[this.at++] = 0;
-    this.hand();
-    this.pieces.push(new Uint8Array(values.buffer, values.byteOffset, values.byteLength));
-    this.before += values.byteLength;
+    this.piece(new Uint8Array(values.buffer, values.byteOffset, values.byteLength));
   }
 
   /** Numbers of two bytes, which need no place of their own. */
   bfloats(values: Float32Array): void {
-    const bytes = roundedToBfloat16(values);
     this.whole(values.length);
-    this.hand();
-    this.pieces.push(bytes);
-    this.before += bytes.length;
+    this.piece(roundedToBfloat16(values));
+  }
+
+  octets(values: Uint8Array): void {
+    this.whole(values.length);
+    this.piece(values);
   }
 
   /** Returns the bytes that were written, in order. */
   finish(): readonly Uint8Array[] {
     this.hand();
     return this.pieces;
+  }
+
+  private piece(bytes: Uint8Array): void {
+    this.hand();
+    this.pieces.push(bytes);
+    this.before += bytes.length;
   }
 
   private hand(): void {

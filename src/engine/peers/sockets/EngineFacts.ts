@@ -17,6 +17,8 @@ export interface EngineFacts {
   readonly hiddenSize: number;
   readonly vocabularySize: number;
   readonly contextTokens: number;
+  /** Of the KV cache, all layers. */
+  readonly pageBytes: number;
 }
 
 /** The same of an engine. Pure. */
@@ -24,6 +26,7 @@ export function engineFacts(
   { hiddenSize, vocabularySize, contextTokens }: DecoderSpec,
   { layers: _ours, ...identity }: ResultIdentity,
   { layers: count, part, share, slots, rowsPerSlot, tokensPerSquare }: Grid,
+  pageBytes: number,
 ): EngineFacts {
   return {
     identity,
@@ -37,5 +40,6 @@ export function engineFacts(
     hiddenSize,
     vocabularySize,
     contextTokens,
+    pageBytes,
   };
 }

@@ -3,7 +3,7 @@ import { checkFunction, checkSignal } from '../../../arguments/checks.js';
 import { number, oneOf } from '../../../arguments/memberChecks.js';
 import { HIDDEN_STATES, type HiddenStates } from '../../grid/HiddenStates.js';
 import { UsageError } from '../../../errors/UsageError.js';
-import type { LayerPlace } from './layerPlace.js';
+import { isWhole, type LayerPlace } from './layerPlace.js';
 import { checkSecurity, type PeerSecurity } from './PeerSecurity.js';
 
 /** How engines reach each other over sockets. */
@@ -75,7 +75,10 @@ export function checkSocketOptions(options: unknown): asserts options is SocketO
 }
 
 /** @throws UsageError for hidden states that would not be the same in all engines which share each layer */
-export function checkHiddenStates({ shares }: LayerPlace, hiddenStates?: HiddenStates): void {
+export function checkHiddenStates(place: LayerPlace, hiddenStates?: HiddenStates): void {
+  const { shares } = place;
+  if (isWhole(place) && hiddenStates === 'bfloat16')
+    throw new UsageError('hiddenStates: found bfloat16 for an engine of all layers, expected float32: none are sent');
   if (shares !== undefined && hiddenStates === 'bfloat16')
     throw new UsageError(
       'hiddenStates: found bfloat16 beside tensorParallel, expected float32: all engines go on with the same sums',

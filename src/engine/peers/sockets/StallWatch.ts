@@ -22,12 +22,13 @@ export class StallWatch {
   sent({ kind }: Pick<PeerMessage, 'kind'>, first: boolean): void {
     this.movedAt = this.now();
     // Each partial sum that goes is answered by one that comes.
-    if (kind === 'partial' || (first && (kind === 'hidden' || kind === 'begin'))) this.due++;
+    if (kind === 'partial' || (first && (kind === 'hidden' || kind === 'begin' || kind === 'prompt'))) this.due++;
   }
 
   received(message: PeerMessage, first: boolean): void {
     this.movedAt = this.now();
     this.movedOnce = true;
+    if (message.kind === 'pages' && !message.last) return;
     if (!first && message.kind === 'sweep') this.due += message.batches.length;
     else if (first || message.kind === 'hidden' || message.kind === 'partial') this.due = Math.max(0, this.due - 1);
   }

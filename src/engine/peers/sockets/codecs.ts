@@ -51,6 +51,13 @@ export const floats: Codec<Float32Array> = {
   read: (from, name) => from.floats(name),
 };
 
+export const octets: Codec<Uint8Array> = {
+  write: (out, values) => {
+    out.octets(values);
+  },
+  read: (from, name) => from.octets(name),
+};
+
 /** As `floats`, rounded to bfloat16. */
 export const bfloats: Codec<Float32Array> = {
   write: (out, values) => {

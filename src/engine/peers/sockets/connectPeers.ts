@@ -4,6 +4,7 @@ import { found } from '../../../arguments/found.js';
 import type { Peers } from '../PeerConnection.js';
 import { dialPeer } from './dialPeer.js';
 import type { EngineFacts } from './EngineFacts.js';
+import { isWhole } from './layerPlace.js';
 import { identityFacts, type Hello } from './handshake.js';
 import { messageLimits, mostUntakenBytes } from './messageLimits.js';
 import { addressWords, parsePeerAddress, type PeerAddress } from './PeerAddress.js';
@@ -42,6 +43,10 @@ export async function connectPeers(
   checkSocketOptions(options);
   checkHiddenStates(facts.layers, options.hiddenStates);
   const [next, ...behind] = parseAddresses('addresses', addresses);
+  if (isWhole(facts.layers) && behind.length > 0)
+    throw new UsageError(
+      `addresses: found ${addresses.length}, expected one: this engine has all layers, and one other computes its prompts`,
+    );
   const last = behind.at(-1) ?? next;
   if (!next || !last) throw new UsageError('addresses: found none, expected one at least');
   const { stallSeconds = SOCKET_OPTIONS.stallSeconds.fallback, hiddenStates = SOCKET_OPTIONS.hiddenStates.fallback } =

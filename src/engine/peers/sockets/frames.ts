@@ -22,6 +22,8 @@ export const FRAME_NAMES = [
   'close',
   'free',
   'partial',
+  'prompt',
+  'pages',
 ] as const satisfies readonly (PeerMessage['kind'] | 'hello' | 'welcome' | 'refused' | 'ping' | 'credit' | 'end')[];
 export type FrameName = (typeof FRAME_NAMES)[number];
 

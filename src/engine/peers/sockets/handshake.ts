@@ -3,7 +3,7 @@ import { PeerError } from '../../../errors/engineErrors.js';
 import type { BlockShape } from '../PeerMessage.js';
 import { ByteReader } from './ByteReader.js';
 import { ByteWriter } from './ByteWriter.js';
-import { list, map, oneOf, optional, record, text, whole, type Codec } from './codecs.js';
+import { list, map, oneOf, optional, record, text, truth, whole, type Codec } from './codecs.js';
 import type { EngineFacts } from './EngineFacts.js';
 import type { Frame, FrameConnection } from './FrameConnection.js';
 import type { FrameLimits, FrameName } from './frames.js';
@@ -49,6 +49,7 @@ const layers: Codec<LayerPlace> = record<LayerPlace>({
   of: whole,
   share: optional(whole),
   shares: optional(whole),
+  prompts: optional(truth),
 });
 const identity = map(text(NAME_BYTES), text(FACT_BYTES), MOST_FACTS);
 

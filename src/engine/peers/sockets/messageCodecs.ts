@@ -12,6 +12,7 @@ import {
   list,
   map,
   number,
+  octets,
   oneOf,
   optional,
   record,
@@ -30,7 +31,7 @@ const MOST_ROWS = BLOCK_LIMITS.tokensPerSquare;
 type Body<Kind extends PeerMessage['kind']> = Omit<Extract<PeerMessage, { readonly kind: Kind }>, 'kind'>;
 
 /** Pairs of texts are an encoder's, which one engine computes; what else is missing such engines refuse. */
-type SentRow = Omit<DeviceRow, 'grammar' | 'secondText' | 'certainty'>;
+type SentRow = Omit<DeviceRow, 'grammar' | 'secondText' | 'certainty' | 'given'>;
 
 const row: Codec<SentRow> = record<SentRow>({
   tokens: list(whole),
@@ -138,6 +139,8 @@ const CODECS: MessageCodecs = {
   head: record<Body<'head'>>({ pass: whole, slot: whole, output }),
   close: record<Body<'close'>>({ row: whole }),
   free: record<Body<'free'>>({ page: whole }),
+  prompt: record<Body<'prompt'>>({ row: whole, tokens: list(whole), promptTokens: whole }),
+  pages: record<Body<'pages'>>({ row: whole, first: whole, last: truth, values: octets }),
 };
 
 /** By what hidden states are sent as. */

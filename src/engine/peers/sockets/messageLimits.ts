@@ -1,6 +1,8 @@
 import type { EngineFacts } from './EngineFacts.js';
 import { HIDDEN_STATE_BYTES, type HiddenStates } from '../../grid/HiddenStates.js';
+import { MOST_PAGES_BYTES } from '../prompts/pageStretches.js';
 import type { FrameLimits } from './frames.js';
+import { isWhole } from './layerPlace.js';
 
 const KIB = 2 ** 10;
 const MIB = 2 ** 20;
@@ -24,20 +26,25 @@ const MOST_ROWS_BYTES = 256 * MIB;
 export const REASON_BYTES = KIB;
 
 type Shape = Pick<EngineFacts, 'block' | 'hiddenSize' | 'vocabularySize' | 'contextTokens'> &
-  Partial<Pick<EngineFacts, 'layers'>>;
+  Partial<Pick<EngineFacts, 'layers' | 'pageBytes'>>;
 
 /** The largest messages that honest engines of this shape send. Pure. */
 export function messageLimits(
-  { block, hiddenSize, vocabularySize, contextTokens, layers }: Shape,
+  { block, hiddenSize, vocabularySize, contextTokens, layers, pageBytes = 0 }: Shape,
   hiddenStates: HiddenStates = 'float32',
 ): FrameLimits {
   const { slots, rowsPerSlot, tokensPerSquare } = block;
   const hidden = HIDDEN_STATE_BYTES[hiddenStates] * hiddenSize * tokensPerSquare;
   const most = (bytes: number): number => Math.min(MOST_BYTES, KIB + bytes);
+  const always = { ping: 0, end: 2 * REASON_BYTES, begin: 2 * KIB };
+  if (layers && isWhole(layers))
+    return {
+      ...always,
+      prompt: most(WHOLE_BYTES * contextTokens),
+      pages: KIB + Math.max(MOST_PAGES_BYTES, pageBytes),
+    };
   return {
-    ping: 0,
-    end: 2 * REASON_BYTES,
-    begin: 2 * KIB,
+    ...always,
     // Its tokens, and pages and candidates, of which there are no more than that.
     open: most(64 * KIB + 3 * WHOLE_BYTES * contextTokens),
     // Of one slot a batch for each chunk of a prompt, where a schedule puts these into one sweep.
@@ -56,11 +63,11 @@ export function messageLimits(
  * each slot, and what rows begin with. Who takes less is gone, or wants this one's memory. Pure.
  */
 export function mostUntakenBytes(shape: Shape): number {
-  const { hidden = 0, head = 0, partial = 0 } = messageLimits(shape);
+  const { hidden = 0, head = 0, partial = 0, pages = 0 } = messageLimits(shape);
   const { slots, rowsPerSlot } = shape.block;
   // Twice: those that ended make room for others.
   const rows = 2 * slots * rowsPerSlot * (KIB + TOKEN_BYTES * shape.contextTokens);
-  return 2 * slots * (hidden + head + partial) + Math.min(MOST_ROWS_BYTES, MIB + rows);
+  return 2 * slots * (hidden + head + partial) + 2 * pages + Math.min(MOST_ROWS_BYTES, MIB + rows);
 }
 
 /** The limits of what comes back from whoever gets messages. */

@@ -4,7 +4,7 @@ import { PeerError } from '../../../errors/engineErrors.js';
  * The version of the protocol that engines speak over sockets. It changes with every change of frames, messages and of
  * what they mean.
  */
-export const PROTOCOL_VERSION = 6;
+export const PROTOCOL_VERSION = 7;
 
 const MAGIC = Buffer.from('SPILLWAY', 'latin1');
 export const PREAMBLE_BYTES = MAGIC.length + 4;
