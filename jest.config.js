@@ -20,7 +20,8 @@ export default {
   maxWorkers: '150%',
   // Modules of test files that have ended stay in memory: caps on a process's memory would count them.
   workerIdleMemoryLimit: '1GiB',
-  testTimeout: 60_000,
+  // Against hanging for ever: what takes seconds takes a minute on a machine that others use.
+  testTimeout: 180_000,
   testSequencer: '<rootDir>/test/support/slowFirst.js',
   reporters: ['default', '<rootDir>/test/support/countsReporter.js'],
 };

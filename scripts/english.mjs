@@ -41,9 +41,11 @@ const sources = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf
 );
 /** What people wrote, and neither packages nor builds. */
 const isCode = (name) =>
-  /\.(?:ts|m?js|cpp|h|cuh?|rs|py|sh|cmake|def)$/.test(name) && !/(?:^|\/)(?:node_modules|build[^/]*|target)\//.test(name);
+  /\.(?:ts|m?js|cpp|h|cuh?|rs|py|sh|cmake|def)$/.test(name) &&
+  !/(?:^|\/)(?:node_modules|build[^/]*|target)\//.test(name);
 /** The comment of a line, without the code that it quotes. */
-const commentOf = (line) => (/^\s*(?:\/\/|\/?\*|#).*|\s\/\/ .*/.exec(line)?.[0] ?? '').replaceAll(/`[^`]*`|"[^"]*"/g, '');
+const commentOf = (line) =>
+  (/^\s*(?:\/\/|\/?\*|#).*|\s\/\/ .*/.exec(line)?.[0] ?? '').replaceAll(/`[^`]*`|"[^"]*"/g, '');
 const faults = [];
 for (const name of sources) {
   const text = read(`src/${name}`);

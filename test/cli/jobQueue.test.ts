@@ -33,6 +33,7 @@ describe.each(servers)('a queue in $name', (kind) => {
   afterAll(async () => {
     if (kind.missing === undefined) await queue[Symbol.asyncDispose]();
   });
+  const here = (args: readonly string[]): ReturnType<typeof runHere> => runHere([...args, '--queue', queue.url]);
 
   there(
     'submit, work, status, collect: the output of one process, also where a worker is killed and one is stopped',
@@ -40,9 +41,7 @@ describe.each(servers)('a queue in $name', (kind) => {
       const [output, whole] = [path(`${kind.name}.csv`), path(`${kind.name}-whole.csv`)];
       const place = { ...environment, SPILLWAY_QUEUE: queue.url };
       const files = ['--model', TINY_MODEL, '--input', input, '--output'];
-      expect(
-        await runCli(['generate', ...files, whole, ...TASK, '--policy', 'default'], '', environment),
-      ).toMatchObject({
+      expect(await runHere(['generate', ...files, whole, ...TASK, '--policy', 'default'])).toMatchObject({
         code: 0,
       });
       const submit = [
@@ -58,7 +57,7 @@ describe.each(servers)('a queue in $name', (kind) => {
         '--lease-seconds',
         '2',
       ];
-      expect(await runCli(submit, '', place)).toMatchObject({
+      expect(await here(submit)).toMatchObject({
         code: 0,
         stdout: '',
         stderr: expect.stringMatching(
@@ -67,8 +66,8 @@ describe.each(servers)('a queue in $name', (kind) => {
           ),
         ),
       });
-      expect(await runCli(submit, '', place)).toMatchObject({ code: 1 });
-      const early = await runCli(['job', 'collect', '--job', 'cli', '--output', output], '', place);
+      expect(await here(submit)).toMatchObject({ code: 1 });
+      const early = await here(['job', 'collect', '--job', 'cli', '--output', output]);
       expect(early).toMatchObject({ code: 2, stdout: '' });
       expect(early.stderr).toContain('of 8 are not done: wait for the workers, or start some');
 
@@ -92,7 +91,7 @@ describe.each(servers)('a queue in $name', (kind) => {
       expect(last).toMatchObject({ code: 0, stdout: '' });
       expect(last.stderr).toMatch(/\d of 8 shards, \d+ results\n$/);
 
-      const status = await runCli(['job', 'status', '--job', 'cli', '--json'], '', place);
+      const status = await here(['job', 'status', '--job', 'cli', '--json']);
       expect(JSON.parse(status.stdout)).toMatchObject({
         rows: 30,
         rowsDone: 30,
@@ -100,37 +99,37 @@ describe.each(servers)('a queue in $name', (kind) => {
         shards: { count: 8, committed: 8, open: 0, leased: 0, failed: 0 },
         output,
       });
-      const table = await runCli(['job', 'status', '--job', 'cli'], '', place);
+      const table = await here(['job', 'status', '--job', 'cli']);
       expect(table.stdout).toMatch(
         /^rows +done +left +shards +open +leased +committed +given up +output\n30 +30 +- +8 +0 +0 +8 +0 /,
       );
-      expect(await runCli(['job', 'collect', '--job', 'cli', '--output', output], '', place)).toMatchObject({
+      expect(await here(['job', 'collect', '--job', 'cli', '--output', output])).toMatchObject({
         code: 0,
         stdout: '',
         stderr: '30 rows of 8 shards\n',
       });
       expect(readFileSync(output, 'utf8')).toBe(readFileSync(whole, 'utf8'));
-      expect(await runCli([...submit, '--overwrite'], '', place)).toMatchObject({ code: 0 });
-      expect((await runCli(['job', 'status', '--job', 'cli'], '', place)).stdout).toMatch(/\n30 +0 +- +8 +8 /);
+      expect(await here([...submit, '--overwrite'])).toMatchObject({ code: 0 });
+      expect((await here(['job', 'status', '--job', 'cli'])).stdout).toMatch(/\n30 +0 +- +8 +8 /);
 
       const list = async (): Promise<unknown> => {
-        const { stdout } = await runCli(['job', 'list', '--json'], '', place);
+        const { stdout } = await here(['job', 'list', '--json']);
         return (JSON.parse(stdout) as { job: string }[]).find(({ job }) => job === 'cli');
       };
       expect(await list()).toEqual({ job: 'cli', state: 'open', rows: 30, rowsDone: 0, workers: 0, output });
-      expect(await runCli(['job', 'cancel', '--job', 'cli'], '', place)).toMatchObject({
+      expect(await here(['job', 'cancel', '--job', 'cli'])).toMatchObject({
         code: 0,
         stdout: '',
         stderr: expect.stringMatching(/job cli is cancelled: 8 shards were not done\n$/),
       });
       expect(await list()).toMatchObject({ job: 'cli', state: 'failed' });
-      expect((await runCli(['job', 'list'], '', place)).stdout).toMatch(
+      expect((await here(['job', 'list'])).stdout).toMatch(
         /^job +state +rows +done +left +workers +output\n(.*\n)*cli +failed +30 +0 +- +0 /,
       );
       const late = await runCli(work, '', place);
       expect(late.code).toBe(2);
       expect(late.stderr).toMatch(/8 shards were given up/);
-      const again = await runCli(['job', 'cancel', '--job', 'cli', '--json'], '', place);
+      const again = await here(['job', 'cancel', '--job', 'cli', '--json']);
       expect(JSON.parse(again.stdout)).toEqual({ job: 'cli', cancelled: 0 });
     },
   );
@@ -152,12 +151,12 @@ describe.each(servers)('a queue in $name', (kind) => {
     );
     const files = ['--model', tinyModelWithTokenizer(path(`${kind.name}-${task}`)), '--input', lines];
     const alone = [task, ...files, '--output', whole, ...flags, '--policy', 'default', '--overwrite'];
-    expect(await runCli(alone, '', environment)).toMatchObject({ code: 0 });
+    expect(await runHere(alone)).toMatchObject({ code: 0 });
     const place = { ...environment, SPILLWAY_QUEUE: queue.url };
     const submit = ['job', 'submit', '--job', task, '--task', task, ...files, '--output', output, ...flags];
-    expect(await runCli([...submit, '--shards', '3'], '', place)).toMatchObject({ code: 0 });
+    expect(await here([...submit, '--shards', '3'])).toMatchObject({ code: 0 });
     expect(await runCli(['job', 'work', '--job', task, '--policy', 'default'], '', place)).toMatchObject({ code: 0 });
-    expect(await runCli(['job', 'collect', '--job', task, '--output', output], '', place)).toMatchObject({ code: 0 });
+    expect(await here(['job', 'collect', '--job', task, '--output', output])).toMatchObject({ code: 0 });
     expect(readFileSync(output, 'utf8')).toBe(readFileSync(whole, 'utf8'));
     expect(readFileSync(output, 'utf8').split('\n')).toHaveLength(8);
   });
@@ -183,9 +182,9 @@ describe.each(servers)('a queue in $name', (kind) => {
       '--shards',
       '2',
     ];
-    expect(await runCli([...submit, '--max-new-tokens', '2'], '', place)).toMatchObject({ code: 0 });
+    expect(await here([...submit, '--max-new-tokens', '2'])).toMatchObject({ code: 0 });
     expect(await runCli(['job', 'work', '--job', 'b', '--policy', 'default'], '', place)).toMatchObject({ code: 4 });
-    expect(await runCli(['job', 'collect', '--job', 'b', '--output', output], '', place)).toMatchObject({
+    expect(await here(['job', 'collect', '--job', 'b', '--output', output])).toMatchObject({
       code: 4,
       stderr: '2 rows (1 with an error) of 2 shards\n',
     });

@@ -87,7 +87,7 @@ test('the device is the emulated one', () => {
   ).toEqual(['emulated GPU']);
 });
 
-/** The native tests (GpuArchitecture) have every kind of model on the emulated device; here some of each, by day the first. */
+/** The native tests (GpuArchitecture) have every kind of model on the emulated device; here by day the first ones. */
 const MODELS = [
   'llama-Q8_0.gguf',
   'mixtral',
