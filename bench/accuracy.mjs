@@ -12,13 +12,14 @@ import { accuracyTable } from './accuracy/table.mjs';
 import { cacheFolder } from './lib/cacheFolder.mjs';
 import { fail, readFlags, runMain, stopSignal } from './lib/flags.mjs';
 import { describeMachine, machineInWords } from './lib/machine.mjs';
-import { RESULTS, writeResults } from './lib/results.mjs';
+import { RESULTS, rewriteTable, writeResults } from './lib/results.mjs';
 import { mobyDickWords } from './peers/mobyDick.mjs';
 
-const USAGE = `usage: node bench/accuracy.mjs --model FILE.gguf [--f16 FILE.gguf | --python PYTHON] [--tokens 6144] [--window 1536] [--prompt-tokens 512] [--passages 300] [--output FOLDER]
+const USAGE = `usage: node bench/accuracy.mjs --model FILE.gguf [--f16 FILE.gguf | --python PYTHON] [--tokens 6144] [--window 1536] [--prompt-tokens 512] [--passages 300] [--output FOLDER] [--write]
 --f16: the same weights in 16 bits, by bench/models/requantise.py --type f16; --python: a Python with bench/models/requirements.txt, to make that file now
 --window, --prompt-tokens: windows do not overlap; the prompt of each is given and not scored, the rest is scored as if it were generated token by token
---passages: of 300 words each, of whose next word the model has to guess the letters, greedily`;
+--passages: of 300 words each, of whose next word the model has to guess the letters, greedily
+--write: puts the table into docs/performance.md, where the model has a place there`;
 const { values, number } = readFlags(USAGE, {
   model: { type: 'string' },
   f16: { type: 'string' },
@@ -28,6 +29,7 @@ const { values, number } = readFlags(USAGE, {
   'prompt-tokens': { type: 'string', default: '512' },
   passages: { type: 'string', default: '300' },
   output: { type: 'string', default: RESULTS },
+  write: { type: 'boolean', default: false },
 });
 
 const stopping = stopSignal();
@@ -135,6 +137,12 @@ async function main() {
     settings: { tokens: tokens.length, window, promptTokens: prompt, passages: passages.length },
     results,
   };
+  const table = accuracyTable(results);
+  if (values.write)
+    rewriteTable(
+      `accuracy ${document.model}`,
+      [`${document.date}, ${machineInWords(document.machine)}:`, '', ...table].join('\n'),
+    );
   const words = [
     `# What precision costs, ${document.model}`,
     '',
@@ -143,7 +151,7 @@ async function main() {
     `Last words: of ${passages.length} passages of 300 words each of the same book, as LAMBADA has them: the next word, of five letters or more, ends a sentence`,
     `and was said before in the passage; right is what the model goes on with, greedily. One of ${passages.length} is ${(100 / passages.length).toFixed(2)}%.`,
     '',
-    ...accuracyTable(results),
+    ...table,
     '',
     "Bits a weight: of the layers' matrices; with compressed weights embeddings and head have 8.5. The 16-bit weights are those of the file, dequantised",
     '(bench/models/requantise.py): from a 4-bit file, what is rounded to 4 bits again is rounded twice.',

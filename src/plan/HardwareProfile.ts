@@ -212,7 +212,7 @@ export const profileSchema = z
      * Share of each memory that a plan may fill. 1, unless memory is known to be lost (FlexGen's alpha: fragmentation).
      */
     usableFraction: positive.max(2).default(1),
-    /** What an hour of the machine costs. */
+    /** The price of an hour of the machine. */
     dollarsPerHour: positive.max(1e9).optional(),
     /** Power that the whole machine draws while it computes. */
     watts: positive.max(1e9).optional(),

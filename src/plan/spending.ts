@@ -1,6 +1,6 @@
 import type { HardwareProfile } from './HardwareProfile.js';
 
-/** What a job takes of money and energy, as far as it is known. */
+/** Money and energy that a job takes, as far as they are known. */
 export interface Spending {
   /** By the machine's price an hour. */
   readonly dollars?: number;

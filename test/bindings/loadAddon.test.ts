@@ -66,6 +66,8 @@ describe('loadAddon', () => {
     const machine = loadAddon().machine();
     expect(machine.instructionSets[0]).toBe('scalar');
     expect(machine.processors).toBeGreaterThanOrEqual(1);
+    expect(machine.cores).toBeGreaterThanOrEqual(1);
+    expect(machine.cores).toBeLessThanOrEqual(machine.processors);
     expect(machine.memoryBytes).toBeGreaterThanOrEqual(machine.availableBytes);
     expect(machine.availableBytes).toBeGreaterThan(0);
     // Most machines that run this have none; asking must not fail there, with CUDA in the addon or without.

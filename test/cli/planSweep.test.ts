@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import { temporaryFolder } from '../jobs/support/files.js';
 import { runHere } from './runHere.js';
@@ -61,6 +61,22 @@ describe('plan --sweep', () => {
       lines.find((line) => line['schedule'] === schedule && line['policy'] === path('policy.json')),
     );
     expect(mine?.['simulatedSeconds']).toBe(zigzag?.['simulatedSeconds']);
+  });
+
+  test('compares machines by tokens a dollar and joules a token, where their files have a price and watts', async () => {
+    const t4 = new URL('../../hardware/flexgen-t4.json', import.meta.url);
+    const priced = { ...(JSON.parse(readFileSync(t4, 'utf8')) as object), dollarsPerHour: 0.36, watts: 200 };
+    writeFileSync(path('priced.json'), JSON.stringify(priced));
+    writeFileSync(
+      path('two.json'),
+      JSON.stringify({ schedules: ['zigzag'], hardware: [path('priced.json'), 'flexgen-t4'] }),
+    );
+    const { stdout } = await runCli([...T4, '--sweep', path('two.json')]);
+    const [known, unknown] = table(stdout);
+    const speed = Number(known?.['predictedTokensPerSecond']);
+    expect(Number(known?.['tokensPerDollar'])).toBeCloseTo(speed * 10_000, 3);
+    expect(Number(known?.['joulesPerToken'])).toBeCloseTo(200 / speed, 9);
+    expect(unknown).toMatchObject({ tokensPerDollar: '', joulesPerToken: '' });
   });
 
   test.each([
