@@ -4,7 +4,9 @@
 // with as many threads. Prints, for every number of rows, generated tokens a second (medians), what each engine sends a
 // token, and what the planner says of both by this machine's profile and the link that the sums had: bytes from one
 // engine to the other a second, and how long parts of a layer wait for a sum with the fewest rows. Answers of a pipeline are those of one
-// engine; those of shares are not compared, since their sums are made otherwise.
+// engine; those of shares are compared with each other alone, since their sums are made otherwise: they are the same bits in
+// every run, and what is sent is the closed form.
+import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { activationLink, Engine } from '../dist/index.js';
@@ -65,11 +67,13 @@ async function measured(way, engines, rows) {
   const following = engines.slice(1).map((engine, index) => engine.follow(peers[index + 1]));
   const start = performance.now();
   let answers = 0;
+  const bits = createHash('sha256');
   const results = engines[0].generate(
     Array.from({ length: rows }, (_, row) => ({ tokens: promptOf(row) })),
     {
       maxNewTokens,
       ignoreEos: true,
+      logprobs: 1,
       sharePrefixes: false,
       ...(way !== 'one engine' && { peers: peers[0] }),
       onTrace: ({ ts, dur = 0, args }) => {
@@ -82,8 +86,9 @@ async function measured(way, engines, rows) {
       },
     },
   );
-  for await (const { error, usage } of results) {
+  for await (const { error, usage, tokens, logprobs } of results) {
     if (error) throw new Error(error.message);
+    bits.update(JSON.stringify([tokens, logprobs]));
     answers += usage.completionTokens;
   }
   await Promise.all(following);
@@ -93,6 +98,7 @@ async function measured(way, engines, rows) {
     rows,
     tokensPerSecond,
     sentBytes: sentBytes / answers,
+    bits: bits.digest('hex'),
     ...(gaps.length > 0 && { sum: gaps.reduce((all, each) => all + each, 0) / gaps.length }),
   };
 }
@@ -148,14 +154,18 @@ const planned = (rows) => {
       batchSize: Math.ceil(rows / Math.min(BATCHES[way], rows)),
     },
   });
+  const { tokensPerSecond, sentBytes } = planTensorParallel(request('tensor parallel'));
   return {
     pipeline: planPipeline(request('pipeline')).tokensPerSecond,
-    'tensor parallel': planTensorParallel(request('tensor parallel')).tokensPerSecond,
+    'tensor parallel': tokensPerSecond,
+    sentBytes: sentBytes / (rows * maxNewTokens),
   };
 };
 const table = sizes.map((rows) => {
   const of = (way) => runs.filter((run) => run.way === way && run.rows === rows);
   const speed = (way) => median(of(way).map(({ tokensPerSecond }) => tokensPerSecond));
+  for (const way of Object.keys(BATCHES))
+    if (new Set(of(way).map(({ bits }) => bits)).size > 1) throw new Error(`${way}: found other bits in another run`);
   return {
     rows,
     one: speed('one engine'),
@@ -175,6 +185,7 @@ process.stdout.write(
       'to the pipeline',
       'planned',
       'KiB sent a token',
+      'closed form',
     ],
     table.map(({ rows, one, pipeline, tensorParallel, sentBytes, planned: plan }) => [
       rows,
@@ -184,6 +195,7 @@ process.stdout.write(
       (tensorParallel / pipeline).toFixed(2),
       (plan['tensor parallel'] / plan.pipeline).toFixed(2),
       (sentBytes / 1024).toFixed(1),
+      (plan.sentBytes / 1024).toFixed(1),
     ]),
   ).join('\n')}\n`,
 );

@@ -278,8 +278,8 @@ export class Engine implements GenerationSource, AsyncDisposable {
    * generates (`generate(rows, { peers })`), all others follow; each one's sink leads to the next one's source, and the
    * last one's to the first one's. Resolves when the engine before has ended its run or given it up.
    *
-   * An engine of all layers computes prompts instead, for another one of all layers that generates: their pages go over,
-   * and answers are those of one engine, bit for bit.
+   * An engine of all layers computes prompts instead, for another one of all layers that generates: their pages go
+   * over, and answers are those of one engine, bit for bit.
    *
    * @param peers a source and a sink of this run's own
    * @throws UsageError for an engine that has the model's first layers alone, or without peers
@@ -306,7 +306,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
    * none, is in use, or would be open to strangers
    */
   listen(address: string, options?: ListenOptions): Promise<PeerListener> {
-    return this.runs.listen(address, options, (peers, signal) => this.follow(peers, { signal }));
+    return this.runs.peers.listen(address, options, (peers, signal) => this.follow(peers, { signal }));
   }
 
   /**
@@ -319,12 +319,12 @@ export class Engine implements GenerationSource, AsyncDisposable {
    * arithmetic, layers that do not join; InterruptedError
    */
   connect(addresses: readonly string[], options?: SocketOptions): Promise<ConnectedPeers> {
-    return this.runs.connect(addresses, options);
+    return this.runs.peers.connect(addresses, options);
   }
 
   /** The run of `follow`, for compositions of one's own. */
   following(peers: Peers, options: FollowOptions = {}): FollowingRun {
-    return this.runs.following(peers, options);
+    return this.runs.peers.following(peers, options);
   }
 
   /**
@@ -357,7 +357,7 @@ export class Engine implements GenerationSource, AsyncDisposable {
   }
 
   private async computePrompts(peers: Peers, options: FollowOptions): Promise<void> {
-    const { run, prompts } = this.runs.prompts(peers, options);
+    const { run, prompts } = this.runs.peers.prompts(peers, options);
     try {
       for await (const prompt of iterated(throughStages(run, options.pipeline), undefined, () => run.settled()))
         await prompts.send(prompt);

@@ -25,9 +25,9 @@ export interface HeadShare {
 
 /**
  * The heads of one of the shares of a layer. Key and value heads go with all query heads that read them, to each share
- * as many as to every other or one more, the first ones having the fewest. Where there are more shares than key and
- * value heads, several shares have the same one, each with a stretch of the query heads that read it. So a share's heads
- * come in groups of one size, and its cache is never larger than that of the most even division. Pure.
+ * as many as to every other or one more; the first one has the fewest. Where there are more shares than key and value
+ * heads, several shares have the same one, each with a stretch of the query heads that read it. So a share's heads come
+ * in groups of one size, and its cache is never larger than that of the most even division. Pure.
  *
  * @param block columns of the output projection's inputs that are stored together, which no share cuts through
  * @throws UsageError where that leaves a share without heads

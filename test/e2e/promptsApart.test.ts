@@ -11,8 +11,8 @@ import {
   type ActivationLink,
   type EngineOptions,
   type PeerMessage,
-  type Row,
   type RowResult,
+  type RowSettings,
   type RunOptions,
   type TraceEvent,
 } from '../../src/index.js';
@@ -21,8 +21,10 @@ import { promptsRing, type EngineRing } from '../support/engineRing.js';
 import { promptsSockets } from '../support/socketRing.js';
 import { at, blocks, collect, model } from './support.js';
 
+type TokenRow = RowSettings & { readonly tokens: readonly number[] };
+
 // Prompts of one token to several pages, some with a beginning in common, greedy and sampled, more rows than places.
-const rows: Row[] = Array.from({ length: 14 }, (_, i) => ({
+const rows: TokenRow[] = Array.from({ length: 14 }, (_, i) => ({
   id: i,
   tokens: Array.from({ length: 1 + ((i * 23) % 90) }, (__, j) => (j < 8 ? 7 + j : (i * 31 + j * 17 + 3) % 250)),
   maxNewTokens: 1 + ((i * 3) % 7),
@@ -39,7 +41,7 @@ afterAll(() => {
 });
 
 interface RunApart extends RunOptions {
-  readonly rows?: readonly Row[];
+  readonly rows?: readonly TokenRow[];
   readonly wrap?: (link: ActivationLink, from: number) => ActivationLink;
   readonly follow?: { readonly onTrace: (event: TraceEvent) => void };
 }
@@ -56,17 +58,17 @@ async function run(
   return await results;
 }
 
-async function alone(options: EngineOptions, given = rows): Promise<RowResult[]> {
+async function alone(options: EngineOptions, given: readonly TokenRow[] = rows): Promise<RowResult[]> {
   await using engine = await Engine.open({ ...OPENED, disk, ...options });
   return await collect(engine.generate(given, { logprobs: 2 }));
 }
 
 /** The rows, as far as a model has room for them, in tokens that it has. */
-function rowsFor({ source: { decoder } }: Engine): Row[] {
+function rowsFor({ source: { decoder } }: Engine): TokenRow[] {
   const { contextTokens, vocabularySize } = decoder;
   return rows
-    .filter(({ tokens = [], maxNewTokens = 0 }) => tokens.length + maxNewTokens <= contextTokens)
-    .map((row) => ({ ...row, tokens: (row.tokens ?? []).map((token) => token % vocabularySize) }));
+    .filter(({ tokens, maxNewTokens = 0 }) => tokens.length + maxNewTokens <= contextTokens)
+    .map((row) => ({ ...row, tokens: row.tokens.map((token) => token % vocabularySize) }));
 }
 
 /** What goes each way, message by message. */
@@ -97,7 +99,7 @@ describe('prompts on an engine of their own', () => {
       expect(one.every(({ error }) => error === undefined)).toBe(true);
       const seen: PeerMessage[][] = [[], []];
       expect(await run(ring, { rows: given, wrap: tapped(seen) })).toEqual(one);
-      const asked = given.filter(({ tokens = [] }) => tokens.length > 1).length;
+      const asked = given.filter(({ tokens }) => tokens.length > 1).length;
       expect(at(seen, 0).filter(({ kind }) => kind === 'prompt')).toHaveLength(asked);
       const ended = at(seen, 1).filter((message) => message.kind === 'pages' && message.last);
       expect(ended).toHaveLength(asked);
@@ -143,7 +145,7 @@ describe('prompts on an engine of their own', () => {
     });
     const { layers, kvHeads, headDim } = at(ring.engines, 0).source.decoder;
     const pageBytes = layers * kvHeads * headDim * 2 * PAGE_TOKENS * 2;
-    const pages = rows.reduce((sum, { tokens = [] }) => sum + Math.ceil((tokens.length - 1) / PAGE_TOKENS), 0);
+    const pages = rows.reduce((sum, { tokens }) => sum + Math.ceil((tokens.length - 1) / PAGE_TOKENS), 0);
     const sent = at(seen, 1).reduce((sum, each) => sum + (each.kind === 'pages' ? each.values.length : 0), 0);
     expect(sent).toBe(pages * pageBytes);
     const tokensOf = (events: readonly TraceEvent[]): number =>

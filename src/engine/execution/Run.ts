@@ -13,13 +13,17 @@ export type { StageContext, StageTask } from './StageContext.js';
  * rows hold, and gives all of it back. Its rows are those of one call, or of all calls that join while it is under way.
  */
 export class Run<Result> extends SquareRun<LiveRow<Result>, Result, ScheduledSquares<Result>> {
+  /** Its number on the device. */
+  readonly id: number;
+
   constructor(setup: RunSetup<Result>) {
-    const { grid, schedule } = setup;
+    const { id, grid, schedule } = setup;
     super(
       setup,
       schedule.steady && { ...grid, staggered: schedule.steady === 'staggered' },
       (parts) => new ScheduledSquares(setup, parts),
     );
+    this.id = id;
   }
 
   /** Rows of a call come in from now on, until it leaves, or is over: it is told so. */

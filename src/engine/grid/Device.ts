@@ -34,7 +34,7 @@ export interface LogitAdjustments {
   readonly badWords: readonly (readonly number[])[];
 }
 
-/** The keys and values of a row's first tokens, computed elsewhere: whole pages, the last one as far as they fill it. */
+/** Keys and values of a row's first tokens, computed elsewhere: whole pages, the last one as far as they fill it. */
 export interface GivenPages {
   /** Fewer than the row has. */
   readonly tokens: number;

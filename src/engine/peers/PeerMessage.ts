@@ -162,7 +162,7 @@ export interface PagesMessage {
   readonly first: number;
   /** None of the prompt's follows. */
   readonly last: boolean;
-  /** As `NativeRuntime.readPages` copies them; none at all where the prompt does not fit. The receiver's from now on. */
+  /** As `NativeRuntime.readPages` copies them; none where the prompt does not fit. The receiver's from now on. */
   readonly values: Uint8Array;
 }
 

@@ -27,25 +27,19 @@ import { deviceOf, movementOf, placementOf, poolOf, type Opened } from '../open/
 import { hostAttends } from '../open/gpuMemory.js';
 import { rowLedgerBytes } from '../open/hostMemory.js';
 import { resultIdentityKey, type ResultIdentity } from '../open/resultIdentity.js';
-import { acceptBegin, acceptPrompts, beginOf, peerFacts } from '../peers/begin.js';
-import { checkAlone, checkEmbeds, checkLayers, checkMovesPages, checkPeers, sharesModel } from '../peers/checkPeers.js';
-import { ComputedPrompts, type ComputedPrompt } from '../peers/prompts/ComputedPrompts.js';
-import { PromptedRows } from '../peers/prompts/PromptedRows.js';
-import { connectPeers, type ConnectedPeers } from '../peers/sockets/connectPeers.js';
-import { engineFacts, type EngineFacts } from '../peers/sockets/EngineFacts.js';
-import { PeerListener, type ListeningEngine } from '../peers/sockets/PeerListener.js';
-import type { ListenOptions, SocketOptions } from '../peers/sockets/SocketOptions.js';
-import { FollowingRun } from '../execution/FollowingRun.js';
+import { beginOf } from '../peers/begin.js';
+import { checkAlone, checkLayers, checkMovesPages, sharesModel } from '../peers/checkPeers.js';
 import type { Peers } from '../peers/PeerConnection.js';
 import { BLOCK_SCHEDULES, diagonalBlock } from '../schedules/blockSchedules.js';
 import { withoutPromise, type Schedule } from '../schedules/Schedule.js';
 import { AnswerRuns, refuseEncoder, type AnswerHost, type ReadOfRun } from './AnswerRuns.js';
 import { checkPerplexity, type PerplexityOptions } from './perplexity.js';
-import { checkFollowOptions, checkRows, checkRunOptions, joins } from './checkRunOptions.js';
-import type { FollowOptions, Generation, RunOptions } from './Generation.js';
+import { checkRows, checkRunOptions, joins } from './checkRunOptions.js';
+import type { Generation, RunOptions } from './Generation.js';
 import { heldBytes } from '../../rows/heldBytes.js';
 import { InFlight, ORDER_WINDOW } from './InFlight.js';
 import { intake } from './intake.js';
+import { PeerRuns } from './PeerRuns.js';
 import { rowLimitWords } from './rowLimitWords.js';
 import { settledLookAhead } from './rowLookAhead.js';
 import { scoredWindows, type WindowScore } from './ScoredRow.js';
@@ -78,7 +72,8 @@ const CLOSED = 'the engine was closed';
 export class EngineRuns {
   /** Runs that classify, score or embed. */
   readonly answers: AnswerRuns;
-  private readonly listeners = new Set<PeerListener>();
+  /** Runs for other engines, and the ways to them. */
+  readonly peers: PeerRuns;
   private readonly underWay = new Set<Pick<Run<unknown>, 'fail' | 'drained'>>();
   readonly device: NativeDevice;
   readonly pool: PagePool;
@@ -98,8 +93,6 @@ export class EngineRuns {
   private nextRun = 1;
   /** The last run over a ring of engines that began here. */
   private ringRun: Pick<Run<unknown>, 'closed'> | undefined;
-  /** Resolves when all runs that have followed are over. */
-  private followed: Promise<unknown> = Promise.resolve();
   private closing: Promise<void> | undefined;
   /** Fires for what a run waits for when all of its rows have been computed. */
   private readonly closed = new AbortController();
@@ -127,6 +120,25 @@ export class EngineRuns {
       },
       score: host.score,
       composed: (options, read) => this.composed(options, read),
+    });
+    this.peers = new PeerRuns({
+      source,
+      resultIdentity,
+      opened,
+      pool: this.pool,
+      device: this.device,
+      checkOpen: () => {
+        this.checkOpen();
+      },
+      setup: (options) => this.setup(options, this.recorder('following', options)),
+      track: (run) => {
+        this.track(run);
+      },
+      start: (rows, options) => {
+        const schedule = BLOCK_SCHEDULES[opened.settings.block.schedule].create();
+        const recorder = this.recorder(schedule.name, options);
+        return this.start(this.feed(rows, {}), { ...options, schedule, mostRows: this.forecast.mostRows }, recorder);
+      },
     });
     this.standing = new StandingRun({
       open: (computed) => this.openStanding(computed),
@@ -193,92 +205,6 @@ export class EngineRuns {
     });
   }
 
-  /** A run that computes prompts for an engine of all layers, as this one is. */
-  prompts(
-    peers: Peers,
-    options: FollowOptions,
-  ): { readonly run: Run<ComputedPrompt>; readonly prompts: ComputedPrompts } {
-    this.checkOpen();
-    checkFollowOptions(options);
-    checkPeers(peers);
-    refuseEncoder('follow', this.host.source);
-    checkMovesPages(this.opened);
-    const id = this.nextRun;
-    const { pageTokens, pageBytes } = this.opened.cache;
-    const prompts = new ComputedPrompts({
-      peers,
-      accept: (begin) => acceptPrompts(begin, this.peerFacts),
-      vocabularySize: this.host.source.decoder.vocabularySize,
-      pageTokens,
-      pageBytes,
-      longest: () => this.pool.rowLimit.tokens,
-      read: (row, stretch) => this.device.readPages(id, row, stretch),
-    });
-    const schedule = BLOCK_SCHEDULES[this.opened.settings.block.schedule].create();
-    const run = this.start<ComputedPrompt>(
-      this.feed(prompts, {}),
-      { ...options, schedule, mostRows: this.forecast.mostRows },
-      this.recorder(schedule.name, options),
-    );
-    return { run, prompts };
-  }
-
-  /** A run that computes this engine's layers for the rows of another one. */
-  following(peers: Peers, options: FollowOptions): FollowingRun {
-    this.checkOpen();
-    checkFollowOptions(options);
-    checkEmbeds('follow', this.opened.grid, false);
-    checkPeers(peers);
-    const run = new FollowingRun({
-      ...this.setup(options, this.recorder('following', options)),
-      peers,
-      turn: () => {
-        const before = this.followed;
-        this.followed = before.then(() => run.drained);
-        return before;
-      },
-      join: (begin) => {
-        const next = acceptBegin(begin, this.peerFacts);
-        void run.drained.then(this.pool.limitTo(next.pages, next.cache.mostFetchedPages));
-        return next;
-      },
-    });
-    this.track(run);
-    return run;
-  }
-
-  /** The ends of a ring over sockets, for a run of this engine's. */
-  async connect(addresses: readonly string[], options: SocketOptions | undefined): Promise<ConnectedPeers> {
-    this.checkOpen();
-    checkEmbeds('connect', this.opened.grid, true);
-    if (!sharesModel(this.opened.grid)) checkMovesPages(this.opened);
-    return connectPeers(this.socketFacts, addresses, options);
-  }
-
-  /** Serves this engine's layers over sockets. @param follow what is done with a run that somebody dials for */
-  async listen(
-    address: string,
-    options: ListenOptions | undefined,
-    follow: ListeningEngine['follow'],
-  ): Promise<PeerListener> {
-    this.checkOpen();
-    checkEmbeds('listen', this.opened.grid, false);
-    const whole = !sharesModel(this.opened.grid);
-    if (whole) checkMovesPages(this.opened);
-    const facts = this.socketFacts;
-    const listener = await PeerListener.open(
-      { facts: whole ? { ...facts, layers: { ...facts.layers, prompts: true } } : facts, follow },
-      address,
-      options,
-    );
-    if (this.closing) {
-      await listener.close();
-      this.checkOpen();
-    }
-    this.listeners.add(listener);
-    return listener;
-  }
-
   /** A run that scores a text in windows. */
   scoring(tokens: readonly number[], options: PerplexityOptions): Run<WindowScore> {
     this.checkOpen();
@@ -302,7 +228,7 @@ export class EngineRuns {
       const runs = [...this.underWay];
       for (const run of runs) run.fail(new InterruptedError(CLOSED));
       this.closed.abort(CLOSED);
-      await Promise.all([...this.listeners].map((listener) => listener.close()));
+      await this.peers.close();
       await Promise.all(runs.map((run) => run.drained));
       await this.device.close();
       await this.forecast.learned();
@@ -377,7 +303,7 @@ export class EngineRuns {
     const joined = (): void => {
       inFlight.letGo();
     };
-    const prompted = options.peers && !ring ? this.prompted(source, options.peers) : undefined;
+    const prompted = options.peers && !ring ? this.peers.prompted(source, options.peers) : undefined;
     const run = this.start<Ordered<Result>>(
       this.feed(prompted ?? source, options),
       { ...options, peers: ring, mostRows: this.forecast.mostRows, joined },
@@ -394,14 +320,6 @@ export class EngineRuns {
       settled: () => run.settled(),
       drained: run.drained,
     };
-  }
-
-  /** Rows whose prompts another engine computes. */
-  private prompted<Result>(source: AsyncIterator<RunRow<Result>>, peers: Peers): PromptedRows<Result> {
-    const { cache, grid } = this.opened;
-    const { pageTokens, pageBytes } = cache;
-    const mostAsked = grid.slots * grid.rowsPerSlot;
-    return new PromptedRows(source, { peers, begin: beginOf(this.peerFacts), pageTokens, pageBytes, mostAsked });
   }
 
   /** Begins the run that calls join. */
@@ -457,7 +375,7 @@ export class EngineRuns {
       mostRows,
       // Longer than this signals, timers and sockets do not wait for rows that end together.
       turnMilliseconds: 20,
-      ...(peers && { peers, begin: beginOf(this.peerFacts), microBatches, joined }),
+      ...(peers && { peers, begin: beginOf(this.peers.facts), microBatches, joined }),
     });
     if (peers) this.ringRun = run;
     this.track(run);
@@ -491,16 +409,6 @@ export class EngineRuns {
     const { source, tokenizer, loadSeconds } = this.host;
     const run = { model: source.path, beginToken: tokenizer.beginToken, loadSeconds, forecast, pool, schedule, ...of };
     return recorderOf(this.opened, run, options);
-  }
-
-  private get peerFacts(): ReturnType<typeof peerFacts> {
-    const { source, resultIdentity } = this.host;
-    return peerFacts(source.decoder, this.opened, resultIdentity.model);
-  }
-
-  private get socketFacts(): EngineFacts {
-    const { source, resultIdentity } = this.host;
-    return engineFacts(source.decoder, resultIdentity, this.opened.grid, this.opened.cache.pageBytes);
   }
 
   private checkOpen(): void {

@@ -48,9 +48,9 @@ const HALVINGS = 24;
 
 /**
  * Finds how fast the first of two machines generates where the second one computes the prompts, in batches of their own
- * (Pope et al. 2022, chained prefill and decode): a row comes in when its pages have crossed the link. What bounds it is
- * the slowest of prompts, link and new tokens. Where prompts or the link do, rows come at their pace, and batches are no
- * fuller than that. Pure.
+ * (Pope et al. 2022, chained prefill and decode): a row comes in when its pages have crossed the link. It takes as long
+ * as the slowest of prompts, link and new tokens. Where new tokens wait for the others, rows come at the pace of these,
+ * and batches are no fuller than that. Pure.
  *
  * @throws UsageError for a request that makes no sense; for other than two machines, one with a GPU, or one that does
  *   not hold the model; for a model whose layers remember a state
