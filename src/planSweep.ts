@@ -1,8 +1,9 @@
 import * as z from 'zod';
+import { inTurns } from './collections/inTurns.js';
 import { SpillwayError } from './errors/SpillwayError.js';
 import { readJsonObject } from './model/files/readJson.js';
 import { COST_MODEL_NAMES, type CostModel, type CostModelName } from './plan/CostModel.js';
-import { planDocument, type PlanDocument } from './plan/document/planDocument.js';
+import { planDocumentInParts, type PlanDocument } from './plan/document/planDocument.js';
 import { parsedFile } from './plan/parsed.js';
 import { nameOf, type PlanRequest } from './plan/PlanRequest.js';
 import type { Policy } from './plan/Policy.js';
@@ -95,9 +96,9 @@ async function planned(
 ): Promise<Partial<SweepLine>> {
   const known = typeof schedule === 'string' ? schedule : undefined;
   const allow = { ...request.allow, ...(known !== undefined && { schedules: [known] }) };
-  const plan = planDocument(
-    { ...request, allow },
-    policy && known !== undefined ? { ...policy, schedule: known } : policy,
+  const plan = await inTurns(
+    planDocumentInParts({ ...request, allow }, policy && known !== undefined ? { ...policy, schedule: known } : policy),
+    { signal },
   );
   const own = typeof schedule === 'string' ? undefined : schedule.schedule;
   const simulated =

@@ -19,13 +19,14 @@ honest row answered, and with no turn of the event loop of more than 100 ms of p
 const LIMIT_SECONDS = 300;
 const ADVICE = /--cpu-memory (\d+)/;
 
-async function modelOf(campaign, { parts, template }) {
+async function modelOf(campaign, { parts, config, template }) {
   const model = await tinyTextModel(campaign);
   const change = (name, changes) => {
     const file = join(model, name);
     writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), ...changes }));
   };
   if (parts) change('tokenizer.json', parts);
+  if (config) change('config.json', config);
   if (template) change('tokenizer_config.json', { chat_template: template });
   return model;
 }

@@ -19,7 +19,7 @@ export { choosePolicy, type Choice, type RankedPlan } from '../plan/search/choos
 export { typicalProcessBytes } from '../plan/reserves.js';
 export type { Spending } from '../plan/spending.js';
 export { predict, type Prediction } from '../plan/predict.js';
-export { planDocument, type PlanDocument } from '../plan/document/planDocument.js';
+export { planDocument, planDocumentInParts, type PlanDocument } from '../plan/document/planDocument.js';
 export type { Advice } from '../plan/document/advise.js';
 export {
   COST_MODEL_NAMES,
@@ -71,7 +71,7 @@ export type { PipelineRequest } from '../plan/pipeline/PipelineRequest.js';
 export type { PipelineLink, PipelineMachine } from '../plan/pipeline/Machines.js';
 export { readMachines } from '../profile/readMachines.js';
 export { simulatePipeline, type SimulatedPipeline, type SimulatePipelineOptions } from '../simulatePipeline.js';
-export { planCurves, type Curve, type PlanCurves } from '../plan/document/planCurves.js';
+export { planCurves, planCurvesInParts, type Curve, type PlanCurves } from '../plan/document/planCurves.js';
 export { parsePolicyDocument } from '../plan/Policy.js';
 export { repackedModelBytes, type RepackedModel } from '../engine/open/repackedModelBytes.js';
 export { readPolicyFile } from '../profile/readPolicyFile.js';

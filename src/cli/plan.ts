@@ -5,8 +5,9 @@ import { decimal, path, size, sizeOrNone, wholeNumber } from './flags/parsers.js
 import {
   BLOCK_LIMITS,
   COST_MODEL_NAMES,
-  planCurves,
-  planDocument,
+  inTurns,
+  planCurvesInParts,
+  planDocumentInParts,
   planPipeline,
   planPrompts,
   planTensorParallel,
@@ -215,7 +216,9 @@ async function plan(flags: PlanCommandFlags, context: CommandContext): Promise<v
   const given = flags.policy === undefined ? undefined : await readPolicyFile(flags.policy);
   const own = typeof schedule === 'object' ? await loadSchedule(schedule.file) : undefined;
   const request = await requestOn(machine, flags, given?.compressWeights, context);
-  const document = await context.endingAtOnce(() => withProcess(flags, request, () => planDocument(request, given)));
+  const document = await context.endingAtOnce(() =>
+    withProcess(flags, request, () => inTurns(planDocumentInParts(request, given))),
+  );
   if (document.predicted.warning !== undefined) context.say(`warning: ${document.predicted.warning}`);
   const simulated = flags.simulate ? await simulate(flags, request, document.policy, context) : undefined;
   const ownSchedule = own && {
@@ -227,7 +230,7 @@ async function plan(flags: PlanCommandFlags, context: CommandContext): Promise<v
       flags.html,
       await planPage(
         document,
-        await context.endingAtOnce(() => planCurves(request, document.policy, document.predicted)),
+        await context.endingAtOnce(() => inTurns(planCurvesInParts(request, document.policy, document.predicted))),
       ),
     );
   const whole = { ...document, ...(simulated && { simulated }), ...(ownSchedule && { ownSchedule }) };

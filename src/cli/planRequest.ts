@@ -138,9 +138,13 @@ export function requestOf(
  * Runs a plan whose caps are those of a plan, and names those of a process where it fits none.
  * @throws MemoryBudgetError
  */
-export function withProcess<Plan>({ cpuMemory }: PlanCommandFlags, request: PlanRequest, run: () => Plan): Plan {
+export async function withProcess<Plan>(
+  { cpuMemory }: PlanCommandFlags,
+  request: PlanRequest,
+  run: () => Plan | Promise<Plan>,
+): Promise<Plan> {
   try {
-    return run();
+    return await run();
   } catch (error) {
     if (!(error instanceof MemoryBudgetError) || error.tier !== 'cpu' || !leavesProcess(request)) throw error;
     const { availableBytes, neededBytes } = error;

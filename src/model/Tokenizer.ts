@@ -63,7 +63,7 @@ export interface Tokenizer {
    */
   encodeChat(messages: readonly ChatMessage[], options?: TemplateInput & { parseSpecial?: boolean }): number[];
 
-  /** `encodeChat`, stopping on its way through a long conversation. */
+  /** `encodeChat`, stopping on its way: it waits for a template that takes more than a turn of the event loop. */
   encodeChatInParts(
     messages: readonly ChatMessage[],
     options?: TemplateInput & { parseSpecial?: boolean },

@@ -79,6 +79,20 @@ test.each(CASES)('%s: the event loop has its turn', async (_, parts, text) => {
   expect(longestTurnMs).toBeLessThan(MOST_MILLISECONDS);
 });
 
+test('thousands of samples of one row: the event loop has its turn', async () => {
+  const properties = Object.fromEntries(Array.from({ length: 300 }, (_, at) => [`p${at}`, { type: 'string' }]));
+  const responseFormat = { type: 'json_schema', schema: { type: 'object', properties } };
+  const row = { prompt: 'a', responseFormat, samples: 10_000, maxNewTokens: 3 };
+  writeFileSync(path('rows.jsonl'), `${JSON.stringify(row)}\n`);
+  const run = start([
+    ...['generate', '--model', modelWith({}), '--input', path('rows.jsonl'), '--output', path('out.jsonl')],
+    ...['--policy', 'default', '--cpu-memory', '512MiB', '--learn', 'off', '--threads', '1', '--overwrite'],
+  ]);
+  expect((await run.ended)[0]).toBe(0);
+  const { longestTurnMs } = JSON.parse(readFileSync(run.turns, 'utf8')) as { longestTurnMs: number };
+  expect(longestTurnMs).toBeLessThan(MOST_MILLISECONDS);
+});
+
 test.each(['SIGINT', 'SIGTERM'] as const)(
   '%s is heard within a second during the work on long rows',
   async (signal) => {

@@ -105,8 +105,8 @@ const normalized = (...normalizers) => ({ normalizer: { type: 'Sequence', normal
 
 /**
  * {name, write: (folder) => the input's path, honest: rows that have to be answered, parts?: of the model's
- * tokenizer.json, template?: its chat template, flags?, codes?: what it may end with beside 0 and 4, resume?: what is
- * written over the output before the run is gone on with}.
+ * tokenizer.json, config?: of its config.json, template?: its chat template, flags?, codes?: what it may end with
+ * beside 0 and 4, resume?: what is written over the output before the run is gone on with}.
  */
 export const ATTACKS = [
   row('65,536 samples of a long stop', () => `{"id":"a","tokens":[5],"samples":65536,"stop":[${text('ab', 50_000)}]}`),
@@ -200,6 +200,27 @@ export const ATTACKS = [
     'a message of 5,400 parts',
     () => `{"id":"a","messages":[${user(`[${listOf(5_400, (at) => `{"type":"text","text":"t${at}"}`)}]`)}]}`,
     { template: '{% for m in messages %}{% for p in m.content %}{{ p.text }}{% endfor %}{% endfor %}' },
+  ),
+  ...[
+    ['steps', '{% for m in messages %}{% for i in range(700) %}{% set x = i %}{% endfor %}{% endfor %}a'],
+    ['texts', '{% for m in messages %}{% set x = (m.content * 9000)|reverse %}{% endfor %}a'],
+    ['lists', "{% for m in messages %}{% set x = range(1500)|list|reverse|map('string')|join(',') %}{% endfor %}a"],
+  ].map(([what, template]) =>
+    row(
+      `5,400 messages, a template that takes all ${what} it may`,
+      () => `{"id":"a","messages":[${listOf(5_400, () => user('"a"'))}]}`,
+      { template },
+    ),
+  ),
+  ...[
+    ['words', 'what is so '],
+    ['beginnings of control tokens', '<|im_start|<'],
+  ].map(([what, piece]) =>
+    row(
+      `a message of 7.9 MiB in a long context, as data: ${what}`,
+      () => `{"id":"a","messages":[${user(text(piece, 7.9 * MIB))}]}`,
+      { config: { max_position_embeddings: 131_072 }, flags: ['--escape-special-tokens'] },
+    ),
   ),
   row(
     '16,000 values of templateArgs',

@@ -13,8 +13,9 @@ import type { EnginePlan } from './EnginePlan.js';
 import { freeDisk } from './diskFolder.js';
 import { recommendCompression } from '../../plan/document/advise.js';
 import { atSpeed, type MachineSpeed } from '../../plan/atSpeed.js';
+import type { Work } from '../../collections/drained.js';
 import { inTurns } from '../../collections/inTurns.js';
-import { chooseBlock } from '../../plan/search/chooseBlock.js';
+import { chooseBlockInParts } from '../../plan/search/chooseBlock.js';
 import { choosePolicyInParts, type Choice, type RankedPlan } from '../../plan/search/choosePolicy.js';
 import { type HardwareProfile, type MatmulWeights, checkSameMachine, hasGpu } from '../../plan/HardwareProfile.js';
 import { shapeOfModel, type ModelShape } from '../../plan/ModelShape.js';
@@ -305,8 +306,8 @@ async function searched(
   const { memory, block } = settings;
   const withGpu = memory.gpu !== undefined;
   const shares = settledShares(given, memory);
-  const search = (request: PlanRequest): RankedPlan | undefined | Promise<RankedPlan | undefined> =>
-    shares ? chooseBlock(request, shares) : bestPlan(request, given.signal);
+  const search = async (request: PlanRequest): Promise<RankedPlan | undefined> =>
+    shares ? inSlices(chooseBlockInParts(request, shares), given.signal) : bestPlan(request, given.signal);
   let request = first;
   let best = await search(request);
   const cpuBytes = leftBytes(capBytes, PLANNED_BYTES);
@@ -336,7 +337,10 @@ async function searched(
       predicted: plan.predicted,
       recommended: shares
         ? []
-        : recommendCompression(request, plan.policy, plan.predicted.tokensPerSecond, WORTH_A_WORD),
+        : await inSlices(
+            recommendCompression(request, plan.policy, plan.predicted.tokensPerSecond, WORTH_A_WORD),
+            given.signal,
+          ),
     },
     options: {
       ...planOptions,
@@ -354,11 +358,19 @@ async function searched(
 /** The best plan; undefined if nothing fits. */
 async function bestPlan(request: PlanRequest, signal: AbortSignal | undefined): Promise<RankedPlan | undefined> {
   try {
-    return bestOrReadsOnly(await inTurns(choosePolicyInParts(request), { signal }));
+    return bestOrReadsOnly(await inSlices(choosePolicyInParts(request), signal));
   } catch (error) {
-    if (signal?.aborted) throw new InterruptedError(signal.reason);
     if (!(error instanceof MemoryBudgetError)) throw error;
     return undefined;
+  }
+}
+
+/** Plans, and gives the event loop its turn meanwhile. @throws InterruptedError */
+async function inSlices<T>(work: Work<T>, signal: AbortSignal | undefined): Promise<T> {
+  try {
+    return await inTurns(work, { signal });
+  } catch (error) {
+    throw signal?.aborted ? new InterruptedError(signal.reason) : error;
   }
 }
 
@@ -399,7 +411,7 @@ const IN_MEMORY: PlacementShares = { weights: onCpu, cache: onCpu, activations: 
 function settledShares(
   { weights, cache, activations }: EngineOptions,
   { cacheOnDisk, activationsOnDisk }: MemorySettings,
-): Parameters<typeof chooseBlock>[1] | undefined {
+): Parameters<typeof chooseBlockInParts>[1] | undefined {
   if (weights === undefined && cache === undefined && activations === undefined) return undefined;
   const onDisk = (disk: number): PlacementShares['cache'] => ({ gpu: 0, cpu: 1 - disk, disk });
   return {

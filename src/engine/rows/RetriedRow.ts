@@ -1,3 +1,4 @@
+import type { Work } from '../../collections/drained.js';
 import type { RowResult } from '../../Row.js';
 import type { DeviceRow } from '../grid/Device.js';
 import type { RowId } from '../grid/Square.js';
@@ -27,7 +28,7 @@ export interface Attempts {
   /** Called with what the row comes to. */
   readonly onResult?: (result: RowResult) => void;
   /** Makes a prompt without keeping others from their turn. */
-  readonly made: <T>(work: Generator<void, T, void>) => T | Promise<T>;
+  readonly made: <T>(work: Work<T>) => T | Promise<T>;
 }
 
 /** A row that is tried again where its answer fails its format: one attempt of it, after which the next one comes. */

@@ -1,4 +1,5 @@
 import { inTurns } from '../../collections/inTurns.js';
+import { Turns } from '../../collections/Turns.js';
 import { ResponseFormatError, RowError } from '../../errors/RowError.js';
 import type { GeneratedAnswer } from '../../KeptAnswer.js';
 import { StopLists } from '../../model/StopStrings.js';
@@ -73,6 +74,7 @@ export async function* intake(
   if (options.tools !== undefined) await callableTools(askedTools({}, options)?.tools ?? []);
   const parts = { signal: setup.ended, part: <T>(run: () => T): T => recorder.timed(run) };
   const stopLists = new StopLists();
+  const turns = new Turns();
   const tell = recorder.deltas;
   /** The sequence number of the results. */
   let sequence = 0;
@@ -108,6 +110,7 @@ export async function* intake(
       const stops = whole.stop.length > 0 ? stopLists.of(whole.stop) : undefined;
       for (const [nth, sample] of (samples ?? [undefined]).entries()) {
         if (nth > 0) await inFlight.enterAgain(aside);
+        if (turns.due) await turns.give();
         inFlight.expect(sequence, hold, aside);
         const row = {
           ...identity,

@@ -41,8 +41,12 @@ function takesObjects(tokenizer: Tokenizer): boolean {
 
 function renders(tokenizer: Tokenizer): boolean {
   try {
-    tokenizer.renderChat(PROBE, { tools: [{ type: 'function', function: { name: 'f', parameters: {} } }] });
-    return true;
+    const tools = [{ type: 'function', function: { name: 'f', parameters: {} } }];
+    const work = tokenizer.encodeChatInParts(PROBE, { tools });
+    // It stops once it is rendered, and waits for a template that takes longer than any real one.
+    const { value: waiting } = work.next();
+    work.return([]);
+    return waiting === undefined;
   } catch (error) {
     if (error instanceof RowError) return false;
     throw error;

@@ -1,5 +1,5 @@
-import { setImmediate } from 'node:timers/promises';
-import { exceedsMemory, takesAtMost } from '../../arguments/jsonMemory.js';
+import { jsonMemory, takesAtMost } from '../../arguments/jsonMemory.js';
+import { Turns } from '../../collections/Turns.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import type { AnyResult } from '../../Results.js';
 import { heldBytes } from '../../rows/heldBytes.js';
@@ -33,10 +33,18 @@ export function resultLine(result: AnyResult): FormattedResult | Promise<Formatt
 }
 
 async function checked(result: AnyResult, { line, failed }: FormattedResult<string>): Promise<FormattedResult> {
-  await setImmediate();
-  const bytes = Buffer.from(line);
   const most = ROW_LIMITS.resultBytes;
-  return bytes.length > most || exceedsMemory(bytes, most) ? tooLong(result) : { line: bytes, failed };
+  const turns = new Turns();
+  await turns.give();
+  if (line.length > most) return tooLong(result);
+  const bytes = Buffer.from(line);
+  if (bytes.length > most) return tooLong(result);
+  await turns.give();
+  for (const heap of jsonMemory(bytes)) {
+    if (heap > most) return tooLong(result);
+    if (turns.due) await turns.give();
+  }
+  return { line: bytes, failed };
 }
 
 function tooLong({ id, index, sample, usage, text }: AnyResult): FormattedResult {

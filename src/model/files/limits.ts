@@ -126,9 +126,8 @@ export const ROW_LIMITS = {
    */
   templateStepsPerMessage: 20_000,
   /**
-   * Steps of a chat template in all, however many messages there are: it renders in one turn of the event loop.
-   * gpt-oss's, which looks for each call at all later messages, stays below with as many calls as `conversationValues`
-   * allows.
+   * Steps of a chat template in all, however many messages there are: some two seconds. gpt-oss's, which looks for each
+   * call at all later messages, stays below with as many calls as `conversationValues` allows.
    */
   templateStepsInAll: 12_000_000,
   /** Units of text that a chat template goes through in all. */

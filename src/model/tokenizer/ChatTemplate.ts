@@ -1,9 +1,12 @@
+import type { Work } from '../../collections/drained.js';
 import { RowError } from '../../errors/RowError.js';
 import { SpillwayError } from '../../errors/SpillwayError.js';
 import { TOKENIZER_LIMITS } from '../files/limits.js';
 import type { ChatMessage, ReasoningMarks, TemplateInput } from '../Tokenizer.js';
 import type { Guard } from './Guard.js';
-import { Template } from './jinja/Template.js';
+import { TooLong } from './jinja/errors.js';
+import { Template, type Given } from './jinja/Template.js';
+import { ThreadRendering } from './ThreadRendering.js';
 
 /** Members of a message that templates see. */
 const MEMBERS = [
@@ -32,8 +35,14 @@ function prepared(message: ChatMessage): Readonly<Record<string, unknown>> {
   return reasoning === undefined ? known : { thinking: reasoning, ...known, reasoning_content: reasoning };
 }
 
-/** How parsing went. */
-type Parsed = { readonly template: Template } | { readonly failure: unknown };
+interface Parsed {
+  readonly source: string;
+  readonly template: Template;
+}
+
+interface Begun extends Parsed {
+  readonly given: Given;
+}
 
 /**
  * A model's chat template (Jinja), rendered within bounds: a template comes with the model's file and is not trusted.
@@ -43,7 +52,7 @@ export class ChatTemplate {
   readonly #sources: ReadonlyMap<string, string>;
   readonly #variables: Readonly<Record<string, string>>;
   readonly #guard: Guard;
-  readonly #parsed = new Map<string, Parsed>();
+  readonly #parsed = new Map<string, Parsed | { readonly failure: unknown }>();
 
   /**
    * @param sources the template, or those that have names
@@ -71,32 +80,54 @@ export class ChatTemplate {
 
   /** @throws RowError 'chat-template' if the template cannot be parsed, refuses the messages, or goes beyond a limit */
   render(messages: readonly ChatMessage[], input: TemplateInput = {}): string {
+    try {
+      const { template, given } = this.#begun(messages, input);
+      return template.render(given);
+    } catch (error) {
+      throw refusal(error);
+    }
+  }
+
+  /** `render`, which does on a thread what would keep others from their turn. @throws RowError 'chat-template' */
+  *renderInParts(messages: readonly ChatMessage[], input: TemplateInput = {}): Work<string> {
+    let begun: Begun | undefined;
+    try {
+      begun = this.#begun(messages, input);
+      return begun.template.render(begun.given, true);
+    } catch (error) {
+      if (!begun || !(error instanceof TooLong)) throw refusal(error);
+    }
+    const rendering = new ThreadRendering(begun.source, begun.given);
+    try {
+      yield rendering.over;
+    } finally {
+      rendering.end();
+    }
+    const { rendered } = rendering;
+    if (rendered && 'text' in rendered) return rendered.text;
+    throw refusal(rendered?.failure);
+  }
+
+  #begun(messages: readonly ChatMessage[], input: TemplateInput): Begun {
     this.#guard.field = 'chat_template';
     const { tools, templateArgs, now = new Date() } = input;
-    try {
-      const own = { messages: messages.map(prepared), add_generation_prompt: true, tools: tools ?? null };
-      return this.#template(tools === undefined ? [DEFAULT] : [TOOL_USE, DEFAULT]).render({
+    const own = { messages: messages.map(prepared), add_generation_prompt: true, tools: tools ?? null };
+    return {
+      ...this.#template(tools === undefined ? [DEFAULT] : [TOOL_USE, DEFAULT]),
+      given: {
         variables: { ...this.#variables, documents: null, ...templateArgs, ...own },
         now: now === null ? undefined : new Date(now),
         messages: messages.length,
         size: unitsOfChat(messages, input),
-      });
-    } catch (error) {
-      if (error instanceof SpillwayError) throw error;
-      const reason = error instanceof Error ? error.message : String(error);
-      throw new RowError(
-        'chat-template',
-        `the model's chat template failed on these messages: ${reason.slice(0, 500)}`,
-        { cause: error },
-      );
-    }
+      },
+    };
   }
 
   /**
    * The first of these that the model has. Parsed when it is first needed, since rows without messages do not need it;
    * once, also where it fails: that may take its time.
    */
-  #template(names: readonly string[]): Template {
+  #template(names: readonly string[]): Parsed {
     const name = names.find((each) => this.#sources.has(each));
     if (name === undefined)
       throw new Error(
@@ -108,20 +139,29 @@ export class ChatTemplate {
       this.#parsed.set(name, parsed);
     }
     if ('failure' in parsed) throw parsed.failure;
-    return parsed.template;
+    return parsed;
   }
+}
+
+/** The error of a row for what a rendering ended with. */
+function refusal(error: unknown): SpillwayError {
+  if (error instanceof SpillwayError) return error;
+  const reason = error instanceof Error ? error.message : String(error);
+  return new RowError('chat-template', `the model's chat template failed on these messages: ${reason.slice(0, 500)}`, {
+    cause: error,
+  });
 }
 
 const DEFAULT = 'default';
 const TOOL_USE = 'tool_use';
 
-function parse(source: string): Parsed {
+function parse(source: string): Parsed | { readonly failure: unknown } {
   const { length } = source;
   const most = TOKENIZER_LIMITS.templateUnits;
   if (length > most)
     return { failure: new Error(`chat_template: found ${length} UTF-16 units, expected at most ${most}`) };
   try {
-    return { template: new Template(source) };
+    return { source, template: new Template(source) };
   } catch (failure) {
     return { failure };
   }

@@ -84,7 +84,12 @@ export class Guard {
       }
       if (part.done === true) return part.value;
       ({ field } = this);
-      yield;
+      try {
+        yield part.value;
+      } catch (error) {
+        // Whoever gives the work up.
+        work.throw(error);
+      }
     }
   }
 

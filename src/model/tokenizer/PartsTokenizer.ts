@@ -10,7 +10,7 @@ import type { Guard } from './Guard.js';
 import type { Normalizer } from './Normalizer.js';
 import { PART_UNITS } from './parts.js';
 import type { Place, PreTokenizer } from './PreTokenizer.js';
-import { sectionsOfChat } from './sectionsOfChat.js';
+import { type Chat, type RenderChat, sectionsOfChat } from './sectionsOfChat.js';
 import type { PairSurroundings } from './postProcessor.js';
 import { allOf } from './split.js';
 import type { Part } from './TokenBytes.js';
@@ -36,6 +36,8 @@ export interface TokenizerParts {
   readonly endTokens: readonly number[];
   readonly chatTemplate: ChatTemplate | undefined;
 }
+
+type ChatOptions = TemplateInput & { parseSpecial?: boolean };
 
 const ANY = (): boolean => true;
 /** Steps that real decoders have at most: so many times may an answer as long as it may be go through one. */
@@ -277,45 +279,50 @@ export class PartsTokenizer implements Tokenizer {
   }
 
   renderChat(messages: readonly ChatMessage[], input?: TemplateInput): string {
+    return this.#chatTemplate().render(messages, input);
+  }
+
+  #chatTemplate(): ChatTemplate {
     const template = this.#parts.chatTemplate;
-    if (template === undefined) {
-      throw new RowError(
-        'chat-template',
-        'found messages, but the model has no chat template: expected a row with prompt or tokens',
-      );
-    }
-    return template.render(messages, input);
+    if (template !== undefined) return template;
+    throw new RowError(
+      'chat-template',
+      'found messages, but the model has no chat template: expected a row with prompt or tokens',
+    );
   }
 
-  encodeChat(messages: readonly ChatMessage[], options?: TemplateInput & { parseSpecial?: boolean }): number[] {
-    return drained(this.encodeChatInParts(messages, options));
+  encodeChat(messages: readonly ChatMessage[], options?: ChatOptions): number[] {
+    return drained(this.#encodeChat(messages, options, (chat) => this.renderChat(chat.messages, chat.input)));
   }
 
-  *encodeChatInParts(
+  encodeChatInParts(messages: readonly ChatMessage[], options?: ChatOptions): Work<number[]> {
+    return this.#encodeChat(messages, options, ({ messages: all, input }) =>
+      this.#chatTemplate().renderInParts(all, input),
+    );
+  }
+
+  *#encodeChat(
     messages: readonly ChatMessage[],
-    { parseSpecial = true, ...input }: TemplateInput & { parseSpecial?: boolean } = {},
+    { parseSpecial = true, ...input }: ChatOptions = {},
+    render: RenderChat,
   ): Work<number[]> {
-    const plain = this.renderChat(messages, input);
+    const rendered = render({ messages, input });
+    const plain = typeof rendered === 'string' ? rendered : yield* rendered;
     yield;
     if (parseSpecial) {
       const ids = this.encodeInParts(plain, { specialTokens: false });
       return 'next' in ids ? yield* ids : ids;
     }
     const units = unitsOfChat(messages, input);
-    return yield* this.#guard.rowInParts(units, this.#encodeAsData(messages, input, plain));
+    return yield* this.#guard.rowInParts(units, this.#encodeAsData({ messages, input }, plain, render));
   }
 
   /** Encodes a conversation whose messages are data: of control tokens only the template's own count. */
-  *#encodeAsData(messages: readonly ChatMessage[], input: TemplateInput, plain: string): Work<number[]> {
+  *#encodeAsData(chat: Chat, plain: string, render: RenderChat): Work<number[]> {
     const out: number[] = [];
     const control = (this.#control ??= new AddedTokens(this.#parts.addedTokens.filter((token) => token.special)));
     const encoding: Encoding = { accept: NOT_SPECIAL, begins: 'first', out, units: plain.length, normalized: 0 };
-    for (const section of yield* sectionsOfChat(
-      (marked) => this.renderChat(marked.messages, marked.input),
-      { messages, input },
-      plain,
-      control,
-    )) {
+    for (const section of yield* sectionsOfChat(render, chat, plain, control)) {
       if ('token' in section) out.push(section.token.id);
       else {
         // User-defined tokens still match in data; only the row's true beginning counts as such.

@@ -3,12 +3,16 @@ import { isObject } from '../../arguments/isObject.js';
 import { SpelledNumber } from '../../arguments/jsonNumbers.js';
 import type { ChatMessage, TemplateInput } from '../Tokenizer.js';
 import type { AddedToken, AddedTokens, Section } from './AddedTokens.js';
+import { PART_UNITS, rewritten } from './parts.js';
 
 /** All that a chat template is given. */
 export interface Chat {
   readonly messages: readonly ChatMessage[];
   readonly input: TemplateInput;
 }
+
+/** Renders a chat, at once or stopping on its way. */
+export type RenderChat = (chat: Chat) => string | Work<string>;
 
 /**
  * Cuts a rendered conversation into the template's own control tokens and text that is data, whatever control text the
@@ -21,88 +25,92 @@ export interface Chat {
  * inside the messages are marked.
  * @param plain the messages rendered as they are
  */
-export function* sectionsOfChat(
-  render: (chat: Chat) => string,
-  chat: Chat,
-  plain: string,
-  matcher: AddedTokens,
-): Work<Section[]> {
+export function* sectionsOfChat(render: RenderChat, chat: Chat, plain: string, matcher: AddedTokens): Work<Section[]> {
   const control = matcher.tokens;
-  const marker = unusedCharacter(plain + JSON.stringify(chat));
-  const first = new Set(control.map((token) => token.content.charAt(0)));
-  const characters: Marker = {
-    text: (text) => markCharacters(text, first, marker),
-    name: (name) => markCharacters(name, first, marker),
-  };
-  const tokens: Marker = {
-    text: (text) => markTokens(text, matcher, control, marker),
-    name: (name) => breakTokens(name, matcher, marker),
+  const marker = yield* unusedCharacter(plain + JSON.stringify(chat));
+  const first = firstUnits(control);
+  const characters: Marker = (text) => rewritten(text, (part) => part.replaceAll(first, `$&${marker}`));
+  const tokens: Marker = (text, isName) => markTokens(text, isName, matcher, marker);
+  const renderMarked = function* (as: Marker): Work<string> {
+    return yield* done(render(yield* markedChat(chat, as)));
   };
   yield;
-  const everywhere = render(markedChat(chat, characters));
+  const everywhere = yield* renderMarked(characters);
   yield;
-  const rendered = everywhere.replaceAll(marker, '') === plain ? everywhere : render(markedChat(chat, tokens));
-  return (yield* matcher.splitInParts(rendered, () => true))
-    .map((section) =>
-      'token' in section ? section : { text: section.text.replaceAll(marker, ''), start: section.start },
-    )
-    .filter((section) => 'token' in section || section.text !== '');
+  const rendered = everywhere.replaceAll(marker, '') === plain ? everywhere : yield* renderMarked(tokens);
+  const sections: Section[] = [];
+  for (const section of yield* matcher.splitInParts(rendered, () => true)) {
+    if ('token' in section) sections.push(section);
+    else {
+      const text = section.text.replaceAll(marker, '');
+      if (text !== '') sections.push({ text, start: section.start });
+    }
+    if (sections.length % PART_UNITS === 0) yield;
+  }
+  return sections;
 }
 
-/** How data is marked: its texts, and the names of its members. */
-interface Marker {
-  text(text: string): string;
-  name(name: string): string;
+/** Marks data: a text, or the name of a member. */
+type Marker = (text: string, isName: boolean) => string | Work<string>;
+
+function* done(made: string | Work<string>): Work<string> {
+  return typeof made === 'string' ? made : yield* made;
 }
 
 /** Marks a chat; the names of members, of messages and of the input, are no data. */
-function markedChat({ messages, input: { tools, templateArgs, ...more } }: Chat, marker: Marker): Chat {
-  const values = <T extends object>(of: T): T =>
-    Object.fromEntries(Object.entries(of).map(([name, value]) => [name, marked(value, marker)])) as T;
+function* markedChat({ messages, input: { tools, templateArgs, ...more } }: Chat, marker: Marker): Work<Chat> {
+  const own: ChatMessage[] = [];
+  for (const message of messages) own.push(yield* markedValues(message, marker));
   return {
-    messages: messages.map(values),
+    messages: own,
     input: {
       ...more,
-      tools: tools?.map((tool) => marked(tool, marker)),
-      templateArgs: templateArgs && values(templateArgs),
+      tools: tools && (yield* markedList(tools, marker)),
+      templateArgs: templateArgs && (yield* markedValues(templateArgs, marker)),
     },
   };
 }
 
-function marked(value: unknown, marker: Marker): unknown {
-  if (typeof value === 'string') return marker.text(value);
-  if (Array.isArray(value)) return value.map((each) => marked(each, marker));
+function* marked(value: unknown, marker: Marker): Work<unknown> {
+  if (typeof value === 'string') return yield* done(marker(value, false));
+  if (Array.isArray(value)) return yield* markedList(value, marker);
   if (!isObject(value) || value instanceof SpelledNumber) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, each]) => [marker.name(name), marked(each, marker)]));
+  return yield* markedValues(value, marker, true);
 }
 
-function markCharacters(text: string, first: ReadonlySet<string>, marker: string): string {
-  let result = '';
-  let done = 0;
-  for (let at = 0; at < text.length; at++) {
-    if (!first.has(text.charAt(at))) continue;
-    result += text.slice(done, at + 1) + marker;
-    done = at + 1;
-  }
-  return result + text.slice(done);
+function* markedList(list: readonly unknown[], marker: Marker): Work<unknown[]> {
+  const made: unknown[] = [];
+  for (const each of list) made.push(yield* marked(each, marker));
+  return made;
+}
+
+function* markedValues<T extends object>(of: T, marker: Marker, names = false): Work<T> {
+  const members: [string, unknown][] = [];
+  for (const [name, value] of Object.entries(of))
+    members.push([names ? yield* done(marker(name, true)) : name, yield* marked(value, marker)]);
+  return Object.fromEntries(members) as T;
+}
+
+/** Finds the units that control tokens begin with. */
+function firstUnits(control: readonly AddedToken[]): RegExp {
+  const units = new Set(control.map(({ content }) => content.charCodeAt(0)));
+  return new RegExp(`[${[...units].map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('')}]`, 'g');
 }
 
 /**
- * Breaks whole control tokens, and beginnings and ends of them where the text ends, since the template's text may
- * complete them.
+ * Breaks whole control tokens; in a text that is no name beginnings and ends of them, too, where it ends: the
+ * template's text may complete them.
  */
-function markTokens(text: string, matcher: AddedTokens, control: readonly AddedToken[], marker: string): string {
-  let result = breakTokens(text, matcher, marker);
-  if (touches(control, (content, size) => result.startsWith(content.slice(content.length - size))))
-    result = marker + result;
-  return touches(control, (content, size) => result.endsWith(content.slice(0, size))) ? result + marker : result;
-}
-
-function breakTokens(text: string, matcher: AddedTokens, marker: string): string {
-  const parts = matcher.split(text, () => true);
-  return parts
-    .map((part) => ('token' in part ? part.token.content.charAt(0) + marker + part.token.content.slice(1) : part.text))
-    .join('');
+function* markTokens(text: string, isName: boolean, matcher: AddedTokens, marker: string): Work<string> {
+  const parts: string[] = [];
+  for (const part of yield* matcher.splitInParts(text, () => true))
+    parts.push('token' in part ? part.token.content.charAt(0) + marker + part.token.content.slice(1) : part.text);
+  const broken = parts.join('');
+  if (isName) return broken;
+  const { tokens } = matcher;
+  const begins = touches(tokens, (content, size) => broken.startsWith(content.slice(content.length - size)));
+  const result = begins ? marker + broken : broken;
+  return touches(tokens, (content, size) => result.endsWith(content.slice(0, size))) ? result + marker : result;
 }
 
 /** Tells whether `matches` holds for a proper part, of some size, of some control token. */
@@ -114,9 +122,15 @@ function touches(control: readonly AddedToken[], matches: (content: string, size
 }
 
 /** A noncharacter, or a private one, that does not occur in the text. */
-function unusedCharacter(text: string): string {
-  const used = new Set(text);
+function* unusedCharacter(text: string): Work<string> {
   let code = 0xfdd0;
+  if (!text.includes(String.fromCodePoint(code))) return String.fromCodePoint(code);
+  const used = new Set<string>();
+  let looked = 0;
+  for (const character of text) {
+    used.add(character);
+    if ((looked += 1) % PART_UNITS === 0) yield;
+  }
   while (used.has(String.fromCodePoint(code))) code = code === 0xfdef ? 0xe000 : code === 0xf8ff ? 0xf0000 : code + 1;
   return String.fromCodePoint(code);
 }

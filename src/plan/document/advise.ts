@@ -1,6 +1,7 @@
+import type { Work } from '../../collections/drained.js';
 import { TIERS, type ComputeTier } from '../../engine/grid/Tier.js';
 import { computeAtSpeed } from '../atSpeed.js';
-import { choosePolicy } from '../search/choosePolicy.js';
+import { choosePolicyInParts } from '../search/choosePolicy.js';
 import type { HardwareProfile } from '../HardwareProfile.js';
 import type { Policy } from '../Policy.js';
 import { predict } from '../predict.js';
@@ -24,13 +25,12 @@ const TWICE = { fewRows: 2, manyRows: 2 };
 /**
  * Lists what would lift a plan, the most first: twice as much of each memory (planned anew, blocks of the same kind),
  * each link and processor twice as fast (under the same policy, so at least that much), and what is not allowed:
- * compression. Pure.
+ * compression. Pure; made in slices.
  */
-export function advise(request: PlanRequest, policy: Policy, tokensPerSecond: number): Advice[] {
+export function* advise(request: PlanRequest, policy: Policy, tokensPerSecond: number): Work<Advice[]> {
   const { hardware, caps = {}, allow = {} } = request;
   const found: Advice[] = [];
-  const consider = (change: string, faster: () => number): void => {
-    const value = faster();
+  const consider = (change: string, value: number): void => {
     if (value > tokensPerSecond * WORTH)
       found.push({ change, tokensPerSecond: value, factor: value / tokensPerSecond, changesResults: false });
   };
@@ -41,14 +41,15 @@ export function advise(request: PlanRequest, policy: Policy, tokensPerSecond: nu
     compressWeights: [policy.compressWeights],
     compressCache: [policy.compressCache],
   };
-  const best = (changed: Partial<PlanRequest>): number => bestOf({ ...request, allow: kind, ...changed });
+  const best = (changed: Partial<PlanRequest>): Work<number> => bestOf({ ...request, allow: kind, ...changed });
   for (const tier of TIERS) {
     const bytes = hardware.memory[`${tier}Bytes`];
     if (bytes <= 0 || caps[tier] === 0) continue;
     const cap = caps[tier];
     const more = { ...hardware, memory: { ...hardware.memory, [`${tier}Bytes`]: bytes * 2 } };
-    consider(`twice as much ${tier} memory`, () =>
-      best({ hardware: more, ...(cap !== undefined && { caps: { ...caps, [tier]: cap * 2 } }) }),
+    consider(
+      `twice as much ${tier} memory`,
+      yield* best({ hardware: more, ...(cap !== undefined && { caps: { ...caps, [tier]: cap * 2 } }) }),
     );
   }
   const links = {
@@ -62,39 +63,40 @@ export function advise(request: PlanRequest, policy: Policy, tokensPerSecond: nu
     if (rate === undefined) continue;
     consider(
       `a ${links[key]} that is twice as fast`,
-      () =>
-        predict({ ...request, hardware: { ...hardware, links: { ...hardware.links, [key]: rate * 2 } } }, policy)
-          .tokensPerSecond,
+      predict({ ...request, hardware: { ...hardware, links: { ...hardware.links, [key]: rate * 2 } } }, policy)
+        .tokensPerSecond,
     );
+    yield;
   }
   for (const processor of ['gpu', 'cpu'] as const) {
     consider(
       `a ${processor.toUpperCase()} that computes twice as fast`,
-      () => predict({ ...request, hardware: fasterProcessor(hardware, processor) }, policy).tokensPerSecond,
+      predict({ ...request, hardware: fasterProcessor(hardware, processor) }, policy).tokensPerSecond,
     );
+    yield;
   }
-  return [...found, ...recommendCompression({ ...request, allow: kind }, policy, tokensPerSecond, WORTH)].sort(
-    (a, b) => b.factor - a.factor,
-  );
+  const compressed = yield* recommendCompression({ ...request, allow: kind }, policy, tokensPerSecond, WORTH);
+  return [...found, ...compressed].sort((a, b) => b.factor - a.factor);
 }
 
 /**
- * Says what 4-bit weights or a 4-bit cache would gain over a plan that has none, planned anew, the most first. Pure.
+ * Says what 4-bit weights or a 4-bit cache would gain over a plan that has none, planned anew, the most first. Pure;
+ * made in slices.
  * @param worth factors below this are not named
  */
-export function recommendCompression(
+export function* recommendCompression(
   request: PlanRequest,
   policy: Policy,
   tokensPerSecond: number,
   worth: number,
-): Advice[] {
+): Work<Advice[]> {
   const found: Advice[] = [];
   for (const [change, key] of [
     ['a 4-bit KV cache', 'compressCache'],
     ['4-bit weights', 'compressWeights'],
   ] as const) {
     if (policy[key] !== 'none') continue;
-    const value = bestOf({ ...request, allow: { ...request.allow, [key]: ['4bit'] } });
+    const value = yield* bestOf({ ...request, allow: { ...request.allow, [key]: ['4bit'] } });
     if (value > tokensPerSecond * worth)
       found.push({ change, tokensPerSecond: value, factor: value / tokensPerSecond, changesResults: true });
   }
@@ -102,9 +104,9 @@ export function recommendCompression(
 }
 
 /** Tokens a second of the best plan; 0 where nothing fits, which is no advice. */
-function bestOf(request: PlanRequest): number {
+function* bestOf(request: PlanRequest): Work<number> {
   try {
-    return choosePolicy(request).predicted.tokensPerSecond;
+    return (yield* choosePolicyInParts(request)).predicted.tokensPerSecond;
   } catch {
     return 0;
   }

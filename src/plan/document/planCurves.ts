@@ -1,6 +1,7 @@
+import { drained, type Work } from '../../collections/drained.js';
 import { paretoFrontier } from '../paretoFrontier.js';
-import { predict } from '../predict.js';
-import { choosePolicy } from '../search/choosePolicy.js';
+import { predict, type Prediction } from '../predict.js';
+import { choosePolicyInParts } from '../search/choosePolicy.js';
 import type { PlanRequest } from '../PlanRequest.js';
 import { usableBytes } from '../PlanRequest.js';
 import type { Policy } from '../Policy.js';
@@ -38,7 +39,16 @@ export interface PlanCurves {
 }
 
 /** Curves around a plan: each point is a search of its own, of the plan's kind of block. Pure. */
-export function planCurves(request: PlanRequest, policy: Policy, predicted = predict(request, policy)): PlanCurves {
+export function planCurves(request: PlanRequest, policy: Policy, predicted?: Prediction): PlanCurves {
+  return drained(planCurvesInParts(request, policy, predicted));
+}
+
+/** The same in slices, between which others may have their turn. */
+export function* planCurvesInParts(
+  request: PlanRequest,
+  policy: Policy,
+  predicted = predict(request, policy),
+): Work<PlanCurves> {
   const { hardware, shape, caps = {} } = request;
   const kind = {
     ...request.allow,
@@ -47,10 +57,15 @@ export function planCurves(request: PlanRequest, policy: Policy, predicted = pre
     compressWeights: [policy.compressWeights],
     compressCache: [policy.compressCache],
   };
-  const plan = (changed: Partial<PlanRequest>): Point | undefined => {
+  const plan = function* (changed: Partial<PlanRequest>): Work<Point | undefined> {
     try {
       // Also what is beyond a bound on latency is to be seen.
-      const { predicted } = choosePolicy({ ...request, maxLatencySeconds: undefined, allow: kind, ...changed });
+      const { predicted } = yield* choosePolicyInParts({
+        ...request,
+        maxLatencySeconds: undefined,
+        allow: kind,
+        ...changed,
+      });
       return { tokensPerSecond: predicted.tokensPerSecond, seconds: predicted.wallSeconds };
     } catch {
       return undefined;
@@ -61,25 +76,24 @@ export function planCurves(request: PlanRequest, policy: Policy, predicted = pre
   const sizes = [...new Set([1, 2, 4, 8, 16, 32, 64, 128, 256, policy.batchSize])]
     .filter((size) => size <= Math.max(policy.batchSize, request.workload.rows ?? Infinity))
     .sort((a, b) => a - b);
-  const points = sizes.map((batchSize) =>
-    batchSize === policy.batchSize ? own : plan({ allow: { ...kind, batchSize } }),
-  );
+  const points: (Point | undefined)[] = [];
+  for (const batchSize of sizes)
+    points.push(batchSize === policy.batchSize ? own : yield* plan({ allow: { ...kind, batchSize } }));
   const tier = hardware.memory.gpuBytes > 0 && caps.gpu !== 0 ? 'gpu' : 'cpu';
   const most = usableBytes(hardware)[tier];
   const bytes = [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1].map(
     (part) => part * Math.min(most, caps[tier] ?? most),
   );
-  const memory = bytes.map((cap, at) =>
-    at === bytes.length - 1 ? own.tokensPerSecond : plan({ caps: { ...caps, [tier]: cap } })?.tokensPerSecond,
-  );
+  const memory: (number | undefined)[] = [];
+  for (const cap of bytes.slice(0, -1)) memory.push((yield* plan({ caps: { ...caps, [tier]: cap } }))?.tokensPerSecond);
+  memory.push(own.tokensPerSecond);
   // How long one block takes: a job of so many rows would be over soonest in the plan that is fastest. Blocks of one
   // batch are soonest done, those of several make most of the weights that they read.
   const workload = { ...request.workload, rows: undefined };
-  const blocks = [undefined, 1].flatMap((batches) =>
-    request.workload.rows === undefined && batches === undefined
-      ? points
-      : sizes.map((batchSize) => plan({ allow: { ...kind, batchSize, ...(batches && { batches }) }, workload })),
-  );
+  const blocks = request.workload.rows === undefined ? [...points] : [];
+  for (const batches of request.workload.rows === undefined ? [1] : [undefined, 1])
+    for (const batchSize of sizes)
+      blocks.push(yield* plan({ allow: { ...kind, batchSize, ...(batches && { batches }) }, workload }));
   const alone = blockOf(request, policy);
   const better = paretoFrontier(
     blocks.filter((point) => point !== undefined),

@@ -1,5 +1,6 @@
+import { drained, type Work } from '../../collections/drained.js';
 import { advise, type Advice } from './advise.js';
-import { choosePolicy, type Choice, type RankedPlan } from '../search/choosePolicy.js';
+import { choosePolicyInParts, type Choice, type RankedPlan } from '../search/choosePolicy.js';
 import { nameOf, parseRequest, type PlanRequest } from '../PlanRequest.js';
 import { policyArgument, type Policy } from '../Policy.js';
 import { predict, type Prediction } from '../predict.js';
@@ -25,6 +26,11 @@ export interface PlanDocument {
  * @throws UsageError for a request or a policy that makes no sense, MemoryBudgetError if nothing fits
  */
 export function planDocument(given: PlanRequest, followed?: Policy): PlanDocument {
+  return drained(planDocumentInParts(given, followed));
+}
+
+/** The same in slices, between which others may have their turn. */
+export function* planDocumentInParts(given: PlanRequest, followed?: Policy): Work<PlanDocument> {
   const request = parseRequest(given);
   const { shape, hardware, workload, costModel = 'spillway' } = request;
   const {
@@ -33,7 +39,7 @@ export function planDocument(given: PlanRequest, followed?: Policy): PlanDocumen
     runnersUp = [],
     searched,
   }: RankedPlan & Partial<Choice> = followed === undefined
-    ? choosePolicy(request)
+    ? yield* choosePolicyInParts(request)
     : planOf(request, policyArgument(followed));
   return {
     model: shape.name,
@@ -43,7 +49,7 @@ export function planDocument(given: PlanRequest, followed?: Policy): PlanDocumen
     policy,
     predicted,
     bottleneck: predicted.bottleneck,
-    advice: predicted.fits ? advise(request, policy, predicted.tokensPerSecond) : [],
+    advice: predicted.fits ? yield* advise(request, policy, predicted.tokensPerSecond) : [],
     runnersUp,
     ...(searched && { searched }),
   };

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { drained, type Work } from '../../collections/drained.js';
 import { BLOCK_SCHEDULES } from '../../engine/schedules/blockSchedules.js';
 import { blockSeconds, tooSlow } from '../blockSeconds.js';
 import { costAt, overflows } from '../CostModel.js';
@@ -37,6 +38,11 @@ const ABOUT = 0.99;
  * @throws UsageError for a request or shares that make no sense, and for a `maxLatencySeconds` that no block keeps
  */
 export function chooseBlock(given: PlanRequest, settled: SettledShares): RankedPlan | undefined {
+  return drained(chooseBlockInParts(given, settled));
+}
+
+/** The same in slices, between which others may have their turn. */
+export function* chooseBlockInParts(given: PlanRequest, settled: SettledShares): Work<RankedPlan | undefined> {
   const request = parseRequest(given);
   const shares = parsedArgument(settledSchema, settled, 'shares');
   const { shape, workload, allow = {}, costModel = 'spillway', maxLatencySeconds } = request;
@@ -91,6 +97,7 @@ export function chooseBlock(given: PlanRequest, settled: SettledShares): RankedP
             });
           if (inTurn === undefined) break;
         }
+        yield;
       }
     }
   }

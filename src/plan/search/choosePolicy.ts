@@ -123,7 +123,7 @@ function* chooseAt(request: PlanRequest, runnersUp: number): Work<Choice> {
   const [best] = plans;
   if (best === undefined && space.maxLatencySeconds !== undefined && leastLatencySeconds < Infinity)
     throw tooSlow(space.maxLatencySeconds, leastLatencySeconds, 'block');
-  if (best === undefined) throw smallestBudget(model, { ...request, hardware }, space, usable);
+  if (best === undefined) throw yield* smallestBudget(model, { ...request, hardware }, space, usable);
   const readsOnly = plans.find(({ policy: { cache, activations } }) => cache.disk === 0 && activations.disk === 0);
   return { ...best, readsOnly, runnersUp: distinct(plans).slice(1, 1 + runnersUp), searched };
 }
@@ -183,12 +183,12 @@ function distinct(plans: readonly RankedPlan[]): RankedPlan[] {
  * For a tier that no placement fits: how much of it the smallest block takes, the other tiers taken as large as need
  * be.
  */
-function smallestBudget(
+function* smallestBudget(
   model: CostModel,
   { hardware, shape, workload }: PlanRequest,
   space: SearchSpace,
   usable: Readonly<Record<Tier, number>>,
-): Error {
+): Work<Error> {
   const block: BlockChoice = {
     schedule: 'zigzag',
     batchSize: space.batchSizes?.[0] ?? 1,
@@ -200,32 +200,32 @@ function smallestBudget(
     threads: space.threads,
   };
   const setting = { hardware, shape, workload, block };
-  const fits = (tier: Tier, bytes: number): boolean =>
-    drained(
-      searchPolicy(
-        model,
-        {
-          hardware: { ...hardware, memory: { ...hardware.memory, [`${tier}Bytes`]: bytes / hardware.usableFraction } },
-          shape,
-          workload,
-        },
-        {
-          ...space,
-          maxLatencySeconds: undefined,
-          schedules: [block.schedule],
-          batchSizes: [block.batchSize],
-          batchCounts: [block.batches],
-        },
-        { ...usable, [tier]: bytes },
-      ),
-    ).ranked.length > 0;
+  const fits = function* (tier: Tier, bytes: number): Work<boolean> {
+    const { ranked } = yield* searchPolicy(
+      model,
+      {
+        hardware: { ...hardware, memory: { ...hardware.memory, [`${tier}Bytes`]: bytes / hardware.usableFraction } },
+        shape,
+        workload,
+      },
+      {
+        ...space,
+        maxLatencySeconds: undefined,
+        schedules: [block.schedule],
+        batchSizes: [block.batchSize],
+        batchCounts: [block.batches],
+      },
+      { ...usable, [tier]: bytes },
+    );
+    return ranked.length > 0;
+  };
   // The tier that more of would help: CPU memory first, as it is the one that is capped most often.
   for (const tier of ['cpu', 'gpu', 'disk'] as const) {
-    if (usable[tier] <= 0 || !fits(tier, 1e16)) continue;
+    if (usable[tier] <= 0 || !(yield* fits(tier, 1e16))) continue;
     let [low, high] = [usable[tier], 1e16];
     for (let step = 0; step < 60 && high - low > Math.max(2 ** 20, low * 1e-3); step++) {
       const middle = low * 2 < high ? low * 2 : (low + high) / 2;
-      if (fits(tier, middle)) high = middle;
+      if (yield* fits(tier, middle)) high = middle;
       else low = middle;
     }
     return doesNotFit(usable, high, tier);

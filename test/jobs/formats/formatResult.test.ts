@@ -27,6 +27,17 @@ test('a long one is the same line', async () => {
   expect(JSON.parse(String(line))).toMatchObject({ id: 'a', row: carry });
 });
 
+test('a long one gives others their turn before it is looked through', async () => {
+  let turns = 0;
+  let next = setImmediate(function turn() {
+    turns += 1;
+    next = setImmediate(turn);
+  });
+  await resultLine({ ...result, carry: { note: 'é'.repeat(2 ** 21) } });
+  clearImmediate(next);
+  expect(turns).toBeGreaterThan(1);
+});
+
 test.each<[string, Partial<AnyResult>]>([
   ['texts', { carry: { note: 'x'.repeat(ROW_LIMITS.resultBytes) } }],
   ['more texts than a string may hold', { carry: { notes: Array.from({ length: 64 }, () => 'x'.repeat(2 ** 24)) } }],

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { drained } from '../../../src/collections/drained.js';
 import { advise } from '../../../src/plan/document/advise.js';
 import type { ComputeProfile, HardwareProfile } from '../../../src/plan/HardwareProfile.js';
 import { requireKnownShape } from '../../../src/plan/knownShapes.js';
@@ -18,7 +19,7 @@ function gain(cpu: Partial<ComputeProfile>): number {
     workload: { promptTokens: 512, newTokens: 128 },
     allow: { batchSize: 32, batches: 1, threads: 1 },
   };
-  const advice = advise(request, policy, predict(request, policy).tokensPerSecond);
+  const advice = drained(advise(request, policy, predict(request, policy).tokensPerSecond));
   return advice.find(({ change }) => change === 'a CPU that computes twice as fast')?.factor ?? 1;
 }
 

@@ -59,7 +59,13 @@ async function onThread(work: {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly length: number;
 }): Promise<Uint8Array> {
-  const worker = new Worker(THREAD, { eval: true, workerData: work, transferList: [work.bytes.buffer] });
+  const worker = new Worker(THREAD, {
+    eval: true,
+    // The program's own may say that what is evaluated is a module.
+    execArgv: [],
+    workerData: work,
+    transferList: [work.bytes.buffer],
+  });
   try {
     const [page] = (await once(worker, 'message')) as [Uint8Array];
     return page;

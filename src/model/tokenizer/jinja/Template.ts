@@ -26,9 +26,13 @@ export class Template {
     this.#program = new Program(new Parser(source).parse());
   }
 
-  /** @throws PythonError where the reference raises an error, Refused beyond a limit and for what is not supported */
-  render({ variables, now, messages, size }: Given): string {
-    beginRendering(messages, size);
+  /**
+   * @param atOnce no more of the work is done than one turn of the event loop may take
+   * @throws PythonError where the reference raises an error, Refused beyond a limit and for what is not supported;
+   *   TooLong for more work than that
+   */
+  render({ variables, now, messages, size }: Given, atOnce = false): string {
+    beginRendering(messages, size, atOnce);
     const globals = globalsAt(now);
     const known = new Map<string, Value | undefined>();
     const resolve = (name: string): Value | undefined => {

@@ -28,6 +28,9 @@ export class PythonError extends Error {
  */
 export class Refused extends Error {}
 
+/** The end of a rendering that takes more than one turn of the event loop, and is to be done elsewhere. */
+export class TooLong extends Error {}
+
 export const typeError = (message: string): PythonError => new PythonError('TypeError', message);
 export const valueError = (message: string): PythonError => new PythonError('ValueError', message);
 

@@ -1,5 +1,5 @@
 import { ROW_LIMITS } from '../../files/limits.js';
-import { Refused } from './errors.js';
+import { Refused, TooLong } from './errors.js';
 
 /** All that is made in one rendering, in multiples of the longest text; loops that append to a text make it again. */
 const TOTAL_MADE = 64;
@@ -11,7 +11,10 @@ const TOTAL_SCANNED = 512;
  * its operations count their work here beforehand, so that no template works or grows without end, whatever the clock
  * says.
  */
-const left = { steps: 0, longest: 0, made: 0, scanned: 0, calls: 0 };
+const left = { steps: 0, longest: 0, made: 0, scanned: 0, calls: 0, atOnce: false };
+
+/** The part of the work that is done in one turn of the event loop: some tens of milliseconds. */
+const AT_ONCE = { steps: 200_000, made: 2 ** 20, scanned: 2 ** 21 };
 
 /** Calls of macros, loops and blocks inside each other; Python gives up at some two hundred. */
 const MOST_CALLS = 150;
@@ -19,26 +22,37 @@ const MOST_CALLS = 150;
 /**
  * Begins to count anew.
  * @param messages that the template is given @param size of all that it is given, in UTF-16 units
+ * @param atOnce beyond what is done in one turn it is `TooLong`
  */
-export function beginRendering(messages: number, size: number): void {
+export function beginRendering(messages: number, size: number, atOnce: boolean): void {
   const { templateSteps, templateStepsPerMessage, templateStepsInAll } = ROW_LIMITS;
   left.steps = Math.min(templateSteps + templateStepsPerMessage * messages, templateStepsInAll);
   left.longest = ROW_LIMITS.templateTextUnits + 8 * size;
   left.made = Math.min(TOTAL_MADE * left.longest, ROW_LIMITS.templateMadeUnits);
   left.scanned = Math.min(TOTAL_SCANNED * left.longest, ROW_LIMITS.templateScannedUnits);
   left.calls = MOST_CALLS;
+  left.atOnce = atOnce;
+  if (!atOnce) return;
+  left.steps = Math.min(left.steps, AT_ONCE.steps);
+  left.made = Math.min(left.made, AT_ONCE.made);
+  left.scanned = Math.min(left.scanned, AT_ONCE.scanned);
+}
+
+/** The error of work that is used up. */
+function usedUp(words: string): Error {
+  return left.atOnce ? new TooLong() : new Refused(words);
 }
 
 /** Counts steps of work. */
 export function spend(steps: number): void {
   left.steps -= steps;
-  if (left.steps < 0) throw new Refused('the template takes too many steps');
+  if (left.steps < 0) throw usedUp('the template takes too many steps');
 }
 
 /** Counts text that an operation goes through. */
 export function scan(units: number): void {
   left.scanned -= units;
-  if (left.scanned < 0) throw new Refused('the template goes through too much text');
+  if (left.scanned < 0) throw usedUp('the template goes through too much text');
 }
 
 /** Counts a text, in UTF-16 units, or a list, in members, that an operation is about to make. */
@@ -46,13 +60,13 @@ export function make(units: number): void {
   if (units > left.longest)
     throw new Refused(`the template makes a text or a list of ${units} units, expected at most ${left.longest}`);
   left.made -= units;
-  if (left.made < 0) throw new Refused('the template makes too much text');
+  if (left.made < 0) throw usedUp('the template makes too much text');
 }
 
 /** A text with more after it, which is about to be made. */
 export function extended(text: string, more: string): string {
   left.made -= more.length;
-  if (left.made < 0) throw new Refused('the template makes too much text');
+  if (left.made < 0) throw usedUp('the template makes too much text');
   if (text.length + more.length > left.longest)
     throw new Refused(`the template makes a text of more than ${left.longest} units`);
   return text + more;

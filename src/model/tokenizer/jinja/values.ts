@@ -278,6 +278,8 @@ export function fromJson(value: unknown): Value {
       if (value === null) return null;
       if (Array.isArray(value)) return value.map(fromJson);
       if (value instanceof SpelledNumber) return spelled(value.spelling);
+      // As threads are given it.
+      if (value instanceof String) return spelled(value.valueOf());
       const dict = new Dict();
       for (const [name, member] of Object.entries(value)) if (member !== undefined) dict.set(name, fromJson(member));
       return dict;
