@@ -36,8 +36,8 @@ const STREAMS = { min: 2, max: 4 };
 const RANK = { min: 1, max: LIMITS.hidden.max };
 
 /**
- * Gemma 3n, the language model: several streams of hidden states, a product of two beside attention, gates of which most
- * elements are cut off, embeddings for each layer, keys and values that several layers share.
+ * Gemma 3n, the language model: several streams of hidden states, a product of two beside attention, gates of which
+ * most elements are cut off, embeddings for each layer, keys and values that several layers share.
  */
 export const gemma3n: Family = {
   modelTypes: ['gemma3n_text', 'gemma3n'],
