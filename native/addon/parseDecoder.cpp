@@ -105,6 +105,8 @@ void parseRouter(const Napi::Object& object, const std::string& path, RouterSpec
 }
 
 void parseFeedForward(const Napi::Object& object, const std::string& path, DecoderSpec& spec) {
+  spec.gateScale = floatOr(object, "gateScale", path, 1);
+  spec.innerScale = floatOr(object, "innerScale", path, 1);
   spec.feedForward = readWord<FeedForwardKind>(
       object.Get("kind"), path + "kind",
       {{"plain", FeedForwardKind::Plain}, {"gated", FeedForwardKind::Gated}, {"experts", FeedForwardKind::Experts}});
@@ -143,6 +145,29 @@ void parseStateSpace(const Napi::Value& value, const std::string& path, Recurren
   spec.stateGroups = count(sizes, "groups", path + ".");
   spec.leastTimeStep = floatOr(sizes, "leastTimeStep", path + ".", spec.leastTimeStep);
   spec.mostTimeStep = floatOr(sizes, "mostTimeStep", path + ".", spec.mostTimeStep);
+  const Napi::Value norm = sizes.Get("norm"), scales = sizes.Get("scales");
+  if (!norm.IsUndefined())
+    spec.stateNorm = readWord<StateSpaceNorm>(
+        norm, path + ".norm",
+        {{"gated", StateSpaceNorm::Gated}, {"first", StateSpaceNorm::First}, {"none", StateSpaceNorm::None}});
+  if (scales.IsUndefined()) return;
+  const Napi::Object each = readObject(scales, path + ".scales");
+  const auto scale = [&](const char* name) { return floatOr(each, name, path + ".scales.", 1); };
+  spec.stateScales = {scale("gate"), scale("values"), scale("written"), scale("read"), scale("step"), scale("output")};
+}
+
+void parseScan(const Napi::Value& value, const std::string& path, RecurrentSpec& spec) {
+  if (value.IsUndefined()) return;
+  const Napi::Object sizes = readObject(value, path);
+  spec.scanChannels = count(sizes, "channels", path + ".");
+  spec.scanState = count(sizes, "stateDim", path + ".");
+  spec.scanRank = count(sizes, "rank", path + ".");
+  const Napi::Value norms = sizes.Get("norms");
+  if (norms.IsUndefined()) return;
+  const Napi::Object each = readObject(norms, path + ".norms");
+  spec.scanNorms =
+      readBoolean(each.Get("weighted"), path + ".norms.weighted") ? ScanNorms::Weighted : ScanNorms::Unweighted;
+  spec.scanEpsilon = readFloat(each.Get("epsilon"), path + ".norms.epsilon");
 }
 
 void parseLatent(const Napi::Value& value, const std::string& path, LatentSpec& latent) {
@@ -189,6 +214,7 @@ void parseRecurrent(const Napi::Object& object, const std::string& path, Decoder
   if (!decay.IsUndefined())
     spec.recurrent.negatedRates = readWord<bool>(decay, path + "decay", {{"log", false}, {"negated", true}});
   parseStateSpace(object.Get("stateSpace"), path + "stateSpace", spec.recurrent);
+  parseScan(object.Get("scan"), path + "scan", spec.recurrent);
   const Napi::Value delta = object.Get("delta");
   if (delta.IsUndefined()) return;
   const Napi::Object sizes = readObject(delta, path + "delta");
@@ -250,6 +276,7 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
   spec.attentionScale = readFloat(attention.Get("scale"), path + "attention.scale");
   spec.attentionSoftCap = floatOr(attention, "softCap", path + "attention.", 0);
   spec.attentionClip = floatOr(attention, "clip", path + "attention.", 0);
+  spec.attentionOutput = floatOr(attention, "outputScale", path + "attention.", 1);
   spec.qkNorm = readWord<QueryKeyNorm>(attention.Get("qkNorm"), path + "attention.qkNorm",
                                        {{"none", QueryKeyNorm::None},
                                         {"head", QueryKeyNorm::Head},
@@ -278,6 +305,7 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
   parseQueryScale(attention.Get("queryScale"), path + "attention.queryScale", spec.queryScale);
   const Napi::Value gate = attention.Get("gate");
   spec.attentionGate = !gate.IsUndefined() && readBoolean(gate, path + "attention.gate");
+  spec.gatesHeads = optionalBoolean(attention, "gatesHeads", path + "attention.", false);
   const Napi::Value recurrent = object.Get("recurrent");
   if (!recurrent.IsUndefined()) parseRecurrent(readObject(recurrent, path + "recurrent"), path + "recurrent.", spec);
   parsePosition(readObject(object.Get("position"), path + "position"), path + "position.", spec);
@@ -285,6 +313,12 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
 
   parsePooled(object.Get("pooled"), path + "pooled", spec);
   if (!object.Get("layerInputs").IsUndefined()) spec.layerInputSize = count(object, "layerInputs", path);
+  if (!object.Get("layerInputTokens").IsUndefined()) spec.layerInputTokens = count(object, "layerInputTokens", path);
+  const Napi::Value streams = object.Get("streams");
+  if (!streams.IsUndefined()) {
+    const Napi::Object each = readObject(streams, path + "streams");
+    spec.streams = {count(each, "count", path + "streams."), count(each, "bypassRank", path + "streams.")};
+  }
   spec.layerScale = optionalBoolean(object, "layerScale", path, false);
   spec.residualScale = floatOr(object, "residualScale", path, 1);
   spec.logitScale = floatOr(object, "logitScale", path, 1);
@@ -309,6 +343,8 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
     one.scalesQueries = optionalBoolean(layer, "scalesQueries", name + ".", false);
     one.rotaryTable = parseRotaryTable(layer, name + ".");
     one.mixerOnly = optionalBoolean(layer, "mixerOnly", name + ".", false);
+    one.stateBeside = optionalBoolean(layer, "stateBeside", name + ".", false);
+    one.gateDeviations = floatOr(layer, "gateDeviations", name + ".", 0);
     one.xielu = parseXielu(layer.Get("xielu"), name + ".xielu");
     one.dense = !dense.IsUndefined() && readBoolean(dense, name + ".dense");
     if (!mixer.IsUndefined())
@@ -316,7 +352,8 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
                                   {{"attention", Mixer::Attention},
                                    {"delta-rule", Mixer::DeltaRule},
                                    {"short-convolution", Mixer::ShortConvolution},
-                                   {"state-space", Mixer::StateSpace}});
+                                   {"state-space", Mixer::StateSpace},
+                                   {"selective-scan", Mixer::SelectiveScan}});
     spec.layerSpecs.push_back(one);
   }
   return spec;

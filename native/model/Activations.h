@@ -48,9 +48,10 @@ struct Activations {
   bool keepsKeys;
   Arena memory;
   std::shared_ptr<void> owner;  // of memory that is elsewhere
-  float* hidden;  // [tokens, hiddenSize]; whole blocks of 4096 bytes, so that disks can read into them directly
-  float*
-      queries;  // [tokens, heads * headDim]; attention overwrites them with its outputs, and other mixers begin there
+  // [streams, tokens, hiddenSize]; whole blocks of 4096 bytes, so that disks can read into them directly
+  float* hidden;
+  float* queries;  // [tokens, heads * headDim]; attention overwrites them with its outputs, and other mixers begin
+                   // there; what stands beside attention leaves its outputs after them
   // [tables, tokens, dims]: cosines, then sines, of a token's position; on a device [tables, 2, tokens, dims / 2].
   // Computed once a pass.
   float* rotary;
@@ -72,7 +73,7 @@ struct Activations {
   }
   static size_t bytes(size_t tokens, size_t width) { return Scratch::aligned(tokens * width * sizeof(float)); }
   static size_t hiddenBytes(const DecoderSpec& spec, size_t tokens) {
-    return DirectFile::aligned(tokens * spec.hiddenSize * sizeof(float));
+    return DirectFile::aligned(tokens * spec.hiddenWidth() * sizeof(float));
   }
   static size_t rotaryWidth(const DecoderSpec& spec) { return spec.rotaryTables.size() * spec.rotaryDims; }
 };

@@ -40,8 +40,8 @@ CacheMemory::CacheMemory(std::vector<CacheLayout> layouts, CacheGroups groups, u
   states_ = states;
   for (const LayerSpec& layer : spec->layerSpecs) {
     stateOffsets_.push_back(stateBytes_);
-    const size_t floats = spec->stateFloats(layer.mixer);
-    if (layer.mixer != Mixer::Attention) stateBytes_ += Scratch::aligned((kStateHeader + floats) * sizeof(float));
+    const size_t floats = spec->stateFloats(layer);
+    if (layer.remembers()) stateBytes_ += Scratch::aligned((kStateHeader + floats) * sizeof(float));
   }
   if (states != 0 && stateBytes_ > std::numeric_limits<size_t>::max() / 2 / states)
     throw Error(ErrorCode::Memory, "what layers remember of " + std::to_string(states) + " rows overflows");

@@ -195,6 +195,50 @@ void checkStateSpace(const DecoderSpec& spec) {
            "a range of numbers of at least 0");
 }
 
+void checkSelectiveScan(const DecoderSpec& spec) {
+  if (!spec.has(Mixer::SelectiveScan)) return;
+  const RecurrentSpec& scan = spec.recurrent;
+  checkCount("recurrent.scan.channels", scan.scanChannels, kMostWidth);
+  checkCount("recurrent.scan.stateDim", scan.scanState, kMostStateDim);
+  checkCount("recurrent.scan.rank", scan.scanRank, kMostWidth);
+  if (uint64_t(scan.scanChannels) * scan.scanState > (uint64_t(1) << 28))
+    refuse("recurrent.scan", std::to_string(uint64_t(scan.scanChannels) * scan.scanState) + " elements",
+           "at most " + std::to_string(uint64_t(1) << 28));
+  if (!(scan.scanEpsilon >= 0) || !std::isfinite(scan.scanEpsilon))
+    refuse("recurrent.scan.epsilon", std::to_string(scan.scanEpsilon), "a finite number of at least 0");
+}
+
+void checkStateBeside(const DecoderSpec& spec) {
+  for (const float scale :
+       {spec.attentionOutput, spec.gateScale, spec.innerScale, spec.recurrent.stateScales.gate,
+        spec.recurrent.stateScales.values, spec.recurrent.stateScales.written, spec.recurrent.stateScales.read,
+        spec.recurrent.stateScales.step, spec.recurrent.stateScales.output})
+    checkFinite("scales", scale);
+  if (spec.gateScale != 1 && (spec.feedForward != FeedForwardKind::Gated))
+    refuse("feedForward.gateScale", std::to_string(spec.gateScale), "1 where there are experts or no gates");
+  if (spec.innerScale != 1 && spec.feedForward == FeedForwardKind::Experts)
+    refuse("feedForward.innerScale", std::to_string(spec.innerScale), "1 where there are experts");
+  if (!spec.hasStateBeside()) return;
+  if (spec.residual != Residual::Pre || spec.residualScale != 1 || spec.feedForward == FeedForwardKind::Experts ||
+      spec.attentionGate || spec.latent.rank != 0 || !spec.causal ||
+      std::any_of(spec.layerSpecs.begin(), spec.layerSpecs.end(), [](const LayerSpec& layer) {
+        return layer.stateBeside && (layer.mixer != Mixer::Attention || layer.mixerOnly || !layer.ownKeys());
+      }))
+    refuse("layerSpecs", "a state space beside attention",
+           "none beside other mixers, gates, latent rows, experts, norms after branches and encoders");
+}
+
+// Streams are predicted and corrected round a layer of which the parts are as Gemma 3n has them.
+void checkStreams(const DecoderSpec& spec) {
+  const StreamsSpec& streams = spec.streams;
+  checkCount("streams.count", streams.count, StreamsSpec::kMost);
+  if (streams.count == 1) return;
+  checkCount("streams.bypassRank", streams.bypassRank, kMostWidth);
+  if (spec.residual != Residual::Sandwich || spec.norm != NormKind::Rms || spec.layerInputSize == 0 ||
+      spec.layerScale || spec.remembers() || spec.router.apart || spec.residualScale != 1)
+    refuse("streams", std::to_string(streams.count), "1, or norms round both branches and inputs of layers");
+}
+
 void checkLatent(const DecoderSpec& spec) {
   const LatentSpec& latent = spec.latent;
   if (latent.rank == 0) return;
@@ -255,28 +299,32 @@ uint32_t DecoderSpec::convolvedWidth(Mixer mixer) const {
   switch (mixer) {
     case Mixer::DeltaRule: return 2 * deltaKeys() + deltaValues();
     case Mixer::StateSpace: return stateValues() + 2 * recurrent.stateGroups * recurrent.stateDim;
+    case Mixer::SelectiveScan: return recurrent.scanChannels;
     default: return hiddenSize;
   }
 }
 
 bool DecoderSpec::needsProcessor() const {
-  return remembers() || attentionGate || latent.rank != 0 || valueNorm || queryScale.period != 0 ||
-         qkNorm == QueryKeyNorm::Unit || layerInputSize != 0 || layerScale || router.apart || router.weighsInputs ||
-         router.expertScale || router.score == RouterScore::SparseMixer || gatelessExperts || unweightedNorms ||
-         attentionClip != 0 || activation == Activation::Xielu || disentangled.span != 0 || embeddingFactorised ||
+  return remembers() || streams.count > 1 || attentionOutput != 1 || gateScale != 1 || innerScale != 1 ||
+         attentionGate || latent.rank != 0 || valueNorm || queryScale.period != 0 || qkNorm == QueryKeyNorm::Unit ||
+         layerInputSize != 0 || layerScale || router.apart || router.weighsInputs || router.expertScale ||
+         router.score == RouterScore::SparseMixer || gatelessExperts || unweightedNorms || attentionClip != 0 ||
+         activation == Activation::Xielu || disentangled.span != 0 || embeddingFactorised ||
          std::any_of(layerSpecs.begin(), layerSpecs.end(), [](const LayerSpec& layer) {
            return layer.headDim != 0 || layer.kvHeads != 0 || layer.keysOf != LayerSpec::kOwnKeys ||
-                  layer.valuesAreKeys || layer.innerSize != 0 || layer.mixerOnly || isChunked(layer.window);
+                  layer.valuesAreKeys || layer.innerSize != 0 || layer.mixerOnly || layer.gateDeviations != 0 ||
+                  isChunked(layer.window);
          });
 }
 
 uint32_t DecoderSpec::mixedWidth() const {
-  uint32_t width = attentionGate ? queryWidth() : 0;
+  uint32_t width = attentionGate ? gatesHeads ? heads : queryWidth() : 0;
   if (has(Mixer::ShortConvolution)) width = std::max(width, 3 * hiddenSize);
   if (has(Mixer::DeltaRule))
     width = std::max(width, convolvedWidth(Mixer::DeltaRule) + deltaValues() + 2 * recurrent.valueHeads);
   if (has(Mixer::StateSpace))
     width = std::max(width, convolvedWidth(Mixer::StateSpace) + stateValues() + recurrent.stateHeads);
+  if (has(Mixer::SelectiveScan)) width = std::max(width, 2 * recurrent.scanChannels);
   return width;
 }
 
@@ -285,15 +333,18 @@ uint32_t DecoderSpec::outputWidth() const {
   if (has(Mixer::ShortConvolution)) width = std::max(width, hiddenSize);
   if (has(Mixer::DeltaRule)) width = std::max(width, deltaValues());
   if (has(Mixer::StateSpace)) width = std::max(width, stateValues());
-  return width;
+  if (has(Mixer::SelectiveScan)) width = std::max(width, recurrent.scanChannels);
+  return hasStateBeside() ? queryWidth() + std::max(width, stateValues()) : width;
 }
 
-size_t DecoderSpec::stateFloats(Mixer mixer) const {
+size_t DecoderSpec::stateFloats(const LayerSpec& layer) const {
+  const Mixer mixer = layer.stateBeside ? Mixer::StateSpace : layer.mixer;
   if (mixer == Mixer::Attention) return 0;
   const size_t last = size_t(recurrent.taps - 1) * convolvedWidth(mixer);
   switch (mixer) {
     case Mixer::DeltaRule: return last + size_t(recurrent.valueHeads) * recurrent.keyDim * recurrent.valueDim;
     case Mixer::StateSpace: return last + size_t(stateValues()) * recurrent.stateDim;
+    case Mixer::SelectiveScan: return last + size_t(recurrent.scanChannels) * recurrent.scanState;
     default: return last;
   }
 }
@@ -375,10 +426,17 @@ void validate(const DecoderSpec& spec) {
     refuse("layerSpecs", std::to_string(spec.layerSpecs.size()) + " entries",
            std::to_string(spec.layers) + ", one a layer");
   }
-  if (spec.remembers() && (spec.shares > 1 || spec.residual != Residual::Pre))
-    refuse("layerSpecs", "layers that remember a state", "none of a share of a layer, and norms before both branches");
+  if (spec.remembers() && (spec.shares > 1 || (spec.residual != Residual::Pre && spec.residual != Residual::Sandwich)))
+    refuse("layerSpecs", "layers that remember a state",
+           "none of a share of a layer, and norms before both branches, or round them");
   if (spec.remembers()) checkCount("recurrent.taps", spec.recurrent.taps, kMostTaps);
   checkStateSpace(spec);
+  checkSelectiveScan(spec);
+  checkStateBeside(spec);
+  checkStreams(spec);
+  if (spec.layerInputTokens > spec.vocabularySize)
+    refuse("layerInputTokens", std::to_string(spec.layerInputTokens),
+           "at most the vocabulary's " + std::to_string(spec.vocabularySize));
   if (spec.has(Mixer::DeltaRule)) {
     const RecurrentSpec& delta = spec.recurrent;
     checkCount("recurrent.keyHeads", delta.keyHeads, kMostHeads);
@@ -407,7 +465,10 @@ void validate(const DecoderSpec& spec) {
     for (const float number :
          {layerSpec.xielu.positive, layerSpec.xielu.negative, layerSpec.xielu.beta, layerSpec.xielu.epsilon})
       checkFinite(field + ".xielu", number);
-    if (layerSpec.mixer > Mixer::StateSpace) refuse(field + ".mixer", "an unknown one", "one of four");
+    if (layerSpec.mixer > Mixer::SelectiveScan) refuse(field + ".mixer", "an unknown one", "one of five");
+    checkFinite(field + ".gateDeviations", layerSpec.gateDeviations);
+    if (layerSpec.gateDeviations != 0 && spec.feedForward != FeedForwardKind::Gated)
+      refuse(field + ".gateDeviations", std::to_string(layerSpec.gateDeviations), "none where blocks have no gates");
     if (layerSpec.dense && (spec.feedForward != FeedForwardKind::Experts || spec.denseSize == 0))
       refuse(field + ".dense", "true", "false, or experts in other layers and feedForward.experts.denseSize");
     if (layerSpec.rotaryTable == LayerSpec::kNoRotation && spec.position == PositionKind::Rotary) continue;

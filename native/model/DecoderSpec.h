@@ -27,7 +27,7 @@ struct RotaryTable {
 };
 
 // What mixes a layer's tokens.
-enum class Mixer : uint8_t { Attention, DeltaRule, ShortConvolution, StateSpace };
+enum class Mixer : uint8_t { Attention, DeltaRule, ShortConvolution, StateSpace, SelectiveScan };
 
 // What a layer makes of the inner elements of its block with Activation::Xielu.
 struct XieluSpec {
@@ -46,11 +46,15 @@ struct LayerSpec {
   bool scalesQueries = false;         // by their position (QueryScale)
   uint32_t innerSize = 0;             // of a block that all tokens go through; 0: the decoder's
   bool mixerOnly = false;             // there is no feed-forward block
+  bool stateBeside = false;           // attention has a state space beside it, which reads what it reads
+  float gateDeviations = 0;           // a gate's elements count above their mean by so many deviations; 0: all do
   XieluSpec xielu;
 
   static constexpr uint32_t kNoRotation = UINT32_MAX;
   static constexpr uint32_t kOwnKeys = UINT32_MAX;
   bool ownKeys() const { return mixer == Mixer::Attention && keysOf == kOwnKeys; }
+  bool hasStateSpace() const { return mixer == Mixer::StateSpace || stateBeside; }
+  bool remembers() const { return mixer != Mixer::Attention || stateBeside; }
 };
 
 // How a token's experts are chosen and weighed.
@@ -87,6 +91,27 @@ struct PooledLayer {
   float epsilon = 0;                                     // of a norm, which is a layer norm
 };
 
+// What a state space's outputs go through: a gate and a norm after it, the other way round, or the gate alone.
+enum class StateSpaceNorm : uint8_t { Gated, First, None };
+
+// Factors of what a state space projects, by its parts, and of what it gives (Falcon-H1).
+struct StateSpaceScales {
+  float gate = 1, values = 1, written = 1, read = 1, step = 1, output = 1;
+  bool projected() const { return gate != 1 || values != 1 || written != 1 || read != 1 || step != 1; }
+};
+
+// Whether a selective scan norms what steps are made of, and what states are written and read by.
+enum class ScanNorms : uint8_t { None, Unweighted, Weighted };
+
+// Several streams of hidden states beside each other (AltUp; Gemma 3n): a layer computes with the first one, predicts
+// all of them before it and corrects them after it.
+struct StreamsSpec {
+  uint32_t count = 1;
+  uint32_t bypassRank = 0;  // of the products beside attention (LAuReL)
+
+  static constexpr uint32_t kMost = 4;
+};
+
 // Of layers that remember a state of constant size instead of keys and values.
 struct RecurrentSpec {
   uint32_t taps = 0;  // of the convolution over a channel's last tokens
@@ -97,6 +122,12 @@ struct RecurrentSpec {
   uint32_t stateHeads = 0, stateHeadDim = 0, stateDim = 0, stateGroups = 0;
   float leastTimeStep = 0, mostTimeStep = std::numeric_limits<float>::infinity();
   bool negatedRates = false;  // decays are stored as the negatives of their rates instead of these rates' logarithms
+  StateSpaceNorm stateNorm = StateSpaceNorm::Gated;
+  StateSpaceScales stateScales;
+  // Of a selective scan (Mamba): channels, elements of state of each, and of what time steps are made of.
+  uint32_t scanChannels = 0, scanState = 0, scanRank = 0;
+  ScanNorms scanNorms = ScanNorms::None;
+  float scanEpsilon = 0;  // of these norms
 };
 
 // Of attention whose keys and values are one latent row of a token (DeepSeek V2): what queries and outputs are made of.
@@ -159,8 +190,10 @@ struct DecoderSpec {
   float residualScale = 1;     // of a branch, before it is added
   float attentionSoftCap = 0;  // 0: none; so below
   float attentionClip = 0;     // the largest element of queries, keys and values as they are projected
+  float attentionOutput = 1;   // a factor of what attention gives
   QueryKeyNorm qkNorm = QueryKeyNorm::None;
   bool attentionGate = false;
+  bool gatesHeads = false;  // with one number a head, and not one an element
   bool attentionSinks = false;
   // Where layers without a window let keys go: a token sees the pages of the first `evictionSinks` positions, and those
   // of the last `evictionWindow` that end with its own; 0: all.
@@ -188,6 +221,8 @@ struct DecoderSpec {
   uint32_t experts = 0;
   uint32_t expertsPerToken = 0;
   bool gatelessExperts = false;  // experts and the block beside them: down(act(up x))
+  float gateScale = 1;           // of a gate before its activation
+  float innerScale = 1;          // of a block's inner elements
   RouterSpec router;
   uint32_t sharedSize = 0;  // inner width of the block beside the experts, 0: none
   bool sharedGate = false;
@@ -197,8 +232,10 @@ struct DecoderSpec {
 
   RecurrentSpec recurrent;
 
-  uint32_t layerInputSize = 0;  // of what each layer gets of a token's embedding (Gemma 4); 0: nothing
-  bool layerScale = false;      // a layer's outputs are multiplied by a number of its own
+  uint32_t layerInputSize = 0;    // of what each layer gets of a token's embedding (Gemma 4); 0: nothing
+  uint32_t layerInputTokens = 0;  // tokens that have such embeddings: others have the first one's; 0: all
+  StreamsSpec streams;
+  bool layerScale = false;  // a layer's outputs are multiplied by a number of its own
 
   std::vector<PooledLayer> pooledLayers;  // what becomes of pooled hidden states, in order
 
@@ -224,6 +261,7 @@ struct DecoderSpec {
   uint32_t queryWidth(const LayerSpec& layer) const { return heads * headDimOf(layer); }
   uint32_t keyWidth(const LayerSpec& layer) const { return kvHeadsOf(layer) * headDimOf(layer); }
   uint32_t queryWidth() const { return heads * headDim; }
+  uint32_t gateWidth(const LayerSpec& layer) const { return gatesHeads ? heads : queryWidth(layer); }
   uint32_t keyWidth() const {
     uint32_t width = 0;
     for (const LayerSpec& layer : layerSpecs) width = std::max(width, keyWidth(layer));
@@ -240,10 +278,19 @@ struct DecoderSpec {
   // Of what a row's pooled hidden states become.
   uint32_t pooledWidth() const { return pooledLayers.empty() ? hiddenSize : pooledLayers.back().outputs; }
   bool has(Mixer mixer) const {
-    return std::any_of(layerSpecs.begin(), layerSpecs.end(),
-                       [mixer](const LayerSpec& layer) { return layer.mixer == mixer; });
+    return std::any_of(layerSpecs.begin(), layerSpecs.end(), [mixer](const LayerSpec& layer) {
+      return layer.mixer == mixer || (mixer == Mixer::StateSpace && layer.stateBeside);
+    });
   }
-  bool remembers() const { return has(Mixer::DeltaRule) || has(Mixer::ShortConvolution) || has(Mixer::StateSpace); }
+  bool remembers() const {
+    return std::any_of(layerSpecs.begin(), layerSpecs.end(), [](const LayerSpec& layer) { return layer.remembers(); });
+  }
+  bool hasStateBeside() const {
+    return std::any_of(layerSpecs.begin(), layerSpecs.end(), [](const LayerSpec& layer) { return layer.stateBeside; });
+  }
+  // Of all streams of hidden states.
+  uint32_t hiddenWidth() const { return hiddenSize * streams.count; }
+  uint32_t inputTokens() const { return layerInputTokens == 0 ? vocabularySize : layerInputTokens; }
   // Of the delta rule: queries, keys and values, which go through the convolution, and what comes out.
   uint32_t deltaKeys() const { return recurrent.keyHeads * recurrent.keyDim; }
   uint32_t deltaValues() const { return recurrent.valueHeads * recurrent.valueDim; }
@@ -255,7 +302,7 @@ struct DecoderSpec {
   uint32_t mixedWidth() const;
   uint32_t outputWidth() const;
   // Floats that a layer remembers of a sequence.
-  size_t stateFloats(Mixer mixer) const;
+  size_t stateFloats(const LayerSpec& layer) const;
 };
 
 // Throws Error(InvalidArgument) naming the field, unless every count is within bounds under which no size computed from

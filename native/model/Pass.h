@@ -72,6 +72,8 @@ struct Pass {
   static constexpr size_t kMostProducts = 3;
 
   size_t tokens() const { return std::min(leading, batch.tokens.size()); }
+  // Where what stands beside attention leaves its outputs, [tokens, stateValues].
+  float* besideOutputs() const { return activations.queries + batch.tokens.size() * spec.queryWidth(); }
 
   // --- Embedding.
   // to = scale times the embeddings of the batch's tokens.
@@ -120,6 +122,14 @@ struct Pass {
   // What project() does instead of a layer of latent attention. `keys`: [tokens, headDim] of latent rows. Of the
   // processor.
   virtual void projectLatent(size_t layer, float* keys) const;
+  // Of streams (StreamsSpec), all of the processor: the others begin as products of the first; a layer's predictions
+  // come in place of them; `bypass` becomes what stands beside attention, `predicted` a copy of the first, [tokens,
+  // hiddenSize] both; the first is added to it; all are corrected, and get the layer's inputs.
+  virtual void beginStreams() const;
+  virtual void predictStreams(size_t layer) const;
+  virtual void bypassAttention(size_t layer, float* bypass, float* predicted) const;
+  virtual void addBypass(const float* bypass) const;
+  virtual void correctStreams(size_t layer, const float* predicted) const;
   // Queries and keys of the distances between tokens, of disentangled attention. Of the processor.
   virtual void projectDistances(size_t layer) const;
   // Attention over the pages; queries become attention outputs. All of it is a backend's own: on a device tokens attend

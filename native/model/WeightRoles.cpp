@@ -45,6 +45,16 @@ Presence ifProjectedInBias(const Spec& spec, const Layer&) { return optionalIf(s
 Presence ifProjectedOut(const Spec& spec, const Layer&) {
   return requiredIf(spec.samples() && spec.causal && spec.embeddingSize != spec.hiddenSize);
 }
+template <uint32_t kStream>
+Presence ifStreamIn(const Spec& spec, const Layer&) {
+  return requiredIf(spec.embeds() && spec.streams.count > kStream);
+}
+template <uint32_t kStream>
+Presence ifStreamOut(const Spec& spec, const Layer&) {
+  return requiredIf(spec.samples() && spec.streams.count > kStream);
+}
+Presence ifStreams(const Spec& spec, const Layer&) { return requiredIf(spec.streams.count > 1); }
+Presence ifStreamScale(const Spec& spec, const Layer&) { return optionalIf(spec.streams.count > 1); }
 Presence ifLearned(const Spec& spec, const Layer&) {
   return requiredIf(spec.embeds() && spec.position == PositionKind::Learned);
 }
@@ -110,9 +120,22 @@ Presence ifSinks(const Spec& spec, const Layer& layer) { return requiredIf(atten
 Presence ifConvolved(const Spec&, const Layer& layer) { return requiredIf(layer.mixer == Mixer::ShortConvolution); }
 Presence ifConvolvedBias(const Spec&, const Layer& layer) { return optionalIf(layer.mixer == Mixer::ShortConvolution); }
 Presence ifDelta(const Spec&, const Layer& layer) { return requiredIf(layer.mixer == Mixer::DeltaRule); }
-Presence ifStateSpace(const Spec&, const Layer& layer) { return requiredIf(layer.mixer == Mixer::StateSpace); }
-Presence ifStateSpaceBias(const Spec&, const Layer& layer) { return optionalIf(layer.mixer == Mixer::StateSpace); }
-bool decays(const Layer& layer) { return layer.mixer == Mixer::DeltaRule || layer.mixer == Mixer::StateSpace; }
+Presence ifStateSpace(const Spec&, const Layer& layer) { return requiredIf(layer.hasStateSpace()); }
+Presence ifStateSpaceBias(const Spec&, const Layer& layer) { return optionalIf(layer.hasStateSpace()); }
+Presence ifStateNorm(const Spec& spec, const Layer& layer) {
+  return requiredIf(layer.hasStateSpace() && spec.recurrent.stateNorm != StateSpaceNorm::None);
+}
+Presence ifStateAlone(const Spec&, const Layer& layer) { return requiredIf(layer.mixer == Mixer::StateSpace); }
+Presence ifStateAloneBias(const Spec&, const Layer& layer) { return optionalIf(layer.mixer == Mixer::StateSpace); }
+Presence ifStateBeside(const Spec&, const Layer& layer) { return requiredIf(layer.stateBeside); }
+Presence ifStateBesideBias(const Spec&, const Layer& layer) { return optionalIf(layer.stateBeside); }
+bool scans(const Layer& layer) { return layer.mixer == Mixer::SelectiveScan; }
+Presence ifScan(const Spec&, const Layer& layer) { return requiredIf(scans(layer)); }
+Presence ifScanBias(const Spec&, const Layer& layer) { return optionalIf(scans(layer)); }
+Presence ifScanNorm(const Spec& spec, const Layer& layer) {
+  return requiredIf(scans(layer) && spec.recurrent.scanNorms == ScanNorms::Weighted);
+}
+bool decays(const Layer& layer) { return layer.mixer == Mixer::DeltaRule || layer.hasStateSpace() || scans(layer); }
 Presence ifDecays(const Spec&, const Layer& layer) { return requiredIf(decays(layer)); }
 Presence ifLogarithms(const Spec& spec, const Layer& layer) {
   return requiredIf(decays(layer) && !spec.recurrent.negatedRates);
@@ -172,7 +195,14 @@ WeightShape latentToValues(const Spec& spec, const Layer&) {
   return {spec.heads * spec.latent.value, spec.latent.rank};
 }
 WeightShape layerInput(const Spec& spec, const Layer&) { return {spec.layerInputSize, 1}; }
-WeightShape vocabularyToInput(const Spec& spec, const Layer&) { return {spec.vocabularySize, spec.layerInputSize}; }
+WeightShape vocabularyToInput(const Spec& spec, const Layer&) { return {spec.inputTokens(), spec.layerInputSize}; }
+WeightShape streamRouter(const Spec& spec, const Layer&) { return {spec.streams.count * spec.hiddenSize, 1}; }
+WeightShape streamCorrections(const Spec& spec, const Layer&) { return {spec.streams.count * spec.streams.count, 1}; }
+WeightShape streamPredictions(const Spec& spec, const Layer&) {
+  return {spec.streams.count * spec.streams.count * spec.streams.count, 1};
+}
+WeightShape hiddenToBypass(const Spec& spec, const Layer&) { return {spec.streams.bypassRank, spec.hiddenSize}; }
+WeightShape bypassToHidden(const Spec& spec, const Layer&) { return {spec.hiddenSize, spec.streams.bypassRank}; }
 WeightShape hiddenToInput(const Spec& spec, const Layer&) { return {spec.layerInputSize, spec.hiddenSize}; }
 WeightShape inputToHidden(const Spec& spec, const Layer&) { return {spec.hiddenSize, spec.layerInputSize}; }
 WeightShape inner(const Spec& spec, const Layer& layer) { return {spec.innerWidth(layer), 1}; }
@@ -193,6 +223,7 @@ WeightShape hiddenToEmbedding(const Spec& spec, const Layer&) { return {spec.emb
 WeightShape hiddenToQueries(const Spec& spec, const Layer& layer) {
   return {projectedQueries(spec, layer), spec.latent.queryRank == 0 ? spec.hiddenSize : spec.latent.queryRank};
 }
+WeightShape hiddenToGates(const Spec& spec, const Layer& layer) { return {spec.gateWidth(layer), spec.hiddenSize}; }
 WeightShape hiddenToKeys(const Spec& spec, const Layer& layer) { return {spec.keyWidth(layer), spec.hiddenSize}; }
 WeightShape attendedToHidden(const Spec& spec, const Layer& layer) {
   return {spec.hiddenSize, spec.attendedWidth(layer)};
@@ -209,8 +240,28 @@ WeightShape deltaConvolution(const Spec& spec, const Layer&) {
   return {spec.recurrent.taps * spec.convolvedWidth(Mixer::DeltaRule), 1};
 }
 WeightShape decayingHeads(const Spec& spec, const Layer& layer) {
-  return {layer.mixer == Mixer::StateSpace ? spec.recurrent.stateHeads : spec.recurrent.valueHeads, 1};
+  if (layer.mixer == Mixer::SelectiveScan) return {spec.recurrent.scanChannels, 1};
+  return {layer.hasStateSpace() ? spec.recurrent.stateHeads : spec.recurrent.valueHeads, 1};
 }
+WeightShape decayRates(const Spec& spec, const Layer& layer) {
+  const uint32_t each = layer.mixer == Mixer::SelectiveScan ? spec.recurrent.scanState : 1;
+  return {decayingHeads(spec, layer).rows * each, 1};
+}
+WeightShape scanConvolution(const Spec& spec, const Layer&) {
+  return {spec.recurrent.taps * spec.recurrent.scanChannels, 1};
+}
+WeightShape scanChannels(const Spec& spec, const Layer&) { return {spec.recurrent.scanChannels, 1}; }
+WeightShape scanProjections(const Spec& spec, const Layer&) { return {2 * spec.recurrent.scanChannels, 1}; }
+WeightShape scanRank(const Spec& spec, const Layer&) { return {spec.recurrent.scanRank, 1}; }
+WeightShape scanState(const Spec& spec, const Layer&) { return {spec.recurrent.scanState, 1}; }
+WeightShape hiddenToScan(const Spec& spec, const Layer&) { return {2 * spec.recurrent.scanChannels, spec.hiddenSize}; }
+WeightShape channelsToScan(const Spec& spec, const Layer&) {
+  return {spec.recurrent.scanRank + 2 * spec.recurrent.scanState, spec.recurrent.scanChannels};
+}
+WeightShape rankToChannels(const Spec& spec, const Layer&) {
+  return {spec.recurrent.scanChannels, spec.recurrent.scanRank};
+}
+WeightShape channelsToHidden(const Spec& spec, const Layer&) { return {spec.hiddenSize, spec.recurrent.scanChannels}; }
 WeightShape valueElements(const Spec& spec, const Layer&) { return {spec.recurrent.valueDim, 1}; }
 WeightShape hiddenToDelta(const Spec& spec, const Layer&) {
   return {spec.convolvedWidth(Mixer::DeltaRule), spec.hiddenSize};
@@ -247,6 +298,12 @@ const std::vector<WeightRole<GlobalWeights>>& globalRoles() {
       {"distance_norm.bias", nullptr, &G::distanceNormBias, ifDistanceNorm, hidden},
       {"embedding_projection", &G::embeddingProjection, nullptr, ifProjectedIn, embeddingToHidden},
       {"embedding_projection.bias", nullptr, &G::embeddingProjectionBias, ifProjectedInBias, hidden},
+      {"stream_in.1", &G::streamIn1, nullptr, ifStreamIn<1>, hiddenToHidden},
+      {"stream_in.2", &G::streamIn2, nullptr, ifStreamIn<2>, hiddenToHidden},
+      {"stream_in.3", &G::streamIn3, nullptr, ifStreamIn<3>, hiddenToHidden},
+      {"stream_out.1", &G::streamOut1, nullptr, ifStreamOut<1>, hiddenToHidden},
+      {"stream_out.2", &G::streamOut2, nullptr, ifStreamOut<2>, hiddenToHidden},
+      {"stream_out.3", &G::streamOut3, nullptr, ifStreamOut<3>, hiddenToHidden},
       {"output_projection", &G::outputProjection, nullptr, ifProjectedOut, hiddenToEmbedding},
       {"final_norm.weight", nullptr, &G::finalNorm, ifFinalNorm, hidden},
       {"final_norm.bias", nullptr, &G::finalNormBias, ifFinalNormBias, hidden},
@@ -287,15 +344,15 @@ const std::vector<WeightRole<LayerWeights>>& layerRoles() {
       {"o.bias", nullptr, &L::oBias, ifAttentionBias, hidden},
       {"q_norm.weight", nullptr, &L::qNorm, ifQueryNorm, queryNorms},
       {"k_norm.weight", nullptr, &L::kNorm, ifKeyNorm, keyNorms},
-      {"q_gate.weight", &L::qGate, nullptr, ifAttentionGate, hiddenToQueries},
+      {"q_gate.weight", &L::qGate, nullptr, ifAttentionGate, hiddenToGates},
       {"sinks", nullptr, &L::sinks, ifSinks, heads},
       {"conv.weight", nullptr, &L::conv, ifConvolved, convolution},
       {"conv.bias", nullptr, &L::convBias, ifConvolvedBias, hidden},
       {"conv_in.weight", &L::mix, nullptr, ifConvolved, hiddenToConvolution},
       {"conv_out.weight", &L::o, nullptr, ifConvolved, hiddenToHidden},
       {"delta_conv.weight", nullptr, &L::conv, ifDelta, deltaConvolution},
-      {"decay.log", nullptr, &L::decay, ifLogarithms, decayingHeads},
-      {"decay.negated", nullptr, &L::decay, ifNegatedRates, decayingHeads},
+      {"decay.log", nullptr, &L::decay, ifLogarithms, decayRates},
+      {"decay.negated", nullptr, &L::decay, ifNegatedRates, decayRates},
       {"decay.bias", nullptr, &L::decayBias, ifDecays, decayingHeads},
       {"delta_norm.weight", nullptr, &L::mixNorm, ifDelta, valueElements},
       {"delta_in.weight", &L::mix, nullptr, ifDelta, hiddenToDelta},
@@ -306,11 +363,33 @@ const std::vector<WeightRole<LayerWeights>>& layerRoles() {
       {"state_conv.weight", nullptr, &L::conv, ifStateSpace, stateConvolution},
       {"state_conv.bias", nullptr, &L::convBias, ifStateSpaceBias, stateConvolved},
       {"state_skip", nullptr, &L::skip, ifStateSpace, stateHeads},
-      {"state_norm.weight", nullptr, &L::mixNorm, ifStateSpace, stateElements},
+      {"state_norm.weight", nullptr, &L::mixNorm, ifStateNorm, stateElements},
       {"state_in.weight", &L::mix, nullptr, ifStateSpace, hiddenToState},
       {"state_in.bias", nullptr, &L::mixBias, ifStateSpaceBias, stateProjections},
-      {"state_out.weight", &L::o, nullptr, ifStateSpace, stateToHidden},
-      {"state_out.bias", nullptr, &L::oBias, ifStateSpaceBias, hidden},
+      {"state_out.weight", &L::o, nullptr, ifStateAlone, stateToHidden},
+      {"state_out.bias", nullptr, &L::oBias, ifStateAloneBias, hidden},
+      {"beside_out.weight", &L::besideOut, nullptr, ifStateBeside, stateToHidden},
+      {"beside_out.bias", nullptr, &L::besideOutBias, ifStateBesideBias, hidden},
+      {"scan_conv.weight", nullptr, &L::conv, ifScan, scanConvolution},
+      {"scan_conv.bias", nullptr, &L::convBias, ifScanBias, scanChannels},
+      {"scan_skip", nullptr, &L::skip, ifScan, scanChannels},
+      {"scan_in.weight", &L::mix, nullptr, ifScan, hiddenToScan},
+      {"scan_in.bias", nullptr, &L::mixBias, ifScanBias, scanProjections},
+      {"scan_parts.weight", &L::scanIn, nullptr, ifScan, channelsToScan},
+      {"scan_step_norm.weight", nullptr, &L::stepNorm, ifScanNorm, scanRank},
+      {"scan_written_norm.weight", nullptr, &L::writtenNorm, ifScanNorm, scanState},
+      {"scan_read_norm.weight", nullptr, &L::readNorm, ifScanNorm, scanState},
+      {"scan_step.weight", &L::scanStep, nullptr, ifScan, rankToChannels},
+      {"scan_out.weight", &L::o, nullptr, ifScan, channelsToHidden},
+      {"scan_out.bias", nullptr, &L::oBias, ifScanBias, hidden},
+      {"stream_norm.weight", nullptr, &L::streamNorm, ifStreams, hidden},
+      {"stream_router", nullptr, &L::streamRouter, ifStreams, streamRouter},
+      {"stream_predict", nullptr, &L::streamPredict, ifStreams, streamPredictions},
+      {"stream_correct", nullptr, &L::streamCorrect, ifStreams, streamCorrections},
+      {"stream_scale", nullptr, &L::streamScale, ifStreamScale, hidden},
+      {"bypass_in.weight", &L::bypassIn, nullptr, ifStreams, hiddenToBypass},
+      {"bypass_out.weight", &L::bypassOut, nullptr, ifStreams, bypassToHidden},
+      {"bypass_norm.weight", nullptr, &L::bypassNorm, ifStreams, hidden},
       {"gate.weight", &L::gate, nullptr, ifGated, hiddenToInner},
       {"gate.bias", nullptr, &L::gateBias, ifGatedBias, inner},
       {"up.weight", &L::up, nullptr, ifOneBlock, hiddenToInner},

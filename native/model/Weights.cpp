@@ -314,6 +314,7 @@ Weights::Weights(const DecoderSpec& spec, std::vector<WeightBinding> bindings, c
   global_.pooled.resize(spec.pooledLayers.size());
   for (size_t l = 0; l < layers_.size(); l++) {
     layers_[l].xielu = spec.layerSpecs[l].xielu;
+    layers_[l].gateDeviations = spec.layerSpecs[l].gateDeviations;
     layers_[l].experts.resize(spec.hasExperts(spec.layerSpecs[l]) ? spec.experts : 0);
   }
 

@@ -153,12 +153,21 @@ struct LayerWeights {
   const float *qDownBias = nullptr, *qDownNorm = nullptr, *latentBias = nullptr, *latentNorm = nullptr;
   // What a layer gets of a token's embedding (DecoderSpec::layerInputSize), and what its outputs are multiplied by.
   StoredMatrix inputEmbedding{}, inputProjection{}, inputGate{}, inputOut{};
+  // Of streams (StreamsSpec): the router's norm and rows, [count, hidden], what is predicted, [count * count, count],
+  // and corrected, [count, count], by it, a factor of the first stream's elements where layers read it; products beside
+  // attention, and their norm.
+  StoredMatrix bypassIn{}, bypassOut{};
+  const float *streamNorm = nullptr, *streamRouter = nullptr, *streamPredict = nullptr, *streamCorrect = nullptr,
+              *streamScale = nullptr, *bypassNorm = nullptr;
   const float *inputNorm = nullptr, *inputPostNorm = nullptr, *scale = nullptr;
   // Of a mixture apart from the block beside it (RouterSpec::apart).
   const float *routerNorm = nullptr, *expertScale = nullptr, *expertsNorm = nullptr, *postExpertsNorm = nullptr,
               *postBlockNorm = nullptr;
   // Of layers that remember a state (RecurrentSpec).
-  StoredMatrix mix{}, mixGate{}, beta{}, alpha{};
+  StoredMatrix mix{}, mixGate{}, beta{}, alpha{}, besideOut{};
+  // Of a selective scan: what time steps, and what states are written and read by, are made of; time steps.
+  StoredMatrix scanIn{}, scanStep{};
+  const float *stepNorm = nullptr, *writtenNorm = nullptr, *readNorm = nullptr, *besideOutBias = nullptr;
   const float *conv = nullptr, *convBias = nullptr, *decay = nullptr, *decayBias = nullptr, *mixNorm = nullptr,
               *mixBias = nullptr, *skip = nullptr;
   const float *norm1 = nullptr, *norm1Bias = nullptr, *norm2 = nullptr, *norm2Bias = nullptr, *postNorm1 = nullptr,
@@ -168,6 +177,7 @@ struct LayerWeights {
   const float *gateBias = nullptr, *upBias = nullptr, *downBias = nullptr, *routerBias = nullptr,
               *routerChoiceBias = nullptr;
   XieluSpec xielu;
+  float gateDeviations = 0;
   std::vector<ExpertWeights> experts;
 };
 // Of one layer over pooled hidden states; `weight` of a product, `norm` of a norm.
@@ -178,6 +188,8 @@ struct PooledWeights {
 struct GlobalWeights {
   StoredMatrix tokenEmbedding{}, positionEmbedding{}, typeEmbedding{}, relativeBias{}, distanceEmbedding{},
       embeddingProjection{}, outputProjection{}, head{};
+  // Of streams but the first: what they begin as, and what is added up in the end.
+  StoredMatrix streamIn1{}, streamIn2{}, streamIn3{}, streamOut1{}, streamOut2{}, streamOut3{};
   const float *finalNorm = nullptr, *finalNormBias = nullptr, *headBias = nullptr, *embeddingNorm = nullptr,
               *embeddingNormBias = nullptr, *embeddingProjectionBias = nullptr, *distanceNorm = nullptr,
               *distanceNormBias = nullptr;

@@ -40,11 +40,12 @@ void embed(const Pass& pass) {
   if (spec.position == PositionKind::Learned) pass.addPositions(weights.positionEmbedding);
   if (spec.tokenTypes != 0) pass.addTypes(weights.typeEmbedding);
   if (spec.embeddingNorm) pass.norm(hidden, weights.embeddingNorm, weights.embeddingNormBias, hidden);
+  if (spec.streams.count > 1) pass.beginStreams();
 }
 
 // Norm and projections of a layer that remembers a state: what goes through its convolution, then, of the delta rule, a
 // gate, how much of a value is written, and how much of the state is forgotten; of a state space, a gate and the time
-// steps, in the same product.
+// steps, in the same product; of a selective scan, a gate.
 void projectMixed(const Pass& pass, size_t layer) {
   const DecoderSpec& spec = pass.spec;
   const LayerWeights& weights = pass.weights.layer(layer);
@@ -76,6 +77,7 @@ void project(const Pass& pass, size_t layer) {
   const LayerWeights& weights = pass.weights.layer(layer);
   Activations& activations = pass.activations;
   const ScratchScope scope(pass);
+  if (spec.streams.count > 1) pass.predictStreams(layer);
   if (spec.position == PositionKind::Rotary) pass.fillRotary();
   activations.keysSerial = 0;
   const LayerSpec& layerSpec = spec.layerSpecs[layer];
@@ -92,12 +94,13 @@ void project(const Pass& pass, size_t layer) {
   }
   const size_t width = spec.keyWidth(layerSpec);
   const bool ownKeys = layerSpec.ownKeys(), ownValues = ownKeys && !layerSpec.valuesAreKeys;
-  const StoredMatrix* matrices[Pass::kMostProducts + 1] = {&weights.q};
+  const StoredMatrix* matrices[Pass::kMostProducts + 2] = {&weights.q};
   size_t count = 1;
   if (ownKeys) matrices[count++] = &weights.k;
   if (ownValues) matrices[count++] = &weights.v;
   const size_t products = count;
   if (spec.attentionGate) matrices[count++] = &weights.qGate;
+  if (layerSpec.stateBeside) matrices[count++] = &weights.mix;
   // Which vectors there are is known once they have been loaded; a norm takes the more scratch.
   const bool normless = spec.residual == Residual::Post || spec.residual == Residual::Branch ||
                         (weights.norm1 == nullptr && !pass.measuring);
@@ -115,6 +118,10 @@ void project(const Pass& pass, size_t layer) {
   if (spec.attentionGate) {
     const ProductJob gate{&weights.qGate, nullptr, activations.mixed, spec.mixedWidth()};
     pass.multiply(&gate, 1, input, ProductOf::Tokens);
+  }
+  if (layerSpec.stateBeside) {
+    const ProductJob mix{&weights.mix, weights.mixBias, activations.mixed, spec.mixedWidth()};
+    pass.multiply(&mix, 1, input, ProductOf::Tokens);
   }
   pass.finishHeads(layer, keys, values);
   if (spec.disentangled.span != 0) pass.projectDistances(layer);
@@ -220,17 +227,20 @@ void feedForward(const Pass& pass, const LayerWeights& weights, const float* inp
                    Epilogue::Store);
 }
 
+// hidden += a product of what a mixer gives.
+void addProduct(const Pass& pass, const StoredMatrix& matrix, const float* bias, const float* input) {
+  const ScratchScope scope(pass);
+  const StoredMatrix* const matrices[] = {&matrix};
+  const ProductJob job{&matrix, bias, pass.activations.hidden, matrix.outputs};
+  pass.multiply(&job, 1, pass.prepared(matrices, 1, input, pass.tokens(), matrix.inputs, ProductOf::Tokens),
+                ProductOf::Tokens, Epilogue::Add);
+}
+
 // Norms before both blocks, and sums that nothing else is done with: each block adds to the hidden states as it ends.
 void finishDirectly(const Pass& pass, const LayerWeights& weights) {
   float* hidden = pass.activations.hidden;
-  {
-    const ScratchScope scope(pass);
-    const StoredMatrix* const matrices[] = {&weights.o};
-    const ProductJob o{&weights.o, weights.oBias, hidden, weights.o.outputs};
-    pass.multiply(
-        &o, 1, pass.prepared(matrices, 1, pass.activations.queries, pass.tokens(), weights.o.inputs, ProductOf::Tokens),
-        ProductOf::Tokens, Epilogue::Add);
-  }
+  addProduct(pass, weights.o, weights.oBias, pass.activations.queries);
+  if (present(weights.besideOut)) addProduct(pass, weights.besideOut, weights.besideOutBias, pass.besideOutputs());
   if (!present(weights.down)) return;
   const ScratchScope scope(pass);
   const InnerMatrices inner(weights);
@@ -313,6 +323,11 @@ namespace {
 }  // namespace
 
 void Pass::projectLatent(size_t, float*) const { refuseElsewhere(); }
+void Pass::beginStreams() const { refuseElsewhere(); }
+void Pass::predictStreams(size_t) const { refuseElsewhere(); }
+void Pass::bypassAttention(size_t, float*, float*) const { refuseElsewhere(); }
+void Pass::addBypass(const float*) const { refuseElsewhere(); }
+void Pass::correctStreams(size_t, const float*) const { refuseElsewhere(); }
 void Pass::projectDistances(size_t) const { refuseElsewhere(); }
 void Pass::finishFactorised(float*) const { refuseElsewhere(); }
 void Pass::weighRows(float*, const ExpertRouting&, const ExpertTokens&, size_t) const { refuseElsewhere(); }
@@ -331,7 +346,26 @@ void takeKeys(const Batch& batch, Activations& activations, size_t layer) {
 
 static void addBranches(const Pass& pass, size_t layer);
 
+// A layer computes with the first of several streams of hidden states (Gemma 3n).
+static void finishStreams(const Pass& pass, size_t layer) {
+  const LayerWeights& weights = pass.weights.layer(layer);
+  const ScratchScope scope(pass);
+  const size_t elements = pass.tokens() * pass.spec.hiddenSize;
+  float* predicted = pass.scratch.take<float>(elements);
+  float* bypass = pass.scratch.take<float>(elements);  // then what the feed-forward block reads
+  float* branch = pass.scratch.take<float>(elements);
+  pass.bypassAttention(layer, bypass, predicted);
+  pass.multiply(weights.o, weights.oBias, pass.activations.queries, pass.tokens(), branch, ProductOf::Tokens);
+  pass.addBranch(branch, weights.postNorm1, nullptr, nullptr, nullptr);
+  pass.addBypass(bypass);
+  pass.norm(pass.activations.hidden, weights.norm2, nullptr, bypass);
+  feedForward(pass, weights, bypass, branch);
+  pass.addBranch(branch, weights.postNorm2, nullptr, nullptr, nullptr);
+  pass.correctStreams(layer, predicted);
+}
+
 void finishLayer(const Pass& pass, size_t layer) {
+  if (pass.spec.streams.count > 1) return finishStreams(pass, layer);
   addBranches(pass, layer);
   if (pass.spec.layerInputSize != 0) pass.addLayerInput(layer);
   if (pass.spec.layerScale) pass.scaleLayer(layer);

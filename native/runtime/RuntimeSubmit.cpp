@@ -166,7 +166,7 @@ uint32_t Runtime::createHiddenStore(uint32_t tokens, uint32_t residentTokens) {
   if (residentTokens > tokens)
     refuse("residentTokens", std::to_string(residentTokens), "at most the " + std::to_string(tokens) + " tokens");
   return hiddenStores_.add(
-      std::make_shared<HiddenStore>(spec_.hiddenSize, tokens, residentTokens, model_->hiddenExtents()));
+      std::make_shared<HiddenStore>(spec_.hiddenWidth(), tokens, residentTokens, model_->hiddenExtents()));
 }
 
 void Runtime::freeHiddenStore(uint32_t store) {

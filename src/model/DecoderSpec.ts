@@ -70,6 +70,8 @@ export interface DecoderSpec {
     readonly softCap?: number;
     /** Elements of queries, keys and values are at most this, either way, as they are projected. Default: any. */
     readonly clip?: number;
+    /** What attention gives is multiplied by this before its output projection (Falcon-H1). Default 1. */
+    readonly outputScale?: number;
     /**
      * How q and k are normed.
      * - `head` (Qwen3, Gemma 3): an RMS norm over each head before the rotation, of weights that the heads share
@@ -118,6 +120,8 @@ export interface DecoderSpec {
      * True where the output of attention is multiplied by the sigmoid of one more projection (Qwen 3.5). Default false.
      */
     readonly gate?: boolean;
+    /** With `gate`: that of one number a head, and not of one an element (LFM3). Default false. */
+    readonly gatesHeads?: boolean;
   };
 
   /**
@@ -147,6 +151,30 @@ export interface DecoderSpec {
       /** Bounds of a time step. Default: 0, and none. */
       readonly leastTimeStep?: number;
       readonly mostTimeStep?: number;
+      /**
+       * What its outputs go through: a gate, and a norm after it; a norm, and a gate after it (`first`); the gate alone
+       * (`none`). Default: `gated`.
+       */
+      readonly norm?: 'gated' | 'first' | 'none';
+      /** Factors of the parts that it projects, and of what it gives (Falcon-H1). Default: 1 each. */
+      readonly scales?: {
+        readonly gate: number;
+        readonly values: number;
+        readonly written: number;
+        readonly read: number;
+        readonly step: number;
+        readonly output: number;
+      };
+    };
+    /** Sizes of a selective scan (Mamba); absent where no layer has one. */
+    readonly scan?: {
+      readonly channels: number;
+      /** Elements of state for each channel. */
+      readonly stateDim: number;
+      /** Elements that a token's time steps are made of. */
+      readonly rank: number;
+      /** RMS norms of what steps are made of, and of what states are written and read by. Default: none. */
+      readonly norms?: { readonly epsilon: number; readonly weighted: boolean };
     };
     /**
      * How a head's rate of decay is stored: as its logarithm (`decay.log`), or negated (`decay.negated`). Default:
@@ -192,6 +220,10 @@ export interface DecoderSpec {
      * see `LayerSpec.xielu`.
      */
     readonly activation: 'relu' | 'relu-squared' | 'gelu' | 'gelu-tanh' | 'silu' | 'clamped-swiglu' | 'xielu';
+    /** A gate is multiplied by this before its activation (Falcon-H1). Default 1. */
+    readonly gateScale?: number;
+    /** The inner elements are multiplied by this (Falcon-H1). Default 1. */
+    readonly innerScale?: number;
     /** With `experts` only. */
     readonly experts?: ExpertsSpec;
   };
@@ -201,6 +233,15 @@ export interface DecoderSpec {
    * projection of the token's. Default: none.
    */
   readonly layerInputs?: number;
+  /** Tokens that have such embeddings: others have the first one's. Default: all. */
+  readonly layerInputTokens?: number;
+
+  /**
+   * Streams of hidden states beside each other (AltUp; Gemma 3n): layers compute with the first one, predict all of
+   * them before it and correct them after it; beside attention stands a product of two, of `bypassRank` (LAuReL).
+   * Default: one stream, and nothing beside attention.
+   */
+  readonly streams?: { readonly count: number; readonly bypassRank: number };
 
   /**
    * True where the hidden states that a layer has made are multiplied by a number of its own (Gemma 4). Default false.
@@ -281,11 +322,14 @@ export function needsProcessor({
   embedding,
   layerInputs = 0,
   layerScale = false,
+  streams,
   layerSpecs,
 }: DecoderSpec): boolean {
   const { router, shared } = feedForward.experts ?? {};
   return [
     recurrent !== undefined,
+    streams !== undefined,
+    (attention.outputScale ?? 1) !== 1 || (feedForward.gateScale ?? 1) !== 1 || (feedForward.innerScale ?? 1) !== 1,
     attention.gate,
     attention.latent !== undefined,
     attention.valueNorm,
@@ -305,7 +349,8 @@ export function needsProcessor({
     shared?.apart,
     layerSpecs.some(hasOwnHeads),
     layerSpecs.some(
-      ({ chunked, innerSize, mixerOnly }) => chunked === true || mixerOnly === true || innerSize !== undefined,
+      ({ chunked, innerSize, mixerOnly, gateDeviations }) =>
+        chunked === true || mixerOnly === true || innerSize !== undefined || gateDeviations !== undefined,
     ),
   ].includes(true);
 }
@@ -324,9 +369,10 @@ export function pooledWidth({ pooled = [], hiddenSize }: DecoderSpec): number {
  * The operation that mixes the tokens of a layer. `attention`; `delta-rule` (Qwen 3.5): queries, keys and values
  * through a short convolution, then a state by the gated delta rule, normed and gated; `short-convolution` (LFM2): C *
  * convolution(B * x); `state-space` (Mamba-2; Granite 4, Bamba): inputs, and what a state is written and read by,
- * through a short convolution, then a state by its time step, gated and normed
+ * through a short convolution, then a state by its time step, gated and normed; `selective-scan` (Mamba): channels
+ * through a short convolution, then a state of each by time steps of its own, gated
  */
-export type Mixer = 'attention' | 'delta-rule' | 'short-convolution' | 'state-space';
+export type Mixer = 'attention' | 'delta-rule' | 'short-convolution' | 'state-space' | 'selective-scan';
 
 export interface LayerSpec {
   /** Default: `attention`. */
@@ -355,6 +401,13 @@ export interface LayerSpec {
   readonly dense?: boolean;
   /** It has no feed-forward block (Nemotron-H). Default false. */
   readonly mixerOnly?: boolean;
+  /** Its attention has a state space beside it, which reads the same; both are added (Falcon-H1). Default false. */
+  readonly stateBeside?: boolean;
+  /**
+   * Its gate's elements become what they are above their mean by so many standard deviations, or 0, before the
+   * activation (Gemma 3n). Default: they stay.
+   */
+  readonly gateDeviations?: number;
   /**
    * The numbers of its activation `xielu`: positive x² + beta x above 0, else negative (exp(min(x, epsilon)) - 1 - x) +
    * beta x.

@@ -17,6 +17,7 @@ export type GlobalRole =
   | `pooled.${number}.${'weight' | 'bias'}` // matrix [outputs, inputs] or, of a norm, vector [outputs]; vector [outputs]
   | 'embedding_projection' // matrix [hidden, embedding.size] (OPT project_in)
   | 'embedding_projection.bias' // vector [hidden]
+  | `stream_${'in' | 'out'}.${1 | 2 | 3}` // matrices [hidden, hidden]
   | 'output_projection' // matrix [embedding.size, hidden] (OPT project_out)
   | 'final_norm.weight'
   | 'final_norm.bias' // vectors [hidden]
@@ -75,6 +76,28 @@ export type LayerRole =
   | 'state_in.bias'
   | 'state_out.weight' // matrix [hidden, heads x headDim]
   | 'state_out.bias'
+  | 'beside_out.weight' // the same of a state space beside attention
+  | 'beside_out.bias'
+  | 'scan_conv.weight' // vector [channels x taps] of a selective scan
+  | 'scan_conv.bias'
+  | 'scan_skip' // vector [channels]
+  | 'scan_in.weight' // matrix [2 x channels, hidden]: what is convolved, and gates
+  | 'scan_in.bias'
+  | 'scan_parts.weight' // matrix [rank + 2 x stateDim, channels]: of time steps, and what states are written and read by
+  | 'scan_step_norm.weight'
+  | 'scan_written_norm.weight'
+  | 'scan_read_norm.weight'
+  | 'scan_step.weight' // matrix [channels, rank]
+  | 'scan_out.weight' // matrix [hidden, channels]
+  | 'scan_out.bias'
+  | 'stream_norm.weight' // vector [hidden], of streams, as are
+  | 'stream_router' // vectors [streams x hidden],
+  | 'stream_predict' // [streams x streams x streams],
+  | 'stream_correct' // [streams x streams],
+  | 'stream_scale' // [hidden]
+  | 'bypass_in.weight' // matrix [bypassRank, hidden]
+  | 'bypass_out.weight' // matrix [hidden, bypassRank]
+  | 'bypass_norm.weight'
   | 'gate.weight'
   | 'gate.bias'
   | 'up.weight'

@@ -32,6 +32,8 @@ export interface ModelShape {
   readonly name: string;
   readonly layers: number;
   readonly hiddenSize: number;
+  /** Streams of hidden states beside each other. Default 1. */
+  readonly streams?: number | undefined;
   /** Inner width of the feed-forward block, or of one expert. */
   readonly feedForwardSize: number;
   /** Matrices of a feed-forward block: 2 plain, 3 gated. */
@@ -93,6 +95,7 @@ export const shapeSchema: z.ZodType<ModelShape> = z.strictObject({
   name: z.string(),
   layers: within(LIMITS.layers),
   hiddenSize: within(LIMITS.hidden),
+  streams: z.int().min(1).max(4).optional(),
   feedForwardSize: within(LIMITS.feedForward),
   feedForwardMatrices: z.literal([2, 3]),
   residual: z.enum(['pre', 'post', 'sandwich', 'branch', 'parallel']),
@@ -304,7 +307,10 @@ function mixersOfDecoder(decoder: DecoderSpec): Pick<ModelShape, 'mixers'> {
   }
   const mixers = [...kinds.values()];
   const { gate, latent } = decoder.attention;
-  const plain = mixers.every(({ window }) => window === 0) && gate !== true && latent === undefined;
+  const plain =
+    mixers.every(({ window, stateFloats }) => window === 0 && stateFloats === undefined) &&
+    gate !== true &&
+    latent === undefined;
   return plain || isEncoder(decoder) ? {} : { mixers };
 }
 
@@ -315,7 +321,7 @@ function mixerOfLayer(decoder: DecoderSpec, layer: LayerSpec): MixerShape {
   switch (mixer) {
     case 'attention': {
       const queries = heads * headDim;
-      const gates = attention.gate === true ? queries : 0;
+      const gates = attention.gate === true ? (attention.gatesHeads === true ? heads : queries) : 0;
       const products = layer.keysOf !== undefined ? 0 : layer.valuesAreKeys === true ? 1 : 2;
       const { sinks = 0, window: last = 0 } = attention.eviction ?? {};
       const seen = sinks + last;
@@ -326,6 +332,7 @@ function mixerOfLayer(decoder: DecoderSpec, layer: LayerSpec): MixerShape {
           ? { projected: queries + ownKeys + gates, mixed: queries }
           : latentWidths(decoder, attention.latent)),
         window: window === 0 ? seen : window,
+        ...(layer.stateBeside === true && besideWidths(decoder, queries + ownKeys, queries)),
       };
     }
     case 'short-convolution':
@@ -342,7 +349,28 @@ function mixerOfLayer(decoder: DecoderSpec, layer: LayerSpec): MixerShape {
       const stateFloats = kept(convolved) + values * (recurrent?.stateSpace?.stateDim ?? 0);
       return { layers: 0, projected, mixed: values, stateFloats };
     }
+    case 'selective-scan': {
+      const { channels = 0, stateDim = 0, rank = 0 } = recurrent?.scan ?? {};
+      const made = Math.ceil((channels * (2 * rank + 2 * stateDim)) / hiddenSize);
+      const stateFloats = kept(channels) + channels * stateDim;
+      return { layers: 0, projected: 2 * channels + made, mixed: channels, stateFloats };
+    }
   }
+}
+
+/** Attention with a state space beside it. */
+function besideWidths(
+  decoder: DecoderSpec,
+  attending: number,
+  queries: number,
+): Pick<MixerShape, 'projected' | 'mixed' | 'stateFloats'> {
+  const { values, convolved, projected } = stateSpaceWidths(decoder);
+  const { taps = 1, stateSpace } = decoder.recurrent ?? {};
+  return {
+    projected: attending + projected,
+    mixed: queries + values,
+    stateFloats: (taps - 1) * convolved + values * (stateSpace?.stateDim ?? 0),
+  };
 }
 
 /** Products of latent attention by the multiplied weights that they have, as if all were of the hidden states. */
@@ -390,6 +418,7 @@ function sizes(decoder: DecoderSpec, name: string, weightType: WeightType): Mode
     residual: decoder.residual,
     experts: feedForward.experts && expertsShape(feedForward.experts),
     ...(decoder.attention.latent && { latent: sizesOfLatent(decoder.attention.latent) }),
+    ...(decoder.streams && { streams: decoder.streams.count }),
     ...mixersOfDecoder(decoder),
     ...((decoder.part ?? decoder.share) && { keepsAll: true }),
     rotaryElements: position.kind === 'rotary' ? position.tables.length * position.dims : 0,

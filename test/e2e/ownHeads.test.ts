@@ -13,7 +13,7 @@ const rows: Row[] = Array.from({ length: 9 }, (_, i) => ({
   ...(i % 3 === 1 && { temperature: 0.8, seed: i, repetitionPenalty: 1.1 }),
 }));
 const OPENED = { batchSize: 2, batches: 2, tokensPerSquare: 24, threads: 2, precision: 'float32' } as const;
-const SHARES_KEYS = ['gemma4'];
+const SHARES_KEYS = ['gemma4', 'gemma3n'];
 const LATENT = ['deepseek-v2', 'deepseek-v3'];
 
 const disk = temporaryFolder()('');
@@ -23,7 +23,7 @@ async function generate(options: EngineOptions, run: RunOptions = {}): Promise<R
   return await collect(engine.generate(rows, { logprobs: 2, ...run }));
 }
 
-describe.each(['gemma4', 'gemma4-equal', 'gemma4-moe', 'llama4', 'ministral3', ...LATENT])('%s', (name) => {
+describe.each(['gemma3n', 'gemma4', 'gemma4-equal', 'gemma4-moe', 'llama4', 'ministral3', ...LATENT])('%s', (name) => {
   let reference: RowResult[];
   beforeAll(async () => {
     reference = await generate({ model: model(name), batchSize: 1, batches: 1, tokensPerSquare: 512, threads: 1 });
@@ -51,9 +51,9 @@ describe.each(['gemma4', 'gemma4-equal', 'gemma4-moe', 'llama4', 'ministral3', .
 
   test('also with its layers divided over engines, where none reads what another has', async () => {
     const opened = { ...OPENED, disk, model: model(name) };
-    if (name.startsWith('gemma4'))
+    if (name.startsWith('gemma'))
       return expect(Engine.open({ ...opened, layers: { first: 0, count: 1 } })).rejects.toThrow(
-        /layers: found some of those of a model of the family gemma4, expected all/,
+        /layers: found some of those of a model of the family gemma\w+, expected all/,
       );
     const counts = name === 'ministral3' ? [1, 1] : name === 'llama4' ? [1, 3] : [1, 2];
     await using ring = await engineRing(counts, opened);

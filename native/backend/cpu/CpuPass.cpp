@@ -152,7 +152,8 @@ MatrixInput CpuPass::activated(const LayerWeights& layer, const MatrixInput& inp
   const bool whole =
       !(streams(first) && first.residentOutputs != 0) && !(streams(layer.up) && layer.up.residentOutputs != 0);
   const bool isXielu = spec.activation == Activation::Xielu;
-  if (whole && !isXielu && quantisedInput(compute, first.type) == quantisedInput(compute, layer.up.type)) {
+  const bool plain = !isXielu && layer.gateDeviations == 0 && spec.gateScale == 1 && spec.innerScale == 1;
+  if (whole && plain && quantisedInput(compute, first.type) == quantisedInput(compute, layer.up.type)) {
     // Groups of 8 bits are rounded as the whole row is, so only bfloat16 can be rounded part by part.
     const bool rounds = quantisedRows(down, 1) == QuantisedInput::Bfloat16;
     const MatrixInput rows = rounds
@@ -174,10 +175,17 @@ MatrixInput CpuPass::activated(const LayerWeights& layer, const MatrixInput& inp
   float* up = gated ? scratch.take<float>(tokens() * width) : nullptr;
   const ProductJob jobs[] = {{&first, firstBias, rows, width}, {&layer.up, layer.upBias, up, width}};
   multiply(jobs, gated ? 2 : 1, input, ProductOf::Tokens);
+  const auto scaleRows = [&](float scale) {
+    if (scale == 1) return;
+    forRows(tokens(), width, [&](size_t t, unsigned) { compute.kernels.rows.scale(scale, rows + t * width, width); });
+  };
+  scaleRows(spec.gateScale);
+  if (layer.gateDeviations != 0) cutOff(layer.gateDeviations, rows, width);
   if (isXielu)
     activateXielu(layer.xielu, rows, width);
   else
     activate(rows, up, tokens(), width);
+  scaleRows(spec.innerScale);
   return prepared(down, 1, rows, tokens(), width, ProductOf::Tokens);
 }
 

@@ -38,6 +38,11 @@ struct CpuPass final : Pass {
   void fillRotary() const override;
   void finishHeads(size_t layer, float* keys, float* values) const override;
   void projectLatent(size_t layer, float* keys) const override;
+  void beginStreams() const override;
+  void predictStreams(size_t layer) const override;
+  void bypassAttention(size_t layer, float* bypass, float* predicted) const override;
+  void addBypass(const float* bypass) const override;
+  void correctStreams(size_t layer, const float* predicted) const override;
   void projectDistances(size_t layer) const override;
   void finishFactorised(float* embedded) const override;
   void attend(size_t layer) const override;
@@ -49,6 +54,7 @@ struct CpuPass final : Pass {
   void applyDeltaRule(size_t layer) const;
   void applyShortConvolution(size_t layer) const;
   void applyStateSpace(size_t layer) const;
+  void applySelectiveScan(size_t layer) const;
   ExpertRouting route(const LayerWeights& layer, const float* input, float* output) const override;
   ExpertTokens tokensOf(const ExpertRouting& routing, uint32_t expert) const override;
   ExpertTokens gated(const StoredMatrix& gate, const float* input) const override;
@@ -56,6 +62,8 @@ struct CpuPass final : Pass {
   void gatherRows(const float* x, const ExpertTokens& of, size_t width, float* to) const override;
   void scatterRows(const float* x, const ExpertTokens& of, size_t width, float* to) const override;
   void activate(float* x, const float* up, size_t rows, size_t width) const override;
+  // Of a gate's rows what is above its mean by so many standard deviations, and how much it is (Gemma 3n).
+  void cutOff(float deviations, float* x, size_t width) const;
   // The same of all tokens' rows with Activation::Xielu.
   void activateXielu(const XieluSpec& numbers, float* x, size_t width) const;
   void addLayerInput(size_t layer) const override;
@@ -99,6 +107,12 @@ struct CpuPass final : Pass {
  private:
   template <typename RowOf>
   void addEmbeddings(const StoredMatrix& matrix, const RowOf& rowOf) const;
+  // branch, [tokens, hiddenSize] = what a layer makes of a token's inputs and of `read`, the hidden states or others.
+  void makeLayerInput(size_t layer, const float* read, float* branch) const;
+  // The streams of hidden states become one.
+  void joinStreams() const;
+  // coefficients of a token: what the layer's router makes of a row of its first stream.
+  void routeStreams(const LayerWeights& layer, const float* row, float* normed, float* routed) const;
   // What latent attention gives becomes its heads' values.
   void expandLatent(size_t layer) const;
   // A row of a matrix that may stream.

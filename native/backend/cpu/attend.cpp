@@ -12,7 +12,9 @@ void CpuPass::attend(size_t layer) const {
     case Mixer::DeltaRule: return applyDeltaRule(layer);
     case Mixer::ShortConvolution: return applyShortConvolution(layer);
     case Mixer::StateSpace: return applyStateSpace(layer);
+    case Mixer::SelectiveScan: return applySelectiveScan(layer);
   }
+  if (spec.layerSpecs[layer].stateBeside) applyStateSpace(layer);
   const bool disentangled = spec.disentangled.span != 0;
   const bool evicts = spec.evictionWindow != 0 && spec.layerSpecs[layer].window == 0;
   if (measuring) {
@@ -52,12 +54,21 @@ void CpuPass::attend(size_t layer) const {
   else
     spillway::attend(compute, cache.layout(layer), shape, batch.attentionRows.data(), batch.attentionRows.size(),
                      queryWidth, queryWidth, scratch);
+  if (spec.attentionOutput != 1)
+    forRows(tokens(), queryWidth, [&](size_t t, unsigned) {
+      compute.kernels.rows.scale(spec.attentionOutput, activations.queries + t * queryWidth, queryWidth);
+    });
   if (!spec.attentionGate) return;
   const size_t width = spec.queryWidth(), stride = spec.mixedWidth();
   forRows(tokens(), width, [&](size_t t, unsigned) {
     float* output = activations.queries + t * width;
     const float* gate = activations.mixed + t * stride;
-    for (size_t i = 0; i < width; i++) output[i] *= 1.0f / (1.0f + std::exp(-gate[i]));
+    if (!spec.gatesHeads) {
+      for (size_t i = 0; i < width; i++) output[i] *= 1.0f / (1.0f + std::exp(-gate[i]));
+      return;
+    }
+    for (size_t h = 0; h < spec.heads; h++)
+      compute.kernels.rows.scale(1.0f / (1.0f + std::exp(-gate[h])), output + h * spec.headDim, spec.headDim);
   });
 }
 

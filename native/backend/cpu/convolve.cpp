@@ -54,7 +54,7 @@ void CpuPass::rememberedBy(size_t layer, float** states) const {
                                                   std::to_string(next) +
                                                   ": what a layer remembers follows from all positions before");
     *states = cache.state(layer, state);
-    if (range.firstPosition == 0) std::fill_n(*states, spec.stateFloats(spec.layerSpecs[layer].mixer), 0.0f);
+    if (range.firstPosition == 0) std::fill_n(*states, spec.stateFloats(spec.layerSpecs[layer]), 0.0f);
     next = range.firstPosition + range.tokens;
     states++;
   }

@@ -57,6 +57,7 @@ void CpuPass::finishWanted(size_t layer) const {
     for (size_t i = 0; i < count; i++) {
       move(activations.hidden, width, taken[i], i);
       move(activations.queries, attended, taken[i], i);
+      if (spec.layerSpecs[layer].stateBeside) move(besideOutputs(), spec.stateValues(), taken[i], i);
     }
     CpuPass some = *this;
     some.leading = count;

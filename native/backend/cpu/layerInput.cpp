@@ -17,15 +17,21 @@ void CpuPass::unpackOutput(const StoredMatrix& matrix, size_t output, float* to)
 // token's; what the hidden states make of both is one more branch. Made anew for each layer from the tokens alone, so
 // that nothing of it has to be kept between layers.
 void CpuPass::addLayerInput(size_t layer) const {
+  const ScratchScope scope(*this);
+  float* branch = scratch.take<float>(tokens() * spec.hiddenSize);
+  makeLayerInput(layer, activations.hidden, branch);
+  addBranch(branch, weights.layer(layer).inputPostNorm, nullptr, nullptr, nullptr);
+}
+
+void CpuPass::makeLayerInput(size_t layer, const float* read, float* branch) const {
   const LayerWeights& layerWeights = weights.layer(layer);
   const size_t count = tokens(), width = spec.layerInputSize, hidden = spec.hiddenSize;
   const ScratchScope scope(*this);
   float* input = scratch.take<float>(count * width);
   float* gate = scratch.take<float>(count * width);
-  float* branch = scratch.take<float>(count * hidden);
   lookUpTokens(weights.global().tokenEmbedding, spec.embeddingScale, branch);
   Pass::multiply(layerWeights.inputProjection, nullptr, branch, count, input, ProductOf::Tokens);
-  Pass::multiply(layerWeights.inputGate, nullptr, activations.hidden, count, gate, ProductOf::Tokens);
+  Pass::multiply(layerWeights.inputGate, nullptr, read, count, gate, ProductOf::Tokens);
   const RowKernels& rows = compute.kernels.rows;
   const float projected = 1.0f / std::sqrt(static_cast<float>(hidden)), own = std::sqrt(static_cast<float>(width)),
               both = std::sqrt(0.5f);
@@ -34,8 +40,8 @@ void CpuPass::addLayerInput(size_t layer) const {
     const BatchToken& token = batch.tokens[t];
     float* embedding = embeddings + size_t(worker) * width;
     float* row = input + t * width;
-    unpackOutput(layerWeights.inputEmbedding,
-                 static_cast<size_t>(batch.ranges[token.range].sequence->tokens[token.position]), embedding);
+    const auto id = static_cast<size_t>(batch.ranges[token.range].sequence->tokens[token.position]);
+    unpackOutput(layerWeights.inputEmbedding, id < spec.inputTokens() ? id : 0, embedding);
     rows.scale(projected, row, width);
     rows.rmsNorm(row, layerWeights.inputNorm, spec.normEpsilon, width, row);
     rows.addScaled(embedding, own, row, width);
@@ -43,7 +49,6 @@ void CpuPass::addLayerInput(size_t layer) const {
     rows.activate(spec.activation, gate + t * width, row, width);
   });
   Pass::multiply(layerWeights.inputOut, nullptr, gate, count, branch, ProductOf::Tokens);
-  addBranch(branch, layerWeights.inputPostNorm, nullptr, nullptr, nullptr);
 }
 
 void CpuPass::scaleLayer(size_t layer) const {

@@ -6,6 +6,25 @@
 
 namespace spillway {
 
+namespace {
+
+// What a state space has projected of a token, by its parts.
+void scaleParts(const RecurrentSpec& space, size_t values, size_t convolved, float* row) {
+  const StateSpaceScales& scales = space.stateScales;
+  const size_t shared = size_t(space.stateGroups) * space.stateDim;
+  const auto scale = [&row](float by, size_t count) {
+    for (size_t i = 0; i < count; i++) row[i] *= by;
+    row += count;
+  };
+  scale(scales.values, values);
+  scale(scales.written, shared);
+  scale(scales.read, convolved - values - shared);
+  scale(scales.gate, values);
+  scale(scales.step, space.stateHeads);
+}
+
+}  // namespace
+
 // Mamba-2 (Dao and Gu 2024): inputs and what a group of heads writes and reads by through a convolution, each head's
 // state by its time step, the input once more beside what the state holds, a gate, and a norm of each group. Token by
 // token in order, so that chunks change no bit.
@@ -21,6 +40,10 @@ void CpuPass::applyStateSpace(size_t layer) const {
   rememberedBy(layer, remembered);
   const LayerWeights& layerWeights = weights.layer(layer);
   const RowKernels& rows = compute.kernels.rows;
+  float* const outputs = spec.layerSpecs[layer].stateBeside ? besideOutputs() : activations.queries;
+  if (space.stateScales.projected())
+    forRows(tokens(), stride,
+            [&](size_t t, unsigned) { scaleParts(space, values, convolved, activations.mixed + t * stride); });
   convolveMixed(layer, convolved, remembered);
   const size_t stateFloats = stateDim * headDim, tokensEach = tokensOfRange();
   forRows(batch.ranges.size() * heads, stateFloats * tokensEach, [&](size_t index, unsigned worker) {
@@ -36,7 +59,7 @@ void CpuPass::applyStateSpace(size_t layer) const {
           std::max(softplus(row[convolved + values + head] + layerWeights.decayBias[head]), space.leastTimeStep),
           space.mostTimeStep);
       for (size_t p = 0; p < headDim; p++) input[p] = row[head * headDim + p] * step;
-      float* output = activations.queries + t * values + head * headDim;
+      float* output = outputs + t * values + head * headDim;
       stateStep(state, input, written, written + groups * stateDim, std::exp(-rate * step), stateDim, headDim, output);
       for (size_t p = 0; p < headDim; p++) output[p] += row[head * headDim + p] * skip;
     }
@@ -44,10 +67,16 @@ void CpuPass::applyStateSpace(size_t layer) const {
   const size_t width = values / groups;
   forRows(tokens() * groups, width, [&](size_t index, unsigned) {
     const size_t first = index % groups * width;
-    float* output = activations.queries + index / groups * values + first;
+    float* output = outputs + index / groups * values + first;
     float* gate = activations.mixed + index / groups * stride + convolved + first;
+    if (space.stateNorm == StateSpaceNorm::First)
+      rows.rmsNorm(output, layerWeights.mixNorm + first, spec.normEpsilon, width, output);
     rows.activate(Activation::Silu, gate, output, width);
-    rows.rmsNorm(gate, layerWeights.mixNorm + first, spec.normEpsilon, width, output);
+    if (space.stateNorm == StateSpaceNorm::Gated)
+      rows.rmsNorm(gate, layerWeights.mixNorm + first, spec.normEpsilon, width, output);
+    else
+      std::copy_n(gate, width, output);
+    if (space.stateScales.output != 1) rows.scale(space.stateScales.output, output, width);
   });
 }
 

@@ -159,10 +159,10 @@ export class Fields {
   }
 
   /** A size for each of so many layers, which GGUF may state once. */
-  integers(key: string, count: number, bounds: Bounds): readonly number[] {
+  integers(key: string, count: number, bounds: Bounds, fallback?: number): readonly number[] {
     const value = this.lookUp(key);
     if (!Array.isArray(value) && !ArrayBuffer.isView(value))
-      return Array<number>(count).fill(this.integer(key, bounds));
+      return Array<number>(count).fill(this.integer(key, bounds, fallback));
     const entries: unknown[] = Array.from(value as ArrayLike<unknown>);
     if (entries.length < count) return this.refuse(key, `an integer, or one for each of ${count} layers`);
     return entries

@@ -29,7 +29,7 @@ export function gemma4Weights(decoder: DecoderSpec, tied: boolean): WeightSource
       'gate.weight': 'mlp.gate_proj.weight',
       'up.weight': 'mlp.up_proj.weight',
       'down.weight': 'mlp.down_proj.weight',
-      layer_scale: 'layer_scalar',
+      ...(decoder.layerScale === true && { layer_scale: 'layer_scalar' }),
     }),
     ...withLayers(
       owns(decoder),
@@ -104,7 +104,7 @@ export function gemma4GgufWeights(decoder: DecoderSpec, { tensors }: GgufModel):
       'gate.weight': 'ffn_gate.weight',
       'up.weight': 'ffn_up.weight',
       'down.weight': 'ffn_down.weight',
-      layer_scale: 'layer_output_scale.weight',
+      ...(decoder.layerScale === true && { layer_scale: 'layer_output_scale.weight' }),
     }),
     ...withLayers(
       owns(decoder),

@@ -40,7 +40,7 @@ import { gte } from './families/gte.js';
 import { debertaV2 } from './families/debertaV2.js';
 import { electra } from './families/electra.js';
 import { jinaBert } from './families/jinaBert.js';
-import { lfm2, lfm2Moe } from './families/lfm2.js';
+import { lfm2, lfm2Moe, lfm3 } from './families/lfm2.js';
 import { llama } from './families/llama.js';
 import { mistral } from './families/mistral.js';
 import { mixtral } from './families/mixtral.js';
@@ -53,8 +53,13 @@ import { qwen2 } from './families/qwen2.js';
 import { qwen3 } from './families/qwen3.js';
 import { qwen3Moe } from './families/qwen3Moe.js';
 import { qwen35, qwen35Moe, qwen3Next } from './families/qwen35.js';
-import { deepseekV2, deepseekV3, mistral4, youtu } from './families/deepseek.js';
+import { deepseekV2, deepseekV3, mistral4, sarvamMla, youtu } from './families/deepseek.js';
+import { falconH1 } from './families/falconH1.js';
+import { flint } from './families/flint.js';
+import { gemma3n } from './families/gemma3n.js';
 import { gemma4 } from './families/gemma4.js';
+import { jamba } from './families/jamba.js';
+import { mamba, mamba2 } from './families/mamba.js';
 import { glm4MoeLite } from './families/glm4MoeLite.js';
 import { llama4 } from './families/llama4.js';
 import { minicpm3 } from './families/minicpm3.js';
@@ -191,6 +196,14 @@ const FAMILIES: readonly Family[] = [
   phimoe,
   nemotronH,
   nemotronHMoe,
+  gemma3n,
+  falconH1,
+  mamba,
+  mamba2,
+  jamba,
+  flint,
+  sarvamMla,
+  lfm3,
 ];
 
 /** `model_type` values of config.json that are known. */

@@ -8,7 +8,8 @@ const ROLES_OF_MIXERS: readonly (readonly [beginning: RegExp, mixers: readonly M
   [/^conv(_in|_out)?\./, ['short-convolution']],
   [/^delta_/, ['delta-rule']],
   [/^state_/, ['state-space']],
-  [/^decay\./, ['delta-rule', 'state-space']],
+  [/^scan_/, ['selective-scan']],
+  [/^decay\./, ['delta-rule', 'state-space', 'selective-scan']],
 ];
 
 /** Roles of feed-forward blocks, by how they begin. */
@@ -21,10 +22,11 @@ export function isOfBlock(role: GlobalRole | LayerRole): boolean {
 
 /** Tells whether a layer has a weight of that role. */
 export function hasRole(
-  { mixer = 'attention', mixerOnly = false }: Partial<LayerSpec>,
+  { mixer = 'attention', mixerOnly = false, stateBeside = false }: Partial<LayerSpec>,
   role: GlobalRole | LayerRole,
 ): boolean {
   if (mixerOnly && isOfBlock(role)) return false;
+  if (stateBeside && /^(state_|decay\.)/.test(role)) return true;
   return ROLES_OF_MIXERS.find(([beginning]) => beginning.test(role))?.[1].includes(mixer) ?? true;
 }
 

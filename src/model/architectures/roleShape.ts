@@ -26,10 +26,14 @@ export function roleShape(
   const { keyHeads = 0, valueHeads = 0, keyDim = 0, valueDim = 0 } = decoder.recurrent?.delta ?? {};
   const channels = 2 * keyHeads * keyDim + valueHeads * valueDim;
   const space = stateSpaceWidths(decoder);
+  const scan = decoder.recurrent?.scan ?? { channels: 0, stateDim: 0, rank: 0 };
+  const streams = decoder.streams ?? { count: 1, bypassRank: 0 };
+  const decaying =
+    layer?.mixer === 'selective-scan' ? scan.channels : layer?.mixer === 'delta-rule' ? valueHeads : space.heads;
   const embedded = decoder.embedding.factorised === true ? decoder.embedding.size : hiddenSize;
   switch (role) {
     case 'q_gate.weight':
-      return [queries, hiddenSize];
+      return [decoder.attention.gatesHeads === true ? decoder.heads : queries, hiddenSize];
     case 'conv.weight':
       return [hiddenSize * taps];
     case 'conv_in.weight':
@@ -40,8 +44,29 @@ export function roleShape(
       return [channels * taps];
     case 'decay.log':
     case 'decay.negated':
+      return [decaying * (layer?.mixer === 'selective-scan' ? scan.stateDim : 1)];
     case 'decay.bias':
-      return [layer?.mixer === 'state-space' ? space.heads : valueHeads];
+      return [decaying];
+    case 'scan_conv.weight':
+      return [scan.channels * taps];
+    case 'scan_conv.bias':
+    case 'scan_skip':
+      return [scan.channels];
+    case 'scan_in.weight':
+      return [2 * scan.channels, hiddenSize];
+    case 'scan_in.bias':
+      return [2 * scan.channels];
+    case 'scan_parts.weight':
+      return [scan.rank + 2 * scan.stateDim, scan.channels];
+    case 'scan_step_norm.weight':
+      return [scan.rank];
+    case 'scan_written_norm.weight':
+    case 'scan_read_norm.weight':
+      return [scan.stateDim];
+    case 'scan_step.weight':
+      return [scan.channels, scan.rank];
+    case 'scan_out.weight':
+      return [hiddenSize, scan.channels];
     case 'state_skip':
       return [space.heads];
     case 'state_conv.weight':
@@ -55,7 +80,25 @@ export function roleShape(
     case 'state_in.bias':
       return [space.projected];
     case 'state_out.weight':
+    case 'beside_out.weight':
       return [hiddenSize, space.values];
+    case 'stream_router':
+      return [streams.count * hiddenSize];
+    case 'stream_predict':
+      return [streams.count ** 3];
+    case 'stream_correct':
+      return [streams.count ** 2];
+    case 'bypass_in.weight':
+      return [streams.bypassRank, hiddenSize];
+    case 'bypass_out.weight':
+      return [hiddenSize, streams.bypassRank];
+    case 'stream_in.1':
+    case 'stream_in.2':
+    case 'stream_in.3':
+    case 'stream_out.1':
+    case 'stream_out.2':
+    case 'stream_out.3':
+      return [hiddenSize, hiddenSize];
     case 'delta_norm.weight':
       return [valueDim];
     case 'delta_in.weight':
@@ -105,7 +148,7 @@ export function roleShape(
     case 'v_up.weight':
       return [decoder.heads * value, rank];
     case 'input_embedding':
-      return [vocabularySize, layerInputs];
+      return [decoder.layerInputTokens ?? vocabularySize, layerInputs];
     case 'input_projection.weight':
     case 'input_gate.weight':
       return [layerInputs, hiddenSize];
@@ -171,6 +214,11 @@ export function roleShape(
     case 'o.bias':
     case 'conv.bias':
     case 'state_out.bias':
+    case 'beside_out.bias':
+    case 'scan_out.bias':
+    case 'stream_norm.weight':
+    case 'stream_scale':
+    case 'bypass_norm.weight':
     case 'down.bias':
       return [hiddenSize];
     default: {

@@ -50,7 +50,7 @@ export function sizesOf({ shape, workload, block, hardware }: Sized): Sizes {
     largestLayerWeightBytes: largest - saved,
     globalWeightBytes,
     tokenCacheBytes,
-    tokenActivationBytes: shape.hiddenSize * 4,
+    tokenActivationBytes: (shape.streams ?? 1) * shape.hiddenSize * 4,
     rowPages,
     sharedPages: Math.floor((workload.sharedPrefixTokens ?? 0) / PAGE_TOKENS),
     pageBytes: tokenCacheBytes * PAGE_TOKENS * shape.layers * keptShare,

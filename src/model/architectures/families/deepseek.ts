@@ -38,6 +38,7 @@ export const V3: LatentDefaults = {
   heads: 128,
   context: 4096,
 };
+const SARVAM: LatentDefaults = { ...V3, vocabulary: 262144, hidden: 4096, feedForward: 16384, layers: 32, heads: 64 };
 const YOUTU: LatentDefaults = {
   ...V2,
   vocabulary: 128256,
@@ -162,6 +163,23 @@ export const deepseekV3: Family = deepFamily(['deepseek_v3', 'kimi_k2'], (config
   const otherwise = { width: 2048, count: 256, perToken: 8, shared: 1, dense: 3 };
   const router = sigmoidRouter(config.withDefaults({ n_group: 8, topk_group: 4, routed_scaling_factor: 2.5 }));
   return withDeepExperts(latentConfig('deepseek_v3', config, V3), config, router, otherwise);
+});
+
+/** Sarvam 105B: V3 with names of its own for some sizes, and without groups. */
+export const sarvamMla: Family = deepFamily(['sarvam_mla'], (given) => {
+  const scaling = given.child('rope_scaling');
+  const isDeep = [scaling?.raw('type'), scaling?.raw('rope_type')].includes('deepseek_yarn');
+  const config = given
+    .withDefaults({ n_routed_experts: given.raw('num_experts'), n_shared_experts: given.raw('num_shared_experts') })
+    .with({
+      q_lora_rank: given.raw('q_lora_rank') ?? null,
+      ...(isDeep && {
+        rope_scaling: { ...(given.raw('rope_scaling') as object), type: 'yarn', rope_type: 'yarn' },
+      }),
+    });
+  const otherwise = { width: 2048, count: 128, perToken: 8, shared: 1, dense: 1 };
+  const router = sigmoidRouter(config.withDefaults({ routed_scaling_factor: 2.5 }));
+  return withDeepExperts(latentConfig('sarvam_mla', config, SARVAM), config, router, otherwise);
 });
 
 /** Youtu-LLM: latent attention in a dense model. */

@@ -31,10 +31,10 @@ const ROTATED_SHARE = 0.25;
 const SOFT_CAPS = { attention: null, logits: null };
 const NONE = { min: 0, max: LIMITS.hidden.max };
 /** The text model by itself, and with what sees and hears. */
-const BASES = ['model.language_model.', 'model.', 'language_model.model.', ''];
+export const BASES = ['model.language_model.', 'model.', 'language_model.model.', ''];
 
 /** Facts that both formats state of layers. */
-interface Layers {
+export interface Layers {
   readonly sliding: readonly boolean[];
   readonly window: number;
   readonly headDims: { readonly sliding: number; readonly full: number };
@@ -163,7 +163,7 @@ function describe(
 }
 
 /** @param innerSize of the decoder; undefined where all layers have it */
-function layerSpecs(
+export function layerSpecs(
   fields: Fields,
   { sliding, window, headDims, kvHeads, sharing, valuesAreKeys, innerSizes }: Layers,
   headDim: number,
@@ -292,10 +292,14 @@ function describeGguf(model: GgufModel): Description {
           width: fields.uniformInteger('expert_feed_forward_length', LIMITS.feedForward),
         },
   );
-  // Layers that read others' keys may have their own in the file, which nobody uses.
+  skipSharedKeys(model, count - sharing);
+  return { decoder, weights: gemma4GgufWeights(decoder, model) };
+}
+
+/** Layers that read others' keys may have their own in the file, which nobody uses. */
+export function skipSharedKeys({ tensors }: GgufModel, owners: number): void {
   for (const name of tensors.unused()) {
     const [, layer] = /^blk\.(\d+)\.attn_(?:k|v|k_norm)\.weight$/.exec(name) ?? [];
-    if (layer !== undefined && Number(layer) >= count - sharing) tensors.take(name);
+    if (layer !== undefined && Number(layer) >= owners) tensors.take(name);
   }
-  return { decoder, weights: gemma4GgufWeights(decoder, model) };
 }

@@ -1,11 +1,12 @@
 import type { DecoderSpec, LayerSpec, RouterSpec } from '../../DecoderSpec.js';
-import { wholeHeadRotary } from '../configRotary.js';
+import { configuredRotary, rotaryTheta, wholeHeadRotary } from '../configRotary.js';
 import type { Family, GgufModel, WeightSource } from '../Family.js';
-import { LIMITS, type Fields } from '../Fields.js';
+import { Fields, LIMITS } from '../Fields.js';
 import { gatedGguf, LLAMA_BASES, LLAMA_LAYER, readSizes, type GatedDefaults } from '../gatedDecoder.js';
 import { ggufAttendingLayers } from '../ggufMixedLayers.js';
 import { layersByMixer, mixedLayers } from '../mixers.js';
 import { ggufMixture, ggufMixtureWeights, mixtureWeights, withExperts, type MixtureNames } from '../mixture.js';
+import { proportionalFrequencies } from '../rotaryFrequencies.js';
 import { rotary, withQueryKeyNorm } from '../specs.js';
 import { GGUF_LAYER, ggufAttention, ggufGated, head, weights } from '../weights.js';
 
@@ -22,6 +23,26 @@ const DENSE: GatedDefaults = {
   theta: 1e6,
 };
 const MIXED: GatedDefaults = { ...DENSE, hidden: 2048, feedForward: 7168 };
+const THIRD: GatedDefaults = {
+  ...DENSE,
+  vocabulary: 128000,
+  hidden: 2048,
+  feedForward: 7680,
+  layers: 24,
+  heads: 16,
+  kvHeads: 4,
+  headDim: 128,
+};
+/** How LFM3's layers that see everything, and those that see a window, rotate. */
+const THIRD_ROTARY = [
+  ['full_attention', 1e6, 'proportional', 0.5],
+  ['sliding_attention', 1e4, 'default', 1],
+] as const;
+const THIRD_BLOCK = {
+  'gate.weight': 'feed_forward.w1.weight',
+  'up.weight': 'feed_forward.w3.weight',
+  'down.weight': 'feed_forward.w2.weight',
+} as const;
 const TAPS = { min: 1, max: 64 };
 const BLOCK = { gate: 'w1', up: 'w3', down: 'w2' } as const;
 const NAMES: MixtureNames = {
@@ -41,14 +62,7 @@ export const lfm2: Family = {
     return {
       decoder,
       bases: LLAMA_BASES,
-      weights: [
-        ...weightsOf(config),
-        ...weights(LLAMA_LAYER, {
-          'gate.weight': 'feed_forward.w1.weight',
-          'up.weight': 'feed_forward.w3.weight',
-          'down.weight': 'feed_forward.w2.weight',
-        }),
-      ],
+      weights: [...weightsOf(config), ...weights(LLAMA_LAYER, THIRD_BLOCK)],
     };
   },
   gguf: {
@@ -59,6 +73,87 @@ export const lfm2: Family = {
     },
   },
 };
+
+/** LFM3: LFM2 with norms after its branches, windows, and a gate of each head. */
+export const lfm3: Family = {
+  modelTypes: ['lfm3'],
+  fromConfig(config) {
+    if (config.boolean('attention_bias', false)) config.refuse('attention_bias', 'false');
+    const kinds = config.raw('layer_types') ?? undefined;
+    const layers = config.integer('num_hidden_layers', LIMITS.layers, THIRD.layers);
+    const kindOf = (layer: number): string =>
+      layer % 4 === 2 ? 'full_attention' : layer % 4 === 0 && layer > 0 ? 'sliding_attention' : 'conv';
+    const listed: unknown = kinds ?? Array.from({ length: layers }, (_, layer) => kindOf(layer));
+    const slides = (layer: number): boolean => Array.isArray(listed) && listed[layer] === 'sliding_attention';
+    const given = config.with({
+      conv_L_cache: config.raw('conv_L_cache') ?? 7,
+      layer_types: Array.isArray(listed)
+        ? listed.map((kind: unknown) => (kind === 'sliding_attention' ? 'full_attention' : kind))
+        : listed,
+      rope_parameters: undefined,
+    });
+    const plain = describeConfig('lfm3', given, THIRD);
+    const window = config.integer('sliding_window', LIMITS.window, 256);
+    const gated = config.boolean('use_attention_gate', true);
+    const sandwich = config.boolean('use_sandwich_norm', true);
+    const decoder: DecoderSpec = {
+      ...plain,
+      residual: sandwich ? 'sandwich' : 'pre',
+      attention: { ...plain.attention, ...(gated && { gate: true, gatesHeads: true }) },
+      position: rotary('halves', plain.headDim, ...thirdTables(config, plain)),
+      layerSpecs: plain.layerSpecs.map((layer, index) =>
+        slides(index) ? { ...layer, window, rotaryTable: 1 } : layer,
+      ),
+    };
+    return {
+      decoder,
+      bases: LLAMA_BASES,
+      weights: [
+        ...weightsOf(config).filter(({ role }) => !['o.weight', 'q_norm.weight', 'k_norm.weight'].includes(role)),
+        ...(gated
+          ? [
+              {
+                role: 'q_gate.weight' as const,
+                // As checkpoints, and as transformers 5 call it.
+                tensor: `${LLAMA_LAYER}self_attn.gate_proj.weight`,
+                otherwise: `${LLAMA_LAYER}self_attn.g_proj.weight`,
+              },
+            ]
+          : []),
+        ...weights(LLAMA_LAYER, {
+          'o.weight': 'self_attn.o_proj.weight',
+          'q_norm.weight': 'self_attn.q_norm.weight',
+          'k_norm.weight': 'self_attn.k_norm.weight',
+          ...(sandwich && {
+            'post_norm1.weight': 'post_operator_norm.weight',
+            'post_norm2.weight': 'post_ffn_norm.weight',
+          }),
+          ...THIRD_BLOCK,
+        }),
+      ],
+    };
+  },
+};
+
+function thirdTables(
+  config: Fields,
+  { headDim, contextTokens }: DecoderSpec,
+): { readonly frequencies: Float32Array; readonly scale: number }[] {
+  return THIRD_ROTARY.map(([key, base, kind, share]) => {
+    const fields = config.child('rope_parameters')?.child(key) ?? Fields.ofObject(config.file, {}, 'rope_parameters');
+    const theta = rotaryTheta(fields, config, 'rope_theta', base);
+    return fields.string('rope_type', kind) === 'proportional'
+      ? {
+          frequencies: proportionalFrequencies(
+            theta,
+            headDim,
+            fields.number('partial_rotary_factor', { min: 0, max: 1 }, share),
+          ),
+          scale: 1,
+        }
+      : configuredRotary(fields, { dims: headDim, theta, contextTokens }).table;
+  });
+}
 
 /** LFM2 with experts in all but the first layers. */
 export const lfm2Moe: Family = {
