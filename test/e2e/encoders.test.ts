@@ -137,8 +137,8 @@ test.each(['bert', 'mpnet', 'nomic-bert', 'gte', 'roberta'])(
     );
     await using usual = await Engine.open({ model: path });
     await using float = await Engine.open({ model: path, precision: 'float32' });
-    expect(usual.resultIdentity).toMatchObject({ compressWeights: '8bit', notEightBits: kept.length });
-    expect(float.resultIdentity).not.toHaveProperty('notEightBits');
+    expect(usual.resultIdentity).toMatchObject({ compressWeights: '8bit', sixteenBits: kept.length });
+    expect(float.resultIdentity).not.toHaveProperty('sixteenBits');
   },
 );
 
