@@ -6,7 +6,8 @@
 // have them sorted by length. Each engine runs in a process of its own, one after another; of each its best batch size counts.
 // Python needs torch, transformers, sentence-transformers, onnx, onnxruntime and openvino; an engine that is not there is
 // named as such. With --keep, runs are kept there and not made again, so that engines can have a call each, and the last
-// call's table has them all. onnxruntime-node and node-llama-cpp (with --gguf FILE) are found among bench/peers' packages.
+// call's table has them all. onnxruntime-node and node-llama-cpp are found among bench/peers' packages; that one and
+// --llama-server, a program of llama.cpp's, take a file that peers/encoderGguf.py makes, with --gguf.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -31,12 +32,12 @@ const PADDING = [
   'onnxruntime-node',
 ];
 /** Those without a batch size to choose: fastembed's is 256. */
-const OTHERS = ['fastembed', 'node-llama-cpp'];
-const IN_NODE = new Set([...OURS, 'onnxruntime-node', 'node-llama-cpp']);
+const OTHERS = ['fastembed', 'node-llama-cpp', 'llama-server'];
+const IN_NODE = new Set([...OURS, 'onnxruntime-node', 'node-llama-cpp', 'llama-server']);
 const FASTEMBED = 256;
 
 const { values, number } = readFlags(
-  'usage: node bench/encoders.mjs --model FOLDER [--texts 20000] [--seed 1] [--python python3] [--python-path DIR] [--peers NAME,…] [--batch-sizes 8,32] [--threads N] [--gguf FILE] [--keep FOLDER] [--json FILE]',
+  'usage: node bench/encoders.mjs --model FOLDER [--texts 20000] [--seed 1] [--python python3] [--python-path DIR] [--peers NAME,…] [--batch-sizes 8,32] [--threads N] [--gguf FILE] [--llama-server PROGRAM] [--keep FOLDER] [--json FILE]',
   {
     model: { type: 'string' },
     texts: { type: 'string', default: '20000' },
@@ -47,6 +48,7 @@ const { values, number } = readFlags(
     'batch-sizes': { type: 'string', default: '8,32' },
     threads: { type: 'string', default: '2' },
     gguf: { type: 'string' },
+    'llama-server': { type: 'string' },
     keep: { type: 'string' },
     json: { type: 'string' },
   },
@@ -93,7 +95,17 @@ function run(peer, batchSize) {
   const out = join(kept, `${peer}-${batchSize}.bin`);
   const timesFile = join(kept, `${peer}-${batchSize}.json`);
   if (existsSync(timesFile)) return { ...JSON.parse(readFileSync(timesFile, 'utf8')), ...floats(out), batchSize };
-  const job = { peer, model, texts: textsFile, out, batchSize, threads: number('threads'), cache, gguf: values.gguf };
+  const job = {
+    peer,
+    model,
+    texts: textsFile,
+    out,
+    batchSize,
+    threads: number('threads'),
+    cache,
+    gguf: values.gguf,
+    server: values['llama-server'],
+  };
   const program = fileURLToPath(
     new URL(`peers/${IN_NODE.has(peer) ? 'encodeNode.mjs' : 'encode.py'}`, import.meta.url),
   );

@@ -1,7 +1,8 @@
 // One run of an engine of Node that embeds texts, for bench/encoders.mjs:
 //   node encodeNode.mjs '{"peer": ..., "model": FOLDER, "texts": FILE, "out": FILE, "batchSize": N, "threads": N, "cache": FOLDER}'
 // `peer`: spillway and spillway-float32; onnxruntime-node, of the file that encode.py has exported, and node-llama-cpp, of
-// `gguf`, where these packages are installed.
+// `gguf`, where these packages are installed; llama-server, a program of llama.cpp's (`server`), of `gguf`.
+import { spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { Engine } from '../../dist/index.js';
@@ -85,11 +86,54 @@ async function llamaCpp() {
   };
 }
 
+/** Texts of one batch at a time, as tokens, so that it need not cut them; the server puts them together as it likes. */
+async function llamaServer() {
+  const port = 18_431;
+  const room = '8192';
+  const args = ['-m', job.gguf, '--embeddings', '--pooling', 'mean', '--port', `${port}`, '-t', `${job.threads}`, '-tb'];
+  const server = spawn(
+    job.server,
+    [...args, `${job.threads}`, '-c', room, '-b', room, '-ub', room, '-np', '32', '-ngl', '0'],
+    { stdio: 'ignore' },
+  );
+  process.on('exit', () => server.kill());
+  const url = `http://127.0.0.1:${port}`;
+  while (!(await fetch(`${url}/health`).then(
+    ({ ok }) => ok,
+    () => false,
+  ))) {
+    if (server.exitCode !== null) throw new Error(`${job.server} ended with ${server.exitCode}`);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+  const engine = await Engine.open({ model: job.model, threads: 1 });
+  const longest = JSON.parse(readFileSync(join(job.model, 'sentence_bert_config.json'), 'utf8')).max_seq_length;
+  return async (some) => {
+    const order = [...some.keys()].sort((a, b) => some[a].length - some[b].length);
+    const made = [];
+    for (let first = 0; first < order.length; first += 32) {
+      const batch = order.slice(first, first + 32);
+      const input = batch.map((at) => {
+        const ids = engine.tokenizer.encode(some[at]);
+        return ids.length <= longest ? ids : [...ids.slice(0, longest - 1), ids.at(-1)];
+      });
+      const response = await fetch(`${url}/v1/embeddings`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ input }),
+      });
+      if (!response.ok) throw new Error(await response.text());
+      for (const { index, embedding } of (await response.json()).data) made[batch[index]] = embedding;
+    }
+    return made;
+  };
+}
+
 const MAKERS = {
   spillway,
   'spillway-float32': spillway,
   'onnxruntime-node': onnxruntimeNode,
   'node-llama-cpp': llamaCpp,
+  'llama-server': llamaServer,
 };
 const opening = performance.now();
 const encode = await MAKERS[job.peer]();

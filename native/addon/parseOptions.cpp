@@ -241,8 +241,9 @@ RuntimeOptions parseRuntimeOptions(const Napi::Value& value) {
   options.decoder = parseDecoder(object.Get("decoder"));
   options.files = parseFiles(object.Get("files"));
   options.bindings = parseBindings(object.Get("bindings"));
-  options.precision = readWord<Precision>(object.Get("precision"), "precision",
-                                          {{"default", Precision::Default}, {"float32", Precision::Float32}});
+  options.precision = readWord<Precision>(
+      object.Get("precision"), "precision",
+      {{"default", Precision::Default}, {"words", Precision::Words}, {"float32", Precision::Float32}});
   options.threads = count(object, "threads", "");
   const Napi::Value set = object.Get("instructionSet");
   options.instructionSet = set.IsUndefined() ? bestInstructionSet()

@@ -82,8 +82,11 @@ export interface RuntimeOptions {
   readonly bindings: readonly TensorBinding[];
   /** Paths that the bindings' segments refer to by index. */
   readonly files: readonly string[];
-  /** `default`: 8-bit activations against quantised weights; `float32`: everything in float32. */
-  readonly precision: 'default' | 'float32';
+  /**
+   * `default`: 8-bit activations against quantised weights; `words`: the same, and matrices of floats are multiplied as
+   * integers of 16 bits; `float32`: everything in float32.
+   */
+  readonly precision: 'default' | 'words' | 'float32';
   /** Threads of the compute queue, 1 to 1024. */
   readonly threads: number;
   /** Defaults to the best of the machine. */

@@ -245,7 +245,7 @@ export interface TensorBinding {
   /** Inputs of a matrix; 1 for a vector. */
   readonly columns: number;
   readonly segments: readonly TensorSegment[];
-  /** 8 bits are not enough for a matrix of an encoder, so that it stays as it is where others become 8 bits. */
+  /** 8 bits are not enough for a matrix of an encoder: it stays as it is where others become 8 bits, and has 16. */
   readonly notEightBits?: true;
   /** The type in which a matrix is stored instead, as `compressBindings` says. Default: as in the file. */
   readonly compressed?: CompressedType;

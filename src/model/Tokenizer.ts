@@ -15,6 +15,9 @@ export interface Tokenizer {
   /** The chat template of rows with tools, as it is written; undefined where there is none. */
   readonly toolTemplate?: string | undefined;
 
+  /** How many special tokens `encode` puts behind a prompt. Default: none. */
+  readonly suffixTokens?: number;
+
   encode(text: string, options?: EncodeOptions): number[];
 
   /** `encode`: at once for a short text, stopping on its way through a long one. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { Engine, type EmbedOptions, type EngineOptions } from '../../src/index.js';
+import { Engine, type ClassifyResult, type EmbedOptions, type EngineOptions } from '../../src/index.js';
 import { loadAddon } from '../../src/bindings/loadAddon.js';
 import { readModel } from '../../src/model/readModel.js';
 import { encoderNamed, fixtureEncoders, type EncodedRow } from '../support/model/fixtureEncoders.js';
@@ -137,10 +137,27 @@ test.each(['bert', 'mpnet', 'nomic-bert', 'gte', 'roberta'])(
     );
     await using usual = await Engine.open({ model: path });
     await using float = await Engine.open({ model: path, precision: 'float32' });
-    expect(usual.resultIdentity).toMatchObject({ compressWeights: '8bit', notEightBits: kept.length });
-    expect(float.resultIdentity).not.toHaveProperty('notEightBits');
+    expect(usual.resultIdentity).toMatchObject({ compressWeights: '8bit', sixteenBits: kept.length });
+    expect(float.resultIdentity).not.toHaveProperty('sixteenBits');
   },
 );
+
+test('of a text that is too long the last tokens are cut, as sentence-transformers cuts them', async () => {
+  await using engine = await Engine.open({ model: encoderNamed('distilbert-labels').path, precision: 'float32' });
+  // Words of some tokens each, which do not spell what was written.
+  const words = ['WRITTEN', 'weimar', 'Wéather', 'Rained,', 'FAUST', 'göethe', 'over', 'Thank'];
+  const prompts = words.map((_, first) =>
+    Array.from({ length: 200 }, (__, i) => at(words, (first + i * (i % 3)) % words.length)).join(' '),
+  );
+  const whole = prompts.map((prompt) => engine.tokenizer.encode(prompt));
+  const cut = whole.map((tokens) => ({ tokens: [...tokens.slice(0, 127), at(tokens, tokens.length - 1)] }));
+  const made: ClassifyResult[] = [];
+  for await (const result of engine.classify([...prompts.map((prompt) => ({ prompt })), ...cut], { truncate: 'tail' }))
+    made.push(result);
+  const [texts, ids] = [made.slice(0, words.length), made.slice(words.length)];
+  expect(texts.map(({ probabilities }) => probabilities)).toEqual(ids.map(({ probabilities }) => probabilities));
+  expect(texts.map(({ truncated }) => truncated)).toEqual(whole.map(({ length }) => length - 128));
+});
 
 describe('what an encoder is not', () => {
   const { path } = encoderNamed('bert');

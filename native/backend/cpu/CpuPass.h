@@ -118,9 +118,13 @@ struct CpuPass final : Pass {
   // A row of a matrix that may stream.
   void unpackOutput(const StoredMatrix& matrix, size_t output, float* to) const;
   // What products are computed on. Without rounding of the input where they are to be exact: for small ones on which
-  // much depends.
+  // much depends. What is not of all tokens is little, and is not rounded to words.
   Compute computeOf(ProductOf of) const {
-    return {compute.kernels, compute.pool, of == ProductOf::Exact ? Precision::Float32 : compute.precision};
+    const Precision others = compute.precision == Precision::Words ? Precision::Default : compute.precision;
+    return {compute.kernels, compute.pool,
+            of == ProductOf::Exact    ? Precision::Float32
+            : of == ProductOf::Others ? others
+                                      : compute.precision};
   }
   QuantisedInput quantisedRows(const StoredMatrix* const* weights, size_t count) const;
   void finishTokens(size_t layer) const;

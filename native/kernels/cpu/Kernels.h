@@ -29,7 +29,8 @@ struct Kernels {
 const Kernels& kernelsFor(InstructionSet set);  // the machine must have it
 
 class ThreadPool;
-enum class Precision { Default, Float32 };
+// Words: as Default, but products of float types are those of integers of 16 bits (MatmulKernels::multiplyWords).
+enum class Precision { Default, Words, Float32 };
 
 // What every operation of the model runs on.
 struct Compute {

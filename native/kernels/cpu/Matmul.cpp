@@ -42,9 +42,15 @@ MatmulBlock blockOf(const MatmulKernels& kernels, const WeightMatrix& weights, c
   return block;
 }
 
+bool takesWords(const Compute& compute, WeightType type) {
+  return compute.precision == Precision::Words && isFloatType(type);
+}
+
 void multiply(const Compute& compute, const MatmulPath& path, const MatmulBlock& block, uint8_t* workspace) {
   if (path.quantised())
     compute.kernels.matmul.multiplyQuantised(block, workspace);
+  else if (takesWords(compute, block.type))
+    compute.kernels.matmul.multiplyWords(block, workspace + kWorkerBytes);
   else
     compute.kernels.matmul.multiplyFloat(block, workspace);
 }
@@ -117,8 +123,9 @@ static void forRowTiles(const Compute& compute, QuantisedInput form, size_t rows
 }
 
 QuantisedInput quantisedInput(const Compute& compute, WeightType type) {
-  return compute.precision == Precision::Default ? quantisedFor(compute.kernels.matmul.quantised, type)
-                                                 : QuantisedInput::None;
+  return compute.precision == Precision::Float32 || takesWords(compute, type)
+             ? QuantisedInput::None
+             : quantisedFor(compute.kernels.matmul.quantised, type);
 }
 
 // Rounds rows that lie together to the input's form, `first` being the first of them.
@@ -169,7 +176,10 @@ MatrixInput prepareQuantised(const Compute& compute, const RowMaker& maker, size
 void matmul(const Compute& compute, const MatmulJob* jobs, size_t jobCount, const MatrixInput& input,
             Scratch& scratch) {
   const size_t mark = scratch.used();
-  uint8_t* workspaces = scratch.take<uint8_t>(compute.pool.threads() * kWorkerBytes);
+  const bool words =
+      std::any_of(jobs, jobs + jobCount, [&](const MatmulJob& job) { return takesWords(compute, job.weights->type); });
+  const size_t workerBytes = kWorkerBytes + (words ? kWordWorkspaceBytes : 0);
+  uint8_t* workspaces = scratch.take<uint8_t>(compute.pool.threads() * workerBytes);
   if (workspaces != nullptr && input.rows > 0) {
     for (size_t j = 0; j < jobCount; j++) check(compute, jobs[j], input);
     const MatmulPartition partition(compute, jobs, jobCount, input.rows);
@@ -180,7 +190,7 @@ void matmul(const Compute& compute, const MatmulJob* jobs, size_t jobCount, cons
         const Item next = partition.item(index + 1);
         after = panelsOf(*next.job->weights, next);
       }
-      runItem(compute, item, after, input, workspaces + worker * kWorkerBytes);
+      runItem(compute, item, after, input, workspaces + worker * workerBytes);
     });
   }
   scratch.release(mark);

@@ -13,7 +13,8 @@ void multiplyQuantised(const MatmulBlock& block, uint8_t* workspace) {
 const MatmulKernels& matmulKernels() {
   static const MatmulKernels kernels{QuantisedInput::Groups, SPILLWAY_ISA_LEVEL == 2 ? mostRowsInPlace() : 0,
                                      quantiseRows,           quantiseEvenly,
-                                     multiplyQuantised,      multiplyFloat};
+                                     multiplyQuantised,      multiplyFloat,
+                                     multiplyWords};
   return kernels;
 }
 

@@ -135,6 +135,11 @@ constexpr size_t kEvenPanelsPerTile = 6;
 
 // What a kernel needs to put unpacked weights and sums into; 64-byte aligned.
 constexpr size_t kMatmulWorkspaceBytes = 64 * 1024;
+// Inputs that multiplyWords takes at a time, and what it needs to put them into, as integers: rows, two panels, and a
+// panel's sums.
+constexpr size_t kWordInputs = 512;
+constexpr size_t kWordWorkspaceBytes = (kMatmulBlockRows + 2 * kPanelOutputs) * kWordInputs * sizeof(int16_t) +
+                                       kMatmulBlockRows * (2 + kPanelOutputs) * sizeof(float);
 
 struct MatmulKernels {
   QuantisedInput quantised;  // Groups or Bfloat16: see quantisedFor()
@@ -159,6 +164,12 @@ struct MatmulKernels {
   void (*multiplyQuantised)(const MatmulBlock& block, uint8_t* workspace);
   // Float activations times any type: total = fma(weight, value, total) from the bias (or 0) on, in order of inputs.
   void (*multiplyFloat)(const MatmulBlock& block, uint8_t* workspace);
+  // Float activations times float types (Precision::Words), both rounded to integers: of a row the largest is 8191, of
+  // an output's weights 2047. With kWordWorkspaceBytes:
+  //   total = total + Σ value * weight       (exact, int32; once for each 128 inputs, in order, from 0 on)
+  //   fma(total * scale, weightScale, bias or 0)
+  // NaN where a number of either is not finite or beyond kLargestRounded.
+  void (*multiplyWords)(const MatmulBlock& block, uint8_t* workspace);
 };
 
 }  // namespace spillway

@@ -9,6 +9,7 @@ namespace spillway::SPILLWAY_ISA {
 void quantiseRows(const float* values, size_t stride, size_t rows, size_t columns, uint8_t* to);
 void quantiseEvenly(const float* values, size_t stride, size_t rows, size_t columns, uint8_t* to);
 void multiplyFloat(const MatmulBlock& block, uint8_t* workspace);
+void multiplyWords(const MatmulBlock& block, uint8_t* workspace);
 // Q8_R.
 void multiplyEvenly(const MatmulBlock& block, uint8_t* workspace);
 

@@ -141,13 +141,29 @@ std::vector<double> roundedEvenly(const float* values, size_t columns) {
   return rounded;
 }
 
+// Rounding to integers of 16 bits, of which the largest is `most`.
+std::vector<double> roundedToWords(const float* values, size_t count, float most) {
+  const float largest = largestOf(values, count), inverse = largest == 0 ? 0 : most / largest;
+  std::vector<double> rounded(count);
+  for (size_t k = 0; k < count; k++)
+    rounded[k] = static_cast<double>(largest * (1.0f / most)) * std::nearbyint(values[k] * inverse);
+  return rounded;
+}
+
 // What a product multiplies with.
-enum class Activations { Floats, Groups, Rows, Bfloat16 };
+enum class Activations { Floats, Groups, Rows, Bfloat16, Words };
 Activations activationsOf(InstructionSet set, WeightType type, Precision precision) {
   if (precision == Precision::Float32) return Activations::Floats;
+  if (precision == Precision::Words && isFloatType(type)) return Activations::Words;
   if (set == InstructionSet::Amx) return type == WeightType::F32 ? Activations::Floats : Activations::Bfloat16;
   if (panelFormat(type).kind == ScaleKind::Row) return Activations::Rows;
   return isQuantised(type) ? Activations::Groups : Activations::Floats;
+}
+
+// Precisions that make a difference to a type.
+std::vector<Precision> precisionsOf(WeightType type) {
+  if (isFloatType(type)) return {Precision::Default, Precision::Words, Precision::Float32};
+  return {Precision::Default, Precision::Float32};
 }
 
 // To the nearest bfloat16, ties to even.
@@ -224,17 +240,21 @@ class Matmul : public testing::TestWithParam<Setting> {
 
 TEST_P(Matmul, AgreesWithDoublePrecision) {
   const size_t rows = mostRows(), inputs = shape().inputs;
-  for (const Precision precision : {Precision::Default, Precision::Float32}) {
+  for (const Precision precision : precisionsOf(shape().type)) {
     const Activations activations = activationsOf(GetParam().set, shape().type, precision);
     const bool quantised = activations == Activations::Groups || activations == Activations::Rows;
-    const std::vector<std::vector<float>> weights =
-        activations == Activations::Bfloat16 ? roundedWeights() : unpacked();
+    const std::vector<std::vector<float>> stored = activations == Activations::Bfloat16 ? roundedWeights() : unpacked();
+    std::vector<std::vector<double>> weights;
+    for (const std::vector<float>& each : stored)
+      weights.push_back(activations == Activations::Words ? roundedToWords(each.data(), inputs, 2047)
+                                                          : std::vector<double>(each.begin(), each.end()));
     const std::vector<float> product = run(precision, 0, rows, 2);
     for (size_t row = 0; row < rows; row++) {
       const float* x = values.data() + row * stride;
       std::vector<double> rounded(x, x + inputs);
       if (activations == Activations::Groups) rounded = roundedTo8Bits(x, inputs);
       if (activations == Activations::Rows) rounded = roundedEvenly(x, inputs);
+      if (activations == Activations::Words) rounded = roundedToWords(x, inputs, 8191);
       if (activations == Activations::Bfloat16)
         for (double& value : rounded) value = roundedToBfloat16(static_cast<float>(value));
       for (size_t output = 0; output < shape().outputs; output++) {
@@ -257,7 +277,7 @@ TEST_P(Matmul, AgreesWithDoublePrecision) {
 
 TEST_P(Matmul, ARowAloneAndInCompanyHasTheSameBits) {
   const size_t most = mostRows(), width = shape().outputs;
-  for (const Precision precision : {Precision::Default, Precision::Float32}) {
+  for (const Precision precision : precisionsOf(shape().type)) {
     const std::vector<float> all = run(precision, 0, most);
     for (size_t row = 0; row < most; row++) {
       const std::vector<float> alone = run(precision, row, 1);
@@ -272,7 +292,7 @@ TEST_P(Matmul, ARowAloneAndInCompanyHasTheSameBits) {
 
 TEST_P(Matmul, ThreadsDoNotChangeBits) {
   const size_t rows = mostRows() - 3;
-  for (const Precision precision : {Precision::Default, Precision::Float32}) {
+  for (const Precision precision : precisionsOf(shape().type)) {
     const std::vector<float> one = run(precision, 1, rows, 1);
     for (const unsigned threads : {2u, 3u, 7u}) {
       const std::vector<float> several = run(precision, 1, rows, threads);
@@ -285,7 +305,7 @@ class MatmulWide : public Matmul {};
 
 TEST_P(MatmulWide, HasTheBitsOfScalar) {
   const size_t rows = heavy ? 1 : 9;
-  for (const Precision precision : {Precision::Default, Precision::Float32}) {
+  for (const Precision precision : precisionsOf(shape().type)) {
     const std::vector<float> wide = run(precision, 0, rows);
     const std::vector<float> scalar = run(precision, 0, rows, 1, InstructionSet::Scalar);
     expectSameBits(wide.data(), scalar.data(), scalar.size(), "scalar");
@@ -336,13 +356,13 @@ TEST_P(Matmul, NotFiniteActivationsTurnIntoNotFiniteOutputsOfTheirRowAlone) {
   const float saved = values[stride];
   for (const float poison : {NAN, INFINITY, -INFINITY}) {
     values[stride] = poison;
-    for (const Precision precision : {Precision::Default, Precision::Float32}) {
+    for (const Precision precision : precisionsOf(shape().type)) {
       const std::vector<float> after = run(precision, 0, rows);
       for (size_t output = 0; output < width; output++) {
         const float value = after[width + output];
         const Activations activations = activationsOf(GetParam().set, shape().type, precision);
         const bool mustBeNan =
-            activations == Activations::Groups || activations == Activations::Rows || std::isnan(poison);
+            (activations != Activations::Floats && activations != Activations::Bfloat16) || std::isnan(poison);
         ASSERT_TRUE(mustBeNan ? std::isnan(value) : !std::isfinite(value)) << "output " << output << " is " << value;
       }
       if (precision == Precision::Default) {
@@ -401,6 +421,44 @@ TEST(EvenProducts, AreTheSameHoweverManyPanelsAreLeft) {
   }
 }
 
+// The largest integers of both, all of one sign: the sum of a span is as large as it gets.
+TEST(WordProducts, DoNotOverflow) {
+  const uint32_t inputs = 1300, outputs = 16;
+  const std::vector<float> ones(size_t{outputs} * inputs, 1.0f);
+  const cases::PackedMatrix matrix =
+      cases::packMatrix(WeightType::F32, outputs, inputs, reinterpret_cast<const uint8_t*>(ones.data()));
+  for (const InstructionSet set : kInstructionSets) {
+    if (!machineHas(set)) continue;
+    for (const float value : {3.0f, -3.0f}) {
+      const std::vector<float> values(inputs, value);
+      const float product =
+          multiply(set, 1, Precision::Words, {{&matrix.weights, nullptr}}, values.data(), 1, inputs)[0].output[3];
+      EXPECT_NEAR(product, value * inputs, 1e-2) << instructionSetName(set);
+    }
+  }
+}
+
+// A row that cannot be rounded shows in its outputs alone, and so does an output whose weights cannot.
+TEST(WordProducts, WhatIsNotFiniteShows) {
+  const uint32_t inputs = 96, outputs = 20;
+  std::vector<float> weights = cases::randomFloats(size_t{outputs} * inputs, 3),
+                     values = cases::randomFloats(size_t{9} * inputs, 4);
+  weights[3 * inputs + 7] = INFINITY;
+  values[4 * inputs + 9] = NAN;
+  for (size_t k = 0; k < inputs; k++) values[5 * inputs + k] *= 1e-33f;
+  const cases::PackedMatrix matrix =
+      cases::packMatrix(WeightType::F32, outputs, inputs, reinterpret_cast<const uint8_t*>(weights.data()));
+  for (const InstructionSet set : kInstructionSets) {
+    if (!machineHas(set)) continue;
+    const std::vector<float> product =
+        multiply(set, 1, Precision::Words, {{&matrix.weights, nullptr}}, values.data(), 9, inputs)[0].output;
+    for (size_t row = 0; row < 9; row++)
+      for (size_t output = 0; output < outputs; output++)
+        EXPECT_EQ(std::isnan(product[row * outputs + output]), row == 4 || output == 3)
+            << instructionSetName(set) << ", row " << row << ", output " << output;
+  }
+}
+
 std::vector<Setting> settings(const std::vector<InstructionSet>& sets) {
   std::vector<Setting> all;
   for (const cases::MatmulCase& shape : cases::kMatmulCases)
@@ -444,7 +502,7 @@ TEST(MatmulJobs, SeveralAtOnceHaveTheSameBits) {
   for (size_t j = 0; j < std::size(shapes); j++)
     jobs.push_back({&matrices[j].weights, shapes[j].bias ? bias.data() : nullptr});
   const std::vector<float> values = cases::randomFloats(300 * 256, 7);
-  for (const Precision precision : {Precision::Default, Precision::Float32})
+  for (const Precision precision : {Precision::Default, Precision::Words, Precision::Float32})
     for (const InstructionSet set : allSets())
       for (const size_t rows : {1, 5, 64, 129, 300}) {
         if (!machineHas(set)) continue;

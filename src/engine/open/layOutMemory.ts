@@ -432,7 +432,7 @@ class BlockMemory {
   private options(pages: number): RuntimeOptions {
     const { decoder, bindings, files } = this.source;
     const {
-      numerics: { precision, instructionSet, compressCache, sparseAttention },
+      numerics: { precision, instructionSet, compressCache, compressWeights, sparseAttention },
       block: { threads, tokensPerSquare, rowsPerSlot },
       memory: { disk },
     } = this.settings;
@@ -443,7 +443,11 @@ class BlockMemory {
       decoder,
       bindings,
       files,
-      precision,
+      // What is left of an encoder's matrices as it is.
+      precision:
+        precision === 'default' && compressWeights === '8bit' && bindings.some((each) => each.notEightBits)
+          ? 'words'
+          : precision,
       threads,
       instructionSet,
       cache: {

@@ -34,8 +34,8 @@ export interface ResultIdentity extends Pick<Numerics, IdentityOption> {
    * they do. The values of all of them are equal.
    */
   readonly shares?: number;
-  /** How many of its matrices an encoder in 8 bits leaves as they are. There where it leaves some. */
-  readonly notEightBits?: number;
+  /** How many of its matrices an encoder in 8 bits multiplies in 16. There where it does some. */
+  readonly sixteenBits?: number;
   /**
    * `amx` rounds activations and weights of products to bfloat16; all other instruction sets give the same bits, and so
    * do all of them in float32.
@@ -71,8 +71,8 @@ export interface IdentityFacts extends Numerics {
   readonly model: string;
   readonly layers?: LayerRange | undefined;
   readonly shares?: number | undefined;
-  /** Matrices that are left as they are where others become 8 bits. */
-  readonly notEightBits?: number;
+  /** Matrices that are multiplied in 16 bits where others become 8 bits. */
+  readonly sixteenBits?: number;
   readonly gpu?:
     | (Pick<GpuIdentity, 'products' | 'cacheShare'> & {
         readonly facts: Pick<GpuFacts, 'name' | 'computeCapability'>;
@@ -83,13 +83,13 @@ export interface IdentityFacts extends Numerics {
 
 /** Pure. */
 export function resultIdentity(facts: IdentityFacts): ResultIdentity {
-  const { numerics, model, layers, shares, precision, instructionSet, gpu, compressWeights, notEightBits = 0 } = facts;
+  const { numerics, model, layers, shares, precision, instructionSet, gpu, compressWeights, sixteenBits = 0 } = facts;
   return {
     numerics,
     model,
     layers: layers ? { first: layers.first, count: layers.count } : null,
     ...(shares !== undefined && { shares }),
-    ...(compressWeights === '8bit' && notEightBits > 0 && { notEightBits }),
+    ...(compressWeights === '8bit' && sixteenBits > 0 && { sixteenBits }),
     ...identityOptions(facts),
     // On a GPU it is the GPU that multiplies, and of all that the processor does products alone differ.
     instructions: instructionSet === 'amx' && precision === 'default' && !gpu ? 'amx' : 'others',
@@ -140,7 +140,7 @@ export function identityOf(
     model,
     layers: part && { first: part.first, count },
     shares: share?.of,
-    notEightBits: bindings.filter((each) => each.notEightBits).length,
+    sixteenBits: bindings.filter((each) => each.notEightBits).length,
     gpu: gpu &&
       facts && {
         facts,

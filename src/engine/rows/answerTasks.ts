@@ -151,7 +151,7 @@ export function embedTask(
           'invalid-parameter',
           `dimensions: found ${found(dimensions)}, expected a whole number from 1 to ${most}, those that the model has`,
         );
-      const { tokens, truncated } = yield* prompted(row, options, [], setup);
+      const { tokens, truncated } = yield* prompted(row, options, [], setup, isEncoder(decoder));
       checkLengths(tokens, [], setup);
       return {
         tokens,
@@ -225,9 +225,10 @@ function prompted(
   options: AnswerOptions,
   completions: readonly (readonly number[])[],
   { tokenizer, limits }: AnswerSetup,
+  byTokens = false,
 ): Work<FittedPrompt> {
   const most = limits.contextTokens - longestOf(completions) + 1;
-  return fittedPrompt(row, options, tokenizer, limits, { most, room: most });
+  return fittedPrompt(row, options, tokenizer, limits, { most, room: most, byTokens });
 }
 
 function longestOf(completions: readonly (readonly number[])[]): number {

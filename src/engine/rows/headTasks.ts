@@ -3,7 +3,7 @@ import { RowError } from '../../errors/RowError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { ClassifiedAnswer } from '../../KeptAnswer.js';
 import type { SequenceClassifier } from '../../model/ModelSource.js';
-import type { DecoderSpec } from '../../model/DecoderSpec.js';
+import { isEncoder, type DecoderSpec } from '../../model/DecoderSpec.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { ClassifyOptions, RerankOptions } from '../../Results.js';
 import type { Row, Truncation } from '../../Row.js';
@@ -48,14 +48,19 @@ export function headClassifyTask(options: ClassifyOptions, setup: HeadSetup): An
 }
 
 function ownLabelsTask(options: ClassifyOptions, setup: HeadSetup): AnswerTask<'classify'> {
-  const { classifier, tokenizer, limits } = setup;
+  const { classifier, decoder, tokenizer, limits } = setup;
+  const byTokens = isEncoder(decoder);
   return {
     kind: 'classify',
     *prepare(row) {
       if ((row.labels ?? undefined) !== undefined)
         throw new RowError('invalid-parameter', 'labels: found some, expected none: the model has labels of its own');
       const most = limits.contextTokens;
-      const { tokens, truncated } = yield* fittedPrompt(row, options, tokenizer, limits, { most, room: most });
+      const { tokens, truncated } = yield* fittedPrompt(row, options, tokenizer, limits, {
+        most,
+        room: most,
+        byTokens,
+      });
       return prepared<'classify'>([{ tokens }], truncated, ['own'], setup, ([logits]) =>
         answerOf(classifier, logits ?? new Float32Array()),
       );

@@ -38,6 +38,7 @@ const GUESSES = 8;
  * The tokens of a row's prompt, of which the row's own text is cut where they are too many, as `truncate` says.
  * @param most tokens of a prompt that is not too long
  * @param room for the tokens of one that is cut
+ * @param byTokens of a plain text its last tokens are cut, whatever they spell: so encoders were trained. Default false
  * @throws RowError, also for a prompt that is too long without what may be cut: that is the caller's to say of others
  */
 export function* fittedPrompt(
@@ -45,9 +46,20 @@ export function* fittedPrompt(
   options: MadeOptions,
   tokenizer: Tokenizer,
   limits: RowLimits,
-  { most, room }: { readonly most: number; readonly room: number },
+  { most, room, byTokens = false }: { readonly most: number; readonly room: number; readonly byTokens?: boolean },
 ): Work<FittedPrompt> {
   const { truncate = 'off' } = options;
+  const { suffixTokens: behind = 0 } = tokenizer;
+  const plain =
+    byTokens &&
+    truncate === 'tail' &&
+    room > behind &&
+    options.promptTemplate === undefined &&
+    promptField(row) === 'prompt';
+  const cut = (tokens: readonly number[], all: number): FittedPrompt => ({
+    tokens: [...tokens.slice(0, room - behind), ...tokens.slice(tokens.length - behind)],
+    truncated: all - room,
+  });
   const made = (of: Row): Work<readonly number[]> => promptTokens(of, options, tokenizer, limits);
   if (truncate === 'off' || room < 1) return { tokens: yield* made(row) };
   if (options.promptTemplate === undefined && promptField(row) === 'tokens') {
@@ -59,6 +71,7 @@ export function* fittedPrompt(
   }
   const whole = yield* unless('too-long', made(row));
   if (whole && whole.length <= most) return { tokens: whole };
+  if (plain && whole) return cut(whole, whole.length);
   const parts = ownTexts(row, options);
   const cutter = new Cutter(tokenizer, truncate, options.escapeSpecialTokens !== true);
   let far = 0;
@@ -76,6 +89,7 @@ export function* fittedPrompt(
   // Of a prompt that is too long as a text it is said so here.
   let tokens = yield* made(current);
   const all = whole?.length ?? tokens.length + far;
+  if (plain && tokens.length > room) return cut(tokens, all);
   for (const part of near) {
     if (tokens.length <= room) break;
     const own = current;

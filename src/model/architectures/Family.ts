@@ -48,7 +48,10 @@ export interface Description {
   readonly classifier?: SequenceClassifier;
 }
 
-/** The products of an encoder that 8 bits are not enough for: of a role, in the layers from this share of all on. */
+/**
+ * The products of an encoder that 8 bits are not enough for, and which are computed in 16: of a role, in the layers from
+ * this share of all on.
+ */
 export interface EightBits {
   readonly except: readonly { readonly role: LayerRole; readonly from: number }[];
 }

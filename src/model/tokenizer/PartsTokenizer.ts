@@ -83,6 +83,10 @@ export class PartsTokenizer implements Tokenizer {
     return this.#parts.beginToken;
   }
 
+  get suffixTokens(): number {
+    return this.#parts.suffix.length;
+  }
+
   controlToken(text: string): number | undefined {
     this.#controlIds ??= new Map(
       this.#parts.addedTokens.filter((token) => token.special).map((token) => [token.content, token.id]),

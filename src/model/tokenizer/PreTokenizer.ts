@@ -1,4 +1,4 @@
-import { PUNCTUATION as PUNCTUATION_MARKS } from './bertText.js';
+import { asciiPieces, PUNCTUATION as PUNCTUATION_MARKS } from './bertText.js';
 import { toByteLevel } from './byteLevel.js';
 import { compilePattern, type Pattern } from './compilePattern.js';
 import { foundInFile } from '../../arguments/found.js';
@@ -161,10 +161,12 @@ function collect(guard: Guard, field: string, value: unknown, collected: Collect
   const { fields } = guard;
   const config = fields.object(field, value);
   fields.checkStep(field, steps.length, depth);
-  const cut = (pattern: Pattern, how: SplitBehavior, invert = false): void => {
+  /** @param quickly what a short piece is cut into, where that is known without the pattern */
+  const cut = (pattern: Pattern, how: SplitBehavior, invert = false, quickly?: typeof asciiPieces): void => {
     const step: Step = (piece) => {
       guard.field = pattern.field;
-      return cutAt(piece, pattern, how, invert, guard);
+      const known = piece.length > PART_UNITS ? undefined : quickly?.(piece);
+      return known ?? cutAt(piece, pattern, how, invert, guard);
     };
     steps.push(step);
     if (how === 'Removed') removing.add(step);
@@ -210,8 +212,8 @@ function collect(guard: Guard, field: string, value: unknown, collected: Collect
       cut(regex(String.raw`\s`), 'Removed');
       return;
     case 'BertPreTokenizer':
-      cut(regex(String.raw`\s`), 'Removed');
-      cut(PUNCTUATION, 'Isolated');
+      cut(regex(String.raw`\s`), 'Removed', false, asciiPieces);
+      cut(PUNCTUATION, 'Isolated', false, asciiPieces);
       return;
     case 'CharDelimiterSplit':
       cut(compilePattern(fields, `${field}.delimiter`, { String: config.delimiter }), 'Removed');

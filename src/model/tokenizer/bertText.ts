@@ -19,15 +19,19 @@ const MARK = new RegExp(`(?![${MARKS_SINCE}])\\p{M}|[\\u1cf2\\u1cf3]`, 'gu');
 const IDEOGRAPH =
   /[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u{20000}-\u{2a6df}\u{2a700}-\u{2b81f}\u{2b920}-\u{2ceaf}\u{2f800}-\u{2fa1f}]/gu;
 const FINAL_SIGMA = /\u03a3/;
+/** Most texts, and most of their pieces: none of the rules but those of blanks and punctuation are about them. */
+const ASCII = /^[ -~]*$/;
+const ASCII_WORD = /^[A-Za-z0-9]+$/;
+const ASCII_PIECES = /[A-Za-z0-9]+|[!-~]/g;
 
 /** Without control characters, each blank a plain one. */
 export function cleaned(text: string): string {
-  return text.replace(NO_TEXT, '').replace(BLANK, ' ');
+  return ASCII.test(text) ? text : text.replace(NO_TEXT, '').replace(BLANK, ' ');
 }
 
 /** Blanks round ideographs, which are words of their own. */
 export function spacedIdeographs(text: string): string {
-  return text.replace(IDEOGRAPH, ' $& ');
+  return ASCII.test(text) ? text : text.replace(IDEOGRAPH, ' $& ');
 }
 
 /** Without marks of any kind: enclosing ones and those that take room, too. */
@@ -37,7 +41,13 @@ export function withoutMarks(text: string): string {
 
 /** Removes accents from a decomposed text (NFD). */
 export function withoutAccents(text: string): string {
-  return text.replace(ACCENT, '');
+  return ASCII.test(text) ? text : text.replace(ACCENT, '');
+}
+
+/** The words and signs of a text of ASCII; undefined of any other. */
+export function asciiPieces(text: string): readonly string[] | undefined {
+  if (ASCII_WORD.test(text)) return [text];
+  return ASCII.test(text) ? (text.match(ASCII_PIECES) ?? []) : undefined;
 }
 
 /** Character by character: where a word ends is nothing to it, as it is to JavaScript at a sigma. */

@@ -167,10 +167,14 @@ const CLEANUPS: readonly (readonly [string, string])[] = [
   [" 're", "'re"],
 ];
 
+/** What each of them begins with. */
+const CLEANED_UP = / [.?!,'nd]/;
+
 function wordPiece(token: string, first: boolean, prefix: string, cleanup: boolean): string {
   const goesOn = !first && prefix !== '' && token.startsWith(prefix);
   const text = first ? token : goesOn ? token.slice(prefix.length) : ` ${token}`;
-  return cleanup ? CLEANUPS.reduce((made, [from, to]) => made.replaceAll(from, to), text) : text;
+  if (!cleanup || !CLEANED_UP.test(text)) return text;
+  return CLEANUPS.reduce((made, [from, to]) => made.replaceAll(from, to), text);
 }
 
 function joinedPieces(joined: (text: string, first: boolean) => string): DecodeStage {

@@ -49,9 +49,9 @@ describe('resultIdentity', () => {
 
   test('tells encoders in 8 bits apart that leave other numbers of matrices as they are; nothing else is', () => {
     const eight = { compressWeights: '8bit' } as const;
-    expect(keyOf({ ...eight, notEightBits: 8 })).not.toBe(keyOf(eight));
-    expect(keyOf({ ...eight, notEightBits: 0 })).toBe(keyOf(eight));
-    expect(keyOf({ notEightBits: 8 })).toBe(keyOf({}));
+    expect(keyOf({ ...eight, sixteenBits: 8 })).not.toBe(keyOf(eight));
+    expect(keyOf({ ...eight, sixteenBits: 0 })).toBe(keyOf(eight));
+    expect(keyOf({ sixteenBits: 8 })).toBe(keyOf({}));
   });
 
   test.each([

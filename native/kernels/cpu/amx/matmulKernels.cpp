@@ -37,8 +37,8 @@ void multiplyQuantised(const MatmulBlock& block, uint8_t* workspace) {
 }  // namespace
 
 const MatmulKernels& matmulKernels(const MatmulKernels& wide) {
-  static const MatmulKernels kernels{QuantisedInput::Bfloat16, 0, quantiseRows, nullptr, multiplyQuantised,
-                                     wide.multiplyFloat};
+  static const MatmulKernels kernels{
+      QuantisedInput::Bfloat16, 0, quantiseRows, nullptr, multiplyQuantised, wide.multiplyFloat, wide.multiplyWords};
   return kernels;
 }
 

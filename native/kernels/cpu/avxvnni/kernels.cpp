@@ -30,7 +30,8 @@ void attendBlocks(const AttentionBlock* blocks, uint32_t count) {
 const MatmulKernels& matmulKernels() {
   const MatmulKernels& rest = avx2::matmulKernels();
   static const MatmulKernels kernels{QuantisedInput::Groups, rest.mostRowsInPlace, rest.quantiseRows,
-                                     rest.quantiseEvenly,    multiplyQuantised,    rest.multiplyFloat};
+                                     rest.quantiseEvenly,    multiplyQuantised,    rest.multiplyFloat,
+                                     rest.multiplyWords};
   return kernels;
 }
 
