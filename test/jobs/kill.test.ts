@@ -189,7 +189,9 @@ test.each(KINDS)(
         await sleep(Math.random() * 60);
       }
       child.kill('SIGKILL');
-      expect((await ended)[1]).toBe('SIGKILL');
+      // Where others have the processors, a run may be through before its kill.
+      const [code, signal] = await ended;
+      expect(signal ?? code).toBe(signal === null ? 0 : 'SIGKILL');
       if (existsSync(output)) {
         const content = readFileSync(output);
         // What a crash of the machine could do besides: a last line that is cut anywhere. (A journal's first line was
