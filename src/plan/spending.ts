@@ -46,11 +46,13 @@ export function spendingOf(
 export function spendingMeter(
   rates: Rates,
   joules: (() => number | undefined) | undefined,
-): (seconds: number, newTokens: number) => Spending | undefined {
+): (seconds: number, newTokens: number) => { readonly spending?: Spending } {
   const before = joules?.();
   return (seconds, newTokens) => {
     const now = joules?.();
-    return spendingOf(rates, seconds, newTokens, now === undefined || before === undefined ? undefined : now - before);
+    const drawn = now === undefined || before === undefined ? undefined : now - before;
+    const spending = spendingOf(rates, seconds, newTokens, drawn);
+    return spending ? { spending } : {};
   };
 }
 

@@ -318,7 +318,6 @@ export class RunRecorder {
     const rate = (tokens: number): number => (wall > 0 ? tokens / wall : 0);
     const memory = this.setup.memory();
     const { queues, bytes, ownSeconds } = this.workDone;
-    const spending = this.setup.spending?.(wall, this.generatedTokens);
     const { done, failed, cut, truncatedRows: truncated, begunTwice } = this;
     return {
       model: this.setup.model,
@@ -349,7 +348,7 @@ export class RunRecorder {
         },
         this.shared,
       ),
-      ...(spending && { spending }),
+      ...this.setup.spending?.(wall, this.generatedTokens),
       orchestration: { seconds: ownSeconds, fractionOfWall: wall > 0 ? ownSeconds / wall : 0 },
     };
   }
