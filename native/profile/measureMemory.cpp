@@ -34,6 +34,8 @@ class MemoryMeasurement final : public Measurement {
       std::memset(memory + chunk * kChunk, static_cast<int>(chunk % 251), kChunk);
     });
     settings_ = bench.settings(false);
+    reads_.resize(settings_.size());
+    copies_.resize(settings_.size());
     for (size_t i = 0; i < settings_.size(); i++) {
       ThreadPool& pool = *settings_[i].pool;
       const size_t bytes = 2 * half;
@@ -74,7 +76,7 @@ class MemoryMeasurement final : public Measurement {
  private:
   static constexpr size_t kLine = 8;  // words: each thread's sum has a cache line of its own
   std::vector<ComputeSetting> settings_;
-  Samples reads_[2], copies_[2];  // by setting
+  std::vector<Samples> reads_, copies_;  // by setting
   uint64_t sum_ = 0;
   volatile uint64_t sink_ = 0;  // what is read has to be of some use, or the compiler reads nothing
 };

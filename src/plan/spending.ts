@@ -38,6 +38,24 @@ export function spendingOf(
   };
 }
 
+/**
+ * Begins to look at what a job takes.
+ * @param joules that the machine has drawn since some time, if that is known
+ * @returns what it has taken after so many seconds and new tokens
+ */
+export function spendingMeter(
+  rates: Rates,
+  joules: (() => number | undefined) | undefined,
+): (seconds: number, newTokens: number) => { readonly spending?: Spending } {
+  const before = joules?.();
+  return (seconds, newTokens) => {
+    const now = joules?.();
+    const drawn = now === undefined || before === undefined ? undefined : now - before;
+    const spending = spendingOf(rates, seconds, newTokens, drawn);
+    return spending ? { spending } : {};
+  };
+}
+
 /** Several jobs' spending, one after another. @returns undefined where none has any */
 export function spendingTogether(all: readonly (Spending | undefined)[], newTokens: number): Spending | undefined {
   const known = all.filter((each) => each !== undefined);

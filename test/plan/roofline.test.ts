@@ -111,8 +111,8 @@ function parameters({ hiddenSize: h1, feedForwardSize: h2, feedForwardMatrices, 
 }
 
 /**
- * Seconds in which no machine makes the new tokens of a block, whatever overlaps: weights are read once a step at least,
- * for the batches may share what is in a cache.
+ * Seconds in which no machine makes the new tokens of a block, whatever overlaps: weights are read once a step at
+ * least, for the batches may share what is in a cache.
  */
 function leastSeconds(
   hardware: HardwareProfile,

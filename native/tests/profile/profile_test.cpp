@@ -116,6 +116,12 @@ TEST(Profile, MemoryIsReadAndCopied) {
   ProfileOptions options = quick();
   options.threads = 1;
   EXPECT_EQ(names(measured(measureMemory(), options)), (std::vector<std::string>{"memory-read x1", "memory-copy x1"}));
+  // A thread for each core is a number of its own where it is neither all nor one.
+  options.threads = 4;
+  options.coreThreads = 2;
+  EXPECT_EQ(names(measured(measureMemory(), options)),
+            (std::vector<std::string>{"memory-read x4", "memory-copy x4", "memory-read x1", "memory-copy x1",
+                                      "memory-read x2", "memory-copy x2"}));
 }
 
 TEST(Profile, ProductsOfEveryKindSetAndNumberOfThreads) {

@@ -3,6 +3,7 @@ import { joulesDrawn } from '../execution/EnergyCounters.js';
 import type { PagePool } from '../memory/PagePool.js';
 import { memoryUse, type Opened } from '../open/Opened.js';
 import type { RunForecast, SeenRun } from './RunForecast.js';
+import { spendingMeter } from '../../plan/spending.js';
 import type { Policy } from '../../plan/Policy.js';
 import type { RunOptions } from '../rows/Generation.js';
 
@@ -45,9 +46,8 @@ export function recorderOf(
     } satisfies Omit<Policy, 'schedule'> & { readonly schedule: string },
     loadSeconds,
     unpinnedBytes: opened.reserved.unpinnedBytes,
-    rates: forecast.rates,
-    // A GPU's is not among what the processor counts.
-    ...(!opened.gpu && { joules: joulesDrawn }),
+    // A GPU's energy is not among what the processor counts.
+    spending: spendingMeter(forecast.rates, opened.gpu ? undefined : joulesDrawn),
     memory: () => memoryUse(opened, pool),
     lengths: forecast.drift,
     forecast: (totals, shared) => forecast.of({ schedule, totals, ownStages: pipeline !== undefined, shared, timings }),

@@ -1,7 +1,7 @@
 import { isThenable } from '../../arguments/isThenable.js';
 import type { RowDelta, RowResult } from '../../Row.js';
 import type { Progress, RunStats, Sharing, TraceEvent } from '../../RunStats.js';
-import { spendingOf } from '../../plan/spending.js';
+import type { spendingMeter } from '../../plan/spending.js';
 import type { RunTotals } from '../calibration/predictRun.js';
 import type { JudgedRow, KnownStretch } from '../schedules/PathChecker.js';
 import { tokensByPhase, type Batch, type RowId } from '../grid/Square.js';
@@ -23,10 +23,8 @@ export interface RecorderSetup {
   readonly beginToken?: number | undefined;
   /** As in `RunStats`. */
   readonly unpinnedBytes?: number | undefined;
-  /** The machine's price and watts, as far as they are known. */
-  readonly rates?: Parameters<typeof spendingOf>[0] | undefined;
-  /** Joules that it has drawn since some time; undefined where that is not known. */
-  readonly joules?: (() => number | undefined) | undefined;
+  /** Tells what the run has taken of money and energy, after so many seconds and new tokens. */
+  readonly spending?: ReturnType<typeof spendingMeter> | undefined;
   /** Bytes in use and capacity of each tier, now. */
   readonly memory: () => MemoryUse;
   /** Tells what was expected of a run with these rows. @param shared as in `RunRecorder` */
@@ -65,7 +63,6 @@ export class RunRecorder {
   private readonly unheard = new Set<Promise<void>>();
 
   private readonly startedAt = performance.now() / 1000;
-  private readonly joulesBefore: number | undefined;
   private readonly queues = new QueueWork();
   private readonly bytes: Record<Moved, Record<string, number>> = { weights: {}, cache: {}, activations: {} };
   private prefillSeconds = 0;
@@ -108,7 +105,6 @@ export class RunRecorder {
     private readonly run?: RunRecorder,
   ) {
     this.before = run?.work;
-    this.joulesBefore = setup.joules?.();
     this.tell<TraceEvent>(setup.onTrace, () => ({
       name: 'process_name',
       ph: 'M',
@@ -322,13 +318,6 @@ export class RunRecorder {
     const rate = (tokens: number): number => (wall > 0 ? tokens / wall : 0);
     const memory = this.setup.memory();
     const { queues, bytes, ownSeconds } = this.workDone;
-    const joules = this.setup.joules?.();
-    const spending = spendingOf(
-      this.setup.rates ?? {},
-      wall,
-      this.generatedTokens,
-      joules !== undefined && this.joulesBefore !== undefined ? joules - this.joulesBefore : undefined,
-    );
     const { done, failed, cut, truncatedRows: truncated, begunTwice } = this;
     return {
       model: this.setup.model,
@@ -359,7 +348,7 @@ export class RunRecorder {
         },
         this.shared,
       ),
-      ...(spending && { spending }),
+      ...this.setup.spending?.(wall, this.generatedTokens),
       orchestration: { seconds: ownSeconds, fractionOfWall: wall > 0 ? ownSeconds / wall : 0 },
     };
   }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { RunRecorder } from '../../../src/engine/execution/RunRecorder.js';
 import type { Task, TaskEvent } from '../../../src/engine/grid/Task.js';
+import { spendingMeter } from '../../../src/plan/spending.js';
 import { rowsOfTrace } from '../../../src/engine/schedules/recordsOfTrace.js';
 import type { TraceEvent } from '../../../src/RunStats.js';
 
@@ -71,7 +72,8 @@ describe('RunRecorder', () => {
     const setup = { model: 'm', policy: {}, loadSeconds: 0, memory: () => ({}) };
     expect(new RunRecorder(setup).stats()).not.toHaveProperty('spending');
     let drawn = 100;
-    const recorder = new RunRecorder({ ...setup, rates: { dollarsPerHour: 3600, watts: 1 }, joules: () => drawn });
+    const meter = spendingMeter({ dollarsPerHour: 3600, watts: 1 }, () => drawn);
+    const recorder = new RunRecorder({ ...setup, spending: meter });
     recorder.token();
     recorder.token();
     drawn = 107;
@@ -79,7 +81,7 @@ describe('RunRecorder', () => {
     expect(spending).toMatchObject({ joules: 7, joulesPerToken: 3.5, joulesFrom: 'measured' });
     // A dollar a second.
     expect(spending?.tokensPerDollar).toBeCloseTo(tokensPerSecond.generated, 6);
-    const told = new RunRecorder({ ...setup, rates: { watts: 5 }, joules: () => undefined }).stats();
+    const told = new RunRecorder({ ...setup, spending: spendingMeter({ watts: 5 }, () => undefined) }).stats();
     expect(told.spending?.joulesFrom).toBe('hardware');
   });
 
