@@ -81,7 +81,6 @@ test('wrong arguments are refused at once', () => {
 
     test('rows are made one by one, and one that takes too much is a row with an error', async () => {
       const { DuckDBDataChunk } = await import('@duckdb/node-api');
-      // eslint-disable-next-line @typescript-eslint/unbound-method -- It is called with its own.
       const { convertRowValues } = DuckDBDataChunk.prototype;
       let made = 0;
       DuckDBDataChunk.prototype.convertRowValues = function (...args: never[]) {
