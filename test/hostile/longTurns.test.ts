@@ -88,9 +88,11 @@ test('thousands of samples of one row: the event loop has its turn', async () =>
     ...['generate', '--model', modelWith({}), '--input', path('rows.jsonl'), '--output', path('out.jsonl')],
     ...['--policy', 'default', '--cpu-memory', '512MiB', '--learn', 'off', '--threads', '1', '--overwrite'],
   ]);
-  expect((await run.ended)[0]).toBe(0);
+  // Whether or not the answer is whole within its tokens.
+  expect([0, 4]).toContain((await run.ended)[0]);
+  expect(readFileSync(path('out.jsonl'), 'utf8').split('\n')).toHaveLength(row.samples + 1);
   const { longestTurnMs } = JSON.parse(readFileSync(run.turns, 'utf8')) as { longestTurnMs: number };
-  expect(longestTurnMs).toBeLessThan(MOST_MILLISECONDS);
+  expect(longestTurnMs).toBeLessThan(MOST_MILLISECONDS / 3);
 });
 
 test.each(['SIGINT', 'SIGTERM'] as const)(

@@ -3,8 +3,8 @@ import { SpillwayError } from '../../errors/SpillwayError.js';
 import { wordsOf } from '../work/QueueAddress.js';
 import { withoutSecrets } from './sqlSecrets.js';
 
-/** Values of rows, in the order of the columns. */
-export type ValueRows = readonly (readonly unknown[])[];
+/** Values of rows, in the order of the columns, made as they are iterated. */
+export type ValueRows = Iterable<readonly unknown[]>;
 
 /** A query whose rows are read as they are wanted. */
 export interface OpenQuery extends AsyncDisposable {

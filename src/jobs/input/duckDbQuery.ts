@@ -7,10 +7,15 @@ import { type DuckDbType, wholeNumbers } from './wholeNumbers.js';
 /** The peer that does the work; it is the user's to install. */
 const PACKAGE = '@duckdb/node-api';
 
-interface Result {
+/** How values become such of JSON. */
+type Converter = unknown;
+interface Chunk {
+  readonly rowCount: number;
+  convertRowValues(row: number, converter: Converter): readonly unknown[];
+}
+interface Result extends AsyncIterable<Chunk> {
   deduplicatedColumnNames(): readonly string[];
   columnTypes(): readonly DuckDbType[];
-  yieldRowsJson(): AsyncIterable<ValueRows>;
 }
 interface Statement {
   readonly columnCount: number;
@@ -26,6 +31,7 @@ interface Connection {
   closeSync(): void;
 }
 interface DuckDb {
+  readonly JsonDuckDBValueConverter: Converter;
   readonly DuckDBInstance: {
     create(
       path: string,
@@ -40,7 +46,7 @@ export const MEMORY = ':memory:';
 /** A query of DuckDB. @param database a file, or `MEMORY` @throws UsageError, JobFileError */
 export async function duckDbQuery(sql: string, database: string): Promise<OpenQuery> {
   const [duckDb] = await loadPeers('SQL', PACKAGE);
-  const { DuckDBInstance } = duckDb as DuckDb;
+  const { DuckDBInstance, JsonDuckDBValueConverter } = duckDb as DuckDb;
   const name = database === MEMORY ? 'SQL' : withoutSecrets(database);
   const failing = <T>(work: () => Promise<T>): Promise<T> => orFailure(name, `${sql}\n${database}`, work);
   const instance = await failing(() =>
@@ -60,7 +66,7 @@ export async function duckDbQuery(sql: string, database: string): Promise<OpenQu
     return {
       name,
       header: answer.header,
-      chunks: () => chunksOf(name, answer, failing),
+      chunks: () => chunksOf(name, answer, JsonDuckDBValueConverter, failing),
       [Symbol.asyncDispose]: close,
     };
   } catch (error) {
@@ -71,20 +77,27 @@ export async function duckDbQuery(sql: string, database: string): Promise<OpenQu
 
 async function* chunksOf(
   name: string,
-  { rows, header, types, hasEnd }: Answer,
+  { result, header, types, hasEnd }: Answer,
+  converter: Converter,
   failing: <T>(work: () => Promise<T>) => Promise<T>,
 ): AsyncGenerator<ValueRows, void, undefined> {
   const readers = types.map(wholeNumbers);
   let ended = !hasEnd;
   let number = 0;
-  const chunks = rows[Symbol.asyncIterator]();
-  for (let step = await failing(() => chunks.next()); step.done !== true; step = await failing(() => chunks.next())) {
-    const isEnd = (values: readonly unknown[]): boolean => hasEnd && values[header.length] === true;
-    const own = step.value.filter((values) => !isEnd(values));
-    if (own.length < step.value.length) ended = true;
-    number += own.length;
-    yield own.map((values) => header.map((_, at) => readers[at]?.(values[at]) ?? values[at]));
-  }
+  /** One by one: two thousand rows may be of any size. */
+  const rowsOf = function* (chunk: Chunk): Generator<readonly unknown[], void, undefined> {
+    for (let row = 0; row < chunk.rowCount; row += 1) {
+      const values = chunk.convertRowValues(row, converter);
+      if (hasEnd && values[header.length] === true) ended = true;
+      else {
+        number += 1;
+        yield header.map((_, at) => readers[at]?.(values[at]) ?? values[at]);
+      }
+    }
+  };
+  const chunks = result[Symbol.asyncIterator]();
+  for (let step = await failing(() => chunks.next()); step.done !== true; step = await failing(() => chunks.next()))
+    yield rowsOf(step.value);
   if (!ended) {
     throw new JobFileError(
       name,
@@ -94,7 +107,7 @@ async function* chunksOf(
 }
 
 interface Answer {
-  readonly rows: AsyncIterable<ValueRows>;
+  readonly result: Result;
   /** Names of the query's columns. */
   readonly header: readonly string[];
   readonly types: readonly DuckDbType[];
@@ -120,7 +133,7 @@ async function answerOf(connection: Connection, sql: string): Promise<Answer> {
     : connection.stream(`select *, false from (${query}\n) union all select ${'null, '.repeat(width)}true`));
   const [header, types] = [result.deduplicatedColumnNames(), result.columnTypes()];
   return {
-    rows: result.yieldRowsJson(),
+    result,
     header: header.slice(0, width),
     types: types.slice(0, width),
     hasEnd: width !== undefined,

@@ -11,6 +11,8 @@ const FIRST_ROWS = 16;
 const MOST_ROWS = 2000;
 /** Units of text that they may be together, as those before them were. */
 const FETCHED_UNITS = 2 ** 20;
+/** What a value counts for beside its text: rows may have many columns with little in them. */
+const VALUE_UNITS = 8;
 
 /** The text of a moment, an interval or bytes does not depend on who asks. A job takes as long as it does. */
 const SETTINGS = `
@@ -99,11 +101,18 @@ class Cursor {
     for (let count = FIRST_ROWS; ;) {
       const { rows } = await this.failing(() => this.fetch(count));
       if (rows.length === 0) return;
-      const units = rows.reduce((sum, row) => sum + row.reduce((own, text) => own + (text?.length ?? 0), 0), 0);
-      yield rows.map((row) => row.map((text, at) => (text === null ? null : (this.readers[at]?.(text) ?? text))));
+      const units = rows.reduce(
+        (sum, row) => sum + row.reduce((own, text) => own + VALUE_UNITS + (text?.length ?? 0), 0),
+        0,
+      );
+      yield this.valuesOf(rows);
       const fitting = Math.floor((FETCHED_UNITS * rows.length) / Math.max(1, units));
       count = Math.max(1, Math.min(fitting, 2 * count, MOST_ROWS));
     }
+  }
+
+  private *valuesOf(rows: readonly (readonly (string | null)[])[]): Generator<readonly unknown[], void, undefined> {
+    for (const row of rows) yield row.map((text, at) => (text === null ? null : (this.readers[at]?.(text) ?? text)));
   }
 
   /** As texts, as Postgres writes them. */

@@ -1,8 +1,12 @@
 import { checkMembers, type Check } from '../../arguments/checkMembers.js';
 import { checkBoolean, checkFunction, checkText } from '../../arguments/checks.js';
 import { text } from '../../arguments/memberChecks.js';
+import { Turns } from '../../collections/Turns.js';
 import { UsageError } from '../../errors/UsageError.js';
+import { PARQUET_LIMITS } from '../../model/files/limits.js';
 import type { RowInput } from '../../Row.js';
+import { heldBytes } from '../../rows/heldBytes.js';
+import { formatBytes } from '../../units.js';
 import { checkColumns } from '../formats/checkColumns.js';
 import type { TakenColumns } from '../formats/RowFormat.js';
 import { checkPromptColumn, fieldsOfTable, takenColumns, tableRowInTurns } from '../formats/tableRow.js';
@@ -83,10 +87,16 @@ async function* rowsOf(
   const fields = fieldsOfTable(name, header, columns, ownTexts);
   onHeader(header);
   onColumns?.(takenColumns(fields, header, columns, ownTexts));
+  const turns = new Turns();
   let number = 0;
   for await (const chunk of query.chunks()) {
     for (const values of chunk) {
       number += 1;
+      if (turns.due) await turns.give();
+      if (heldBytes(values, MOST_BYTES) >= MOST_BYTES) {
+        yield tooLarge(number);
+        continue;
+      }
       const { carry, ...row } = await tableRowInTurns(
         Object.fromEntries(header.map((column, at) => [column, values[at]])),
         fields,
@@ -96,4 +106,11 @@ async function* rowsOf(
       yield carryFields && carry !== undefined ? { ...row, carry } : row;
     }
   }
+}
+
+const MOST_BYTES = PARQUET_LIMITS.rowBytes;
+
+function tooLarge(number: number): RowInput {
+  const message = `row ${number}: found values that take more than ${formatBytes(MOST_BYTES)} of memory, expected at most that`;
+  return { id: number, duplicate: false, error: { code: 'limit', message } };
 }

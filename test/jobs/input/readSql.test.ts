@@ -79,6 +79,30 @@ test('wrong arguments are refused at once', () => {
       });
     });
 
+    test('rows are made one by one, and one that takes too much is a row with an error', async () => {
+      const { DuckDBDataChunk } = await import('@duckdb/node-api');
+      const { convertRowValues } = DuckDBDataChunk.prototype;
+      let made = 0;
+      DuckDBDataChunk.prototype.convertRowValues = function (...args: never[]) {
+        made += 1;
+        return Reflect.apply(convertRowValues, this, args) as never;
+      };
+      try {
+        const rows = readSql(
+          "select i as id, 'a' as prompt, repeat('n', case i when 1 then 40000000 else 4 end) as note from range(100) t(i)",
+          { carryFields: true },
+        );
+        expect((await rows.next()).value).toMatchObject({ id: 0, prompt: 'a', carry: { note: 'nnnn' } });
+        expect(made).toBe(1);
+        const second: unknown = (await rows.next()).value;
+        expect(second).toMatchObject({ id: 2, error: { code: 'limit' } });
+        expect(second).not.toHaveProperty('carry');
+        expect(await collect(rows)).toHaveLength(98);
+      } finally {
+        DuckDBDataChunk.prototype.convertRowValues = convertRowValues;
+      }
+    });
+
     test('for a template all columns are values, and none has to hold prompts', async () => {
       const [row] = await collect(readSql("select 1 as id, 'x' as subject, null as body", { templated: true }));
       expect(row).toEqual({ id: 1, fields: { id: 1, subject: 'x', body: null } });
