@@ -167,7 +167,7 @@ const CLEANUPS: readonly (readonly [string, string])[] = [
   [" 're", "'re"],
 ];
 
-/** What each of them begins with. */
+/** The beginning of each of them. */
 const CLEANED_UP = / [.?!,'nd]/;
 
 function wordPiece(token: string, first: boolean, prefix: string, cleanup: boolean): string {
