@@ -153,6 +153,7 @@ function searchSpace(
         : [],
     tokensPerSquare: allow.tokensPerSquare,
     threads: allow.threads,
+    sparseAttention: allow.sparseAttention,
     maxLatencySeconds,
   };
 }
@@ -196,6 +197,7 @@ function smallestBudget(
     cpuAttention: space.cpuAttention[0] ?? true,
     tokensPerSquare: space.tokensPerSquare,
     threads: space.threads,
+    sparseAttention: space.sparseAttention,
   };
   const setting = { hardware, shape, workload, block };
   const fits = (tier: Tier, bytes: number): boolean =>
