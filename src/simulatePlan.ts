@@ -21,6 +21,7 @@ import type { BlockSetting } from './plan/CostModel.js';
 import { hostShare, tokensPerSquareOf, type Policy } from './plan/Policy.js';
 import { settingOf } from './plan/predict.js';
 import { parseRequest, type PlanRequest } from './plan/PlanRequest.js';
+import { valuesRead } from './plan/model/chosenValues.js';
 import { sizesOf, type Sizes } from './plan/model/sizes.js';
 import { hostAttends, pagesGoFirst } from './plan/model/queues.js';
 import { attentionOnGpu, taskSeconds } from './plan/model/taskSeconds.js';
@@ -210,15 +211,18 @@ function note(
 
 /** Says what moves under a policy. Of the cache, what the CPU attends to beside a GPU stays where it lives. */
 export function planMovement(
-  { shape, block }: BlockSetting,
+  setting: BlockSetting,
   { weights, cache, activations }: Policy,
   sizes: Sizes,
   computeTier: ComputeTier,
 ): Movement {
+  const { shape, block } = setting;
+  const { keyShare, valueShare } = valuesRead(setting);
   const bytes = {
     layerWeights: new Array<number>(shape.layers).fill(sizes.layerWeightBytes),
     tokenCache: sizes.tokenCacheBytes,
     tokenActivations: sizes.tokenActivationBytes,
+    decodingShare: keyShare + valueShare,
   };
   const placement = { weights, cache, activations };
   return computeTier === 'gpu'

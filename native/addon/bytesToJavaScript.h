@@ -16,6 +16,8 @@ inline Napi::Object bytesToJavaScript(Napi::Env env, const RuntimeBytes& bytes) 
   object.Set("spill", static_cast<double>(bytes.spill));
   object.Set("state", static_cast<double>(bytes.state));
   object.Set("pageSlot", static_cast<double>(bytes.pageSlot));
+  object.Set("pageKeys", static_cast<double>(bytes.pageKeys));
+  object.Set("spillBlock", static_cast<double>(bytes.spillBlock));
   const auto layers = [env](const std::vector<uint64_t>& values) {
     Napi::Array array = Napi::Array::New(env, values.size());
     for (size_t layer = 0; layer < values.size(); layer++)

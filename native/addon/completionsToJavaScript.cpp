@@ -47,6 +47,7 @@ Napi::Object completionsToJavaScript(Napi::Env env, const std::vector<Completion
   Napi::Array errors = Napi::Array::New(env);
   Napi::Array heads = Napi::Array::New(env);
   Napi::Array hidden = Napi::Array::New(env);
+  Napi::Array read = Napi::Array::New(env);
   double* entry = events.Data();
   for (const Completion& completion : completions) {
     Napi::HandleScope scope(env);
@@ -71,11 +72,19 @@ Napi::Object completionsToJavaScript(Napi::Env env, const std::vector<Completion
     if (head != nullptr && (!head->rows.empty() || !head->scored.empty())) {
       heads.Set(heads.Length(), headToJavaScript(env, completion.event, *head));
     }
-    if (const auto* read = dynamic_cast<const HiddenResult*>(completion.result.get())) {
+    if (const auto* states = dynamic_cast<const HiddenResult*>(completion.result.get())) {
       Napi::Object entry = Napi::Object::New(env);
       entry.Set("event", static_cast<double>(completion.event));
-      entry.Set("hidden", typedArray<Napi::Float32Array>(env, read->hidden));
+      entry.Set("hidden", typedArray<Napi::Float32Array>(env, states->hidden));
       hidden.Set(hidden.Length(), entry);
+    }
+    if (const auto* pages = dynamic_cast<const PagesRead*>(completion.result.get())) {
+      Napi::Object entry = Napi::Object::New(env);
+      entry.Set("event", static_cast<double>(completion.event));
+      entry.Set("bytes", static_cast<double>(pages->bytes));
+      entry.Set("start", pages->startSeconds - timeOriginSeconds);
+      entry.Set("end", pages->endSeconds - timeOriginSeconds);
+      read.Set(read.Length(), entry);
     }
   }
   Napi::Object object = Napi::Object::New(env);
@@ -83,6 +92,7 @@ Napi::Object completionsToJavaScript(Napi::Env env, const std::vector<Completion
   object.Set("errors", errors);
   object.Set("heads", heads);
   object.Set("hidden", hidden);
+  object.Set("read", read);
   return object;
 }
 

@@ -34,6 +34,9 @@ struct Staging {
   uint8_t* data = nullptr;
   size_t placeBytes = 0;
   int32_t buffer = kNoBuffer;  // its number, and that of the device's buffer for the square's pages
+  // Where ranges that choose among their keys (isChoosing()) have these alone in it: brings values of chosen ones
+  // (CacheSpill::loadValues).
+  std::function<void(const uint64_t* const* chosen)> loadValues;
 
   uint8_t* place(int32_t home) const { return data + static_cast<size_t>(-1 - home) * placeBytes; }  // PageMove
 };

@@ -1,6 +1,8 @@
 #include "CacheSpill.h"
 
+#include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../system/Error.h"
@@ -33,31 +35,63 @@ void append(std::vector<Range>& ranges, uint64_t offset, Pointer memory, size_t 
   ranges.push_back({offset, bytes, memory});
 }
 
+// What is read with as many requests in flight as the file has, a call at a time.
+class Reading {
+ public:
+  Reading(DirectFile& file, std::string name, const std::atomic<bool>& stopped)
+      : file_(file), name_(std::move(name)), stopped_(stopped) {}
+  void add(uint64_t offset, uint8_t* memory, size_t bytes) {
+    append(ranges_, offset, static_cast<void*>(memory), bytes);
+    bytes_ += bytes;
+    if (bytes_ >= kCallBytes) flush();
+  }
+  // Returns the bytes of all calls.
+  uint64_t finish() {
+    if (!ranges_.empty()) flush();
+    return all_;
+  }
+
+ private:
+  void flush() {
+    if (stopped_.load()) throw Error(ErrorCode::Cancelled, "cancelled");
+    file_.read(ranges_.data(), ranges_.size(), name_);
+    ranges_.clear();
+    all_ += bytes_;
+    bytes_ = 0;
+  }
+
+  DirectFile& file_;
+  const std::string name_;
+  const std::atomic<bool>& stopped_;
+  std::vector<DirectFile::ReadRange> ranges_;
+  size_t bytes_ = 0;
+  uint64_t all_ = 0;
+};
+
+size_t firstReadBytes(const CacheLayout& layout, size_t slotBytes, size_t blockBytes) {
+  if (!layout.keysApart) return slotBytes;
+  return (layout.kvHeads * cacheKeyBytes(layout) + blockBytes - 1) / blockBytes * blockBytes;
+}
+
 }  // namespace
 
 CacheSpill::CacheSpill(DirectFile& file, uint32_t firstLayer, const CacheGroups& groups, uint32_t pages,
-                       size_t slotBytes, uint32_t pageTokens)
+                       size_t slotBytes, const CacheLayout& layout)
     : file_(file),
       firstLayer_(firstLayer),
       groups_(groups),
       pages_(pages),
       slotBytes_(slotBytes),
-      pageTokens_(pageTokens),
+      layout_(layout),
+      keyBytes_(firstReadBytes(layout, slotBytes, file.blockBytes())),
       states_(new std::atomic<uint8_t>[size_t(groups.width()) * pages]()) {}
 
 std::string CacheSpill::name(uint32_t layer) const { return "layer " + std::to_string(firstLayer_ + layer) + " cache"; }
 
-void CacheSpill::load(uint32_t layer, uint32_t window, const Batch& batch, uint8_t* buffer,
-                      const std::atomic<bool>& stopped) {
-  std::vector<DirectFile::ReadRange> ranges;
-  size_t bytes = 0;
-  const auto flush = [&] {
-    if (stopped.load()) throw Error(ErrorCode::Cancelled, "cancelled");
-    file_.read(ranges.data(), ranges.size(), name(layer));
-    ranges.clear();
-    bytes = 0;
-  };
-  forStagedPages(batch, groups_.groupOf(layer), window, pageTokens_, [&](const StagedPage& page) {
+uint64_t CacheSpill::load(uint32_t layer, uint32_t window, const Batch& batch, uint8_t* buffer,
+                          const std::atomic<bool>& stopped) {
+  Reading reading(file_, name(layer), stopped);
+  forStagedPages(batch, groups_.groupOf(layer), window, layout_.pageTokens, [&](const StagedPage& page) {
     if (!page.loaded) return true;
     const uint8_t found = state(layer, page.diskPage).load(std::memory_order_acquire);
     if (found != kStored) {
@@ -66,23 +100,53 @@ void CacheSpill::load(uint32_t layer, uint32_t window, const Batch& batch, uint8
                       (found == kWriting ? "a page that is being written" : "a page that was not written") +
                       ", expected one that was stored");
     }
-    append(ranges, offset(layer, page.diskPage), buffer + page.place * slotBytes_, slotBytes_);
-    bytes += slotBytes_;
-    if (bytes >= kCallBytes) flush();
+    reading.add(offset(layer, page.diskPage), buffer + page.place * slotBytes_,
+                isChoosing(batch.ranges[page.range]) ? keyBytes_ : slotBytes_);
     return true;
   });
-  if (!ranges.empty()) flush();
+  return reading.finish();
+}
+
+uint64_t CacheSpill::loadValues(uint32_t layer, uint32_t window, const Batch& batch, const uint64_t* const* chosen,
+                                uint8_t* buffer, const std::atomic<bool>& stopped) {
+  Reading reading(file_, name(layer), stopped);
+  const uint32_t group = groups_.groupOf(layer), pageTokens = layout_.pageTokens;
+  const size_t block = file_.blockBytes(), blocks = slotBytes_ / block;
+  std::vector<uint8_t> wanted(blocks);  // of a slot's blocks
+  forStagedPages(batch, group, window, pageTokens, [&](const StagedPage& page) {
+    const BatchRange& range = batch.ranges[page.range];
+    if (!page.loaded || chosen[page.range] == nullptr) return true;
+    std::fill(wanted.begin(), wanted.end(), 0);
+    const size_t words = chosenWords(range.firstPosition, range.tokens),
+                 first = size_t(page.entry - range.table(group)) * pageTokens;
+    for (uint32_t head = 0; head < layout_.kvHeads; head++) {
+      const uint64_t* bits = chosen[page.range] + head * words;
+      const size_t values = cacheValuesOffset(layout_, head);
+      for (uint32_t index = 0; index < pageTokens; index++) {
+        if ((bits[(first + index) / 64] >> (first + index) % 64 & 1) == 0) continue;
+        forValueBytes(layout_, index, [&](size_t at, size_t bytes) {
+          for (size_t b = (values + at) / block; b * block < values + at + bytes; b++) wanted[b] = 1;
+        });
+      }
+    }
+    for (size_t b = keyBytes_ / block; b < blocks; b++) {
+      if (wanted[b] != 0)
+        reading.add(offset(layer, page.diskPage) + b * block, buffer + page.place * slotBytes_ + b * block, block);
+    }
+    return true;
+  });
+  return reading.finish();
 }
 
 void CacheSpill::store(uint32_t layer, uint32_t window, const Batch& batch, const uint8_t* buffer) {
   std::vector<DirectFile::WriteRange> ranges;
   const auto mark = [&](State value) {
-    forStagedPages(batch, groups_.groupOf(layer), window, pageTokens_, [&](const StagedPage& page) {
+    forStagedPages(batch, groups_.groupOf(layer), window, layout_.pageTokens, [&](const StagedPage& page) {
       if (!page.loaded) state(layer, page.diskPage).store(value, std::memory_order_release);
       return true;
     });
   };
-  forStagedPages(batch, groups_.groupOf(layer), window, pageTokens_, [&](const StagedPage& page) {
+  forStagedPages(batch, groups_.groupOf(layer), window, layout_.pageTokens, [&](const StagedPage& page) {
     if (!page.loaded)
       append(ranges, offset(layer, page.diskPage), static_cast<const void*>(buffer + page.place * slotBytes_),
              slotBytes_);

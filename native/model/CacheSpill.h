@@ -16,17 +16,24 @@ namespace spillway {
 class CacheSpill {
  public:
   // file: must outlive this; its first groups.width() x pages x slotBytes bytes are the cache's.
+  // layout: where keys stand apart, those of ranges that choose come alone, and values of chosen ones behind them.
   // firstLayer: the number that messages give the first of the layers.
   // groups: must outlive this.
   CacheSpill(DirectFile& file, uint32_t firstLayer, const CacheGroups& groups, uint32_t pages, size_t slotBytes,
-             uint32_t pageTokens);
+             const CacheLayout& layout);
 
   // Moves what forStagedPages() names for a layer with this window; a place of `buffer` is slotBytes large. By one
   // thread at a time each. Reading gives up between requests once `stopped` is set. Throws FileError naming layer,
   // offset, found and expected; Error(InvalidArgument) for a page that was never written, is being written, or whose
-  // last writing failed.
-  void load(uint32_t layer, uint32_t window, const Batch& batch, uint8_t* buffer, const std::atomic<bool>& stopped);
+  // last writing failed. load(): returns the bytes that it read.
+  uint64_t load(uint32_t layer, uint32_t window, const Batch& batch, uint8_t* buffer, const std::atomic<bool>& stopped);
+  // After load(), by any one thread: the blocks of the file with values of chosen keys. chosen: of each range, as
+  // AttentionRow has them, or null. Returns the bytes that it read.
+  uint64_t loadValues(uint32_t layer, uint32_t window, const Batch& batch, const uint64_t* const* chosen,
+                      uint8_t* buffer, const std::atomic<bool>& stopped);
   void store(uint32_t layer, uint32_t window, const Batch& batch, const uint8_t* buffer);
+
+  size_t keyBytes() const { return keyBytes_; }  // that load() reads of a page whose keys come alone
 
  private:
   enum State : uint8_t { kEmpty, kWriting, kStored };
@@ -41,7 +48,8 @@ class CacheSpill {
   const CacheGroups& groups_;
   uint32_t pages_;
   size_t slotBytes_;
-  uint32_t pageTokens_;
+  const CacheLayout layout_;
+  const size_t keyBytes_;  // of a slot, whole blocks that keys begin in; all of it where they do not stand apart
   std::unique_ptr<std::atomic<uint8_t>[]> states_;
 };
 

@@ -40,6 +40,13 @@ struct HeadResult : TaskResult {
   std::vector<float> scores;
 };
 
+// What was read of a square's pages on disk where ranges choose among their keys, and when: nobody waits for it.
+struct PagesRead : TaskResult {
+  uint64_t bytes = 0;
+  double startSeconds = 0, endSeconds = 0;
+  bool isAwaited() const override { return false; }
+};
+
 // What submitReadHidden() copied, or what a share's branch adds.
 struct HiddenResult : TaskResult {
   std::vector<float> hidden;  // [tokens, hiddenSize]

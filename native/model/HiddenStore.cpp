@@ -12,11 +12,6 @@ namespace {
 
 constexpr const char* kName = "activations";
 
-size_t residentBytes(uint32_t hiddenSize, uint32_t tokens, uint32_t residentTokens) {
-  const size_t tokenBytes = size_t(hiddenSize) * sizeof(float);
-  return std::min(DirectFile::aligned(residentTokens * tokenBytes), tokens * tokenBytes);
-}
-
 }  // namespace
 
 // A task at work on the store, alone.
@@ -41,18 +36,17 @@ class HiddenStore::Use {
 };
 
 uint64_t HiddenStore::fileBytes(uint32_t hiddenSize, uint32_t tokens, uint32_t residentTokens) {
-  return DirectFile::aligned(size_t(tokens) * hiddenSize * sizeof(float) -
-                             residentBytes(hiddenSize, tokens, residentTokens));
+  return DirectFile::aligned(size_t(tokens - residentTokens) * hiddenSize * sizeof(float));
 }
 
 HiddenStore::HiddenStore(uint32_t hiddenSize, uint32_t tokens, uint32_t residentTokens,
                          std::shared_ptr<ExtentPool> extents)
     : hiddenSize_(hiddenSize),
       tokens_(tokens),
-      residentBytes_(residentBytes(hiddenSize, tokens, residentTokens)),
+      residentTokens_(residentTokens),
       extentBytes_(fileBytes(hiddenSize, tokens, residentTokens)),
       extents_(std::move(extents)),
-      resident_(residentBytes_, "activations") {
+      resident_(DirectFile::aligned(bytesOf(residentTokens)), "activations") {
   if (extentBytes_ == 0) return;
   const std::optional<uint64_t> extent = extents_->take(extentBytes_);
   if (!extent) {
@@ -67,12 +61,16 @@ HiddenStore::HiddenStore(uint32_t hiddenSize, uint32_t tokens, uint32_t resident
 
 HiddenStore::~HiddenStore() { extents_->giveBack(extent_, extentBytes_); }
 
+size_t HiddenStore::inMemoryOf(uint32_t tokens) const {
+  const uint64_t bytes = bytesOf(tokens), onDisk = (bytes * (tokens_ - residentTokens_) + tokens_ - 1) / tokens_;
+  return DirectFile::aligned(bytes) - DirectFile::aligned(onDisk);
+}
+
 void HiddenStore::store(DirectFile* file, const uint8_t* hidden, uint32_t tokens) {
   const Use use(*this);
   held_ = 0;
-  const size_t bytes = bytesOf(tokens);
-  const size_t inMemory = std::min(bytes, residentBytes_);
-  if (inMemory != 0) std::memcpy(resident_.data(), hidden, inMemory);
+  const size_t bytes = bytesOf(tokens), inMemory = inMemoryOf(tokens);
+  if (inMemory != 0) std::memcpy(resident_.data(), hidden, std::min(bytes, inMemory));
   // Whole blocks are written: an activation buffer has room for them.
   if (bytes > inMemory) file->write(extent_, DirectFile::aligned(bytes - inMemory), hidden + inMemory, kName);
   held_ = tokens;
@@ -84,10 +82,9 @@ void HiddenStore::load(DirectFile* file, uint8_t* hidden, uint32_t tokens) {
     throw Error(ErrorCode::InvalidArgument, "hidden store: found " + std::to_string(held_) +
                                                 " tokens stored, expected at least " + std::to_string(tokens));
   }
-  const size_t bytes = bytesOf(tokens);
-  const size_t inMemory = std::min(bytes, residentBytes_);
-  if (inMemory != 0) std::memcpy(hidden, resident_.data(), inMemory);
-  if (bytes > inMemory) file->read(extent_, bytes - inMemory, hidden + inMemory, kName);
+  const size_t bytes = bytesOf(tokens), inMemory = inMemoryOf(held_);
+  if (inMemory != 0) std::memcpy(hidden, resident_.data(), std::min(bytes, inMemory));
+  if (bytes > inMemory) file->read(extent_, DirectFile::aligned(bytes - inMemory), hidden + inMemory, kName);
 }
 
 }  // namespace spillway

@@ -1,4 +1,5 @@
-// Hidden states of a slot between two layers: the first part in memory, the rest in an extent of the spill file.
+// Hidden states of a slot between two layers: of however many tokens it has the first part in memory, the rest in an
+// extent of the spill file.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -13,8 +14,7 @@ namespace spillway {
 
 class HiddenStore {
  public:
-  // Of the file: tokens past the resident ones, rounded up to 4096. (What is resident is rounded up too, so that the
-  // rest lies well for direct reads.)
+  // Of the file: tokens past the resident ones, rounded up to 4096.
   static uint64_t fileBytes(uint32_t hiddenSize, uint32_t tokens, uint32_t residentTokens);
 
   // extents: of the file. Throws Error(InvalidArgument), with numbers, where no free one is large enough.
@@ -25,7 +25,8 @@ class HiddenStore {
 
   uint32_t tokens() const { return tokens_; }
 
-  // Both move the first `tokens` tokens, at most tokens(), from and to `hidden`: 4096-byte aligned, with room for whole
+  // Both move the first `tokens` tokens, at most tokens(), from and to `hidden`; of what is stored the same share as of
+  // all is on disk, in whole blocks of 4096 bytes. hidden: 4096-byte aligned, with room for whole
   // multiples of 4096 bytes, of which what is after the tokens may be read and written. Throw FileError, and
   // Error(InvalidArgument) for a store that does not hold so many (it holds none after a failed store()) or that
   // another task is at work on.
@@ -35,10 +36,11 @@ class HiddenStore {
  private:
   class Use;
   size_t bytesOf(uint32_t tokens) const { return size_t(tokens) * hiddenSize_ * sizeof(float); }
+  size_t inMemoryOf(uint32_t tokens) const;  // bytes of so many tokens and of what is behind them, whole blocks
 
   uint32_t hiddenSize_;
   uint32_t tokens_;
-  size_t residentBytes_;
+  uint32_t residentTokens_;
   uint64_t extentBytes_;
   uint64_t extent_ = 0;
   std::shared_ptr<ExtentPool> extents_;

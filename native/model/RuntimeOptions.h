@@ -118,6 +118,8 @@ struct RuntimeBytes {
   size_t staging = 0;      // buffers for pages on disk, all of them
   uint64_t spill = 0;      // of the spill file, on disk
   size_t pageSlot = 0;     // of it, a page of one layer
+  size_t pageKeys = 0;     // of that, where ranges choose among their keys: what they read of it first; else 0
+  size_t spillBlock = 0;   // whole blocks of so many bytes are read of the file, once it is open
   std::vector<uint64_t>
       streamed;  // what is read of each layer's block each time that it is loaded; 0 where all of it is resident
   std::vector<uint64_t> streamedExperts;  // of it, those of experts

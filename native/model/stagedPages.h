@@ -41,6 +41,9 @@ void forStagedPages(const Batch& batch, uint32_t group, uint32_t window, uint32_
   }
 }
 
+// Whether all of a range's queries choose among the keys that they see, where attention is sparse.
+inline bool isChoosing(const BatchRange& range) { return range.firstPosition >= range.sequence->promptTokens; }
+
 // Whether a layer of this group with this window stages anything.
 inline bool stages(const Batch& batch, uint32_t group, uint32_t window, uint32_t pageTokens) {
   bool any = false;

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "../system/Clock.h"
 #include "../system/Error.h"
 #include "../model/stagedPages.h"
 
@@ -139,13 +140,26 @@ CacheGroups groupsOf(const RuntimeOptions& options) {
   return CacheGroups(std::move(groups), pagesOf);
 }
 
+// read(): returns the bytes that it read.
+template <typename Read>
+std::unique_ptr<PagesRead> timed(Read read) {
+  auto result = std::make_unique<PagesRead>();
+  result->startSeconds = monotonicSeconds();
+  result->bytes = read();
+  result->endSeconds = monotonicSeconds();
+  return result;
+}
+
 // Of each layer.
 std::vector<CacheLayout> layoutsOf(const RuntimeOptions& options) {
   const DecoderSpec& spec = options.decoder;
   std::vector<CacheLayout> layouts;
+  // Sparse attention takes few values: of pages on disk these come once keys have been scored.
+  const bool keysApart = options.keepKeys < 1 && options.spill && options.spill->pages != 0 && !options.gpu &&
+                         spec.latent.rank == 0 && spec.evictionWindow == 0;
   for (const LayerSpec& layer : spec.layerSpecs)
-    layouts.push_back(
-        {options.cacheType, spec.kvHeadsOf(layer), spec.headDimOf(layer), options.pageTokens, spec.latent.rank != 0});
+    layouts.push_back({options.cacheType, spec.kvHeadsOf(layer), spec.headDimOf(layer), options.pageTokens,
+                       spec.latent.rank != 0, keysApart});
   return layouts;
 }
 
@@ -198,7 +212,7 @@ void Model::reserve(DiskTraffic* traffic) {
     const SpillOptions& spill = *options_.spill;
     const size_t slotBytes = DirectFile::aligned(cache_.pageBytes());
     cacheSpill_ = std::make_unique<CacheSpill>(*spillFile(), options_.decoder.firstLayer, cache_.groups(), spill.pages,
-                                               slotBytes, options_.pageTokens);
+                                               slotBytes, cache_.layout());
     staging_.reserve(spill.buffers, spill.bufferPages * slotBytes);
   } else if (options_.gpu) {
     staging_.reserve(options_.gpu->cacheBuffers, 0);
@@ -211,6 +225,8 @@ RuntimeBytes Model::bytes() const {
   bytes.cache = cache_.bytes();
   bytes.state = cache_.stateBytes();
   bytes.pageSlot = DirectFile::aligned(cache_.pageBytes());
+  bytes.pageKeys = cacheSpill_ == nullptr || !cache_.layout().keysApart ? 0 : cacheSpill_->keyBytes();
+  bytes.spillBlock = spillFile_ == nullptr ? DirectFile::kAlignment : spillFile_->file().blockBytes();
   bytes.staging = stagingBytes(options_, bytes.pageSlot);
   bytes.spill = spilledCacheBytes() + (options_.spill ? DirectFile::aligned(options_.spill->hiddenBytes) : 0);
   for (size_t layer = 0; layer < options_.decoder.layers; layer++)
@@ -239,8 +255,12 @@ Staging Model::staging(uint8_t* data, uint32_t buffer) const {
 }
 
 template <typename Attend>
-void Model::attendStaged(const Batch& batch, uint32_t layer, int32_t buffer, Attend attend) {
-  if (buffer == kNoBuffer) return attend({});
+std::unique_ptr<TaskResult> Model::attendStaged(const Batch& batch, uint32_t layer, int32_t buffer,
+                                                const std::atomic<bool>& stopped, Attend attend) {
+  if (buffer == kNoBuffer) {
+    attend({});
+    return nullptr;
+  }
   const FetchedPages* fetched = batch.fetchedIn(window(layer));
   bool loads = fetched != nullptr && fetched->loads;
   forStagedPages(batch, cache_.groups().groupOf(layer), window(layer), options_.pageTokens,
@@ -248,24 +268,36 @@ void Model::attendStaged(const Batch& batch, uint32_t layer, int32_t buffer, Att
   using Purpose = StagingBuffers::Purpose;
   StagingBuffers::Use use(staging_, static_cast<uint32_t>(buffer), {batch.serial, layer},
                           loads ? Purpose::AttendLoaded : Purpose::AttendFresh);
-  attend(staging(use.data(), static_cast<uint32_t>(buffer)));
+  Staging staged = staging(use.data(), static_cast<uint32_t>(buffer));
+  std::unique_ptr<PagesRead> read;
+  if (loads && cache_.layout().keysApart) {
+    staged.loadValues = [&](const uint64_t* const* chosen) {
+      read = timed([&] { return cacheSpill_->loadValues(layer, window(layer), batch, chosen, use.data(), stopped); });
+    };
+  }
+  attend(staged);
   use.finish();
+  return read;
 }
 
-void Model::loadCache(uint32_t layer, const Batch& batch, uint32_t buffer, const std::atomic<bool>& stopped,
-                      Launch& launch) {
+std::unique_ptr<TaskResult> Model::loadCache(uint32_t layer, const Batch& batch, uint32_t buffer,
+                                             const std::atomic<bool>& stopped, Launch& launch) {
   const FetchedPages* fetched = batch.fetchedIn(window(layer));
   const bool staged = keeps(layer) && stages(batch, cache_.groups().groupOf(layer), window(layer), options_.pageTokens);
-  if (!staged && (fetched == nullptr || !fetched->loads)) return;
+  if (!staged && (fetched == nullptr || !fetched->loads)) return nullptr;
   StagingBuffers::Use use(staging_, buffer, {batch.serial, layer}, StagingBuffers::Purpose::Load);
+  std::unique_ptr<PagesRead> read;
   const auto readDisk = [&] {
-    if (staged) backend_->readPages([&] { cacheSpill_->load(layer, window(layer), batch, use.data(), stopped); });
+    if (!staged) return;
+    backend_->readPages(
+        [&] { read = timed([&] { return cacheSpill_->load(layer, window(layer), batch, use.data(), stopped); }); });
   };
   if (fetched != nullptr)
     backend_->loadCache(layer, *fetched, staging(use.data(), buffer), readDisk, launch);
   else
     readDisk();
   use.finish();
+  return cache_.layout().keysApart ? std::move(read) : nullptr;
 }
 
 void Model::storeCache(uint32_t layer, const Batch& batch, uint32_t buffer, Launch& launch) {
@@ -334,12 +366,11 @@ void Model::writePages(const std::vector<int32_t>& pages, const uint8_t* from) {
 
 std::unique_ptr<TaskResult> Model::compute(ComputePart part, uint32_t layer, const Batch& batch,
                                            Activations& activations, int32_t buffer, int32_t cacheBuffer,
-                                           Launch& launch) {
+                                           const std::atomic<bool>& stopped, Launch& launch) {
   if (part != ComputePart::Attend) return backend_->compute(part, layer, batch, activations, buffer, {}, launch);
-  attendStaged(batch, layer, cacheBuffer, [&](const Staging& staging) {
+  return attendStaged(batch, layer, cacheBuffer, stopped, [&](const Staging& staging) {
     backend_->compute(part, layer, batch, activations, buffer, staging, launch);
   });
-  return nullptr;
 }
 
 }  // namespace spillway

@@ -43,11 +43,14 @@ class Model {
   // chosen: experts may be left out until compute() has chosen some.
   void loadWeight(uint32_t layer, uint32_t buffer, bool chosen, const std::atomic<bool>& stopped, Launch& launch);
   // Throws Error(InvalidArgument) where the part needs what streams of the layer and the buffer does not hold it.
+  // Values that it reads from disk it gives up on once `stopped` is set.
   std::unique_ptr<TaskResult> compute(ComputePart part, uint32_t layer, const Batch& batch, Activations& activations,
-                                      int32_t buffer, int32_t cacheBuffer, Launch& launch);
+                                      int32_t buffer, int32_t cacheBuffer, const std::atomic<bool>& stopped,
+                                      Launch& launch);
   // Throw FileError; Error(InvalidArgument) where the buffer is in use, or does not hold what attention left of the
   // square.
-  void loadCache(uint32_t layer, const Batch& batch, uint32_t buffer, const std::atomic<bool>& stopped, Launch& launch);
+  std::unique_ptr<TaskResult> loadCache(uint32_t layer, const Batch& batch, uint32_t buffer,
+                                        const std::atomic<bool>& stopped, Launch& launch);
   void storeCache(uint32_t layer, const Batch& batch, uint32_t buffer, Launch& launch);
   // For so many tokens, where this model computes.
   std::shared_ptr<Activations> createActivations(uint32_t tokens);
@@ -80,9 +83,8 @@ class Model {
   uint64_t spilledCacheBytes() const;
   // attend(the staging buffer)
   template <typename Attend>
-  void attendStaged(const Batch& batch, uint32_t layer, int32_t buffer, Attend attend);
-  template <typename Move>
-  void eachPage(const std::vector<int32_t>& pages, Move move) const;
+  std::unique_ptr<TaskResult> attendStaged(const Batch& batch, uint32_t layer, int32_t buffer,
+                                           const std::atomic<bool>& stopped, Attend attend);
   Staging staging(uint8_t* data, uint32_t buffer) const;
   bool keeps(uint32_t layer) const { return options_.decoder.layerSpecs[layer].mixer == Mixer::Attention; }
   uint32_t window(uint32_t layer) const { return options_.decoder.layerSpecs[layer].window; }

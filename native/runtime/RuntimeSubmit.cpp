@@ -85,7 +85,8 @@ EventId Runtime::submitCompute(ComputePart part, uint32_t layer, uint32_t batchH
   return queue.launch(
       [this, part, layer, use = std::move(use), activations, needed,
        staging](Launch& launch) -> std::unique_ptr<TaskResult> {
-        auto result = model_->compute(part, layer, use->batch(), *activations, needed, staging, launch);
+        auto result =
+            model_->compute(part, layer, use->batch(), *activations, needed, staging, progress_.stopped, launch);
         if (part != ComputePart::Output && part != ComputePart::FeedForward) return result;
         // To be summed with other engines': with the completion, so that nobody is woken once more to copy it.
         auto branch = std::make_unique<HiddenResult>();
@@ -129,8 +130,7 @@ EventId Runtime::submitLoadCache(uint32_t layer, uint32_t batchHandle, uint32_t 
       ->launch(
           [this, layer, buffer,
            use = std::make_shared<BatchUse>(batch)](Launch& launch) -> std::unique_ptr<TaskResult> {
-            model_->loadCache(layer, use->batch(), buffer, progress_.stopped, launch);
-            return nullptr;
+            return model_->loadCache(layer, use->batch(), buffer, progress_.stopped, launch);
           },
           after);
 }

@@ -17,6 +17,7 @@ using EventId = uint64_t;  // from 1, increasing in order of submission over all
 // What a task hands over besides the fact that it is done.
 struct TaskResult {
   virtual ~TaskResult() = default;
+  virtual bool isAwaited() const { return true; }  // the consumer is to hear of it at once
 };
 
 struct Completion {

@@ -36,15 +36,15 @@ void check(const DirectOptions& options) {
   }
 }
 
-void checkAligned(const char* name, uint64_t value) {
-  if (value % DirectFile::kAlignment == 0) return;
+void checkAligned(const char* name, uint64_t value, size_t alignment = DirectFile::kAlignment) {
+  if (value % alignment == 0) return;
   throw Error(ErrorCode::InvalidArgument, std::string(name) + ": found " + std::to_string(value) +
-                                              ", expected a multiple of " + std::to_string(DirectFile::kAlignment));
+                                              ", expected a multiple of " + std::to_string(alignment));
 }
 
-void check(const DirectFile::ReadRange& range, bool writing) {
-  checkAligned("offset", range.offset);
-  checkAligned(writing ? "source" : "destination", reinterpret_cast<uintptr_t>(range.destination));
+void check(const DirectFile::ReadRange& range, bool writing, size_t alignment = DirectFile::kAlignment) {
+  checkAligned("offset", range.offset, alignment);
+  checkAligned(writing ? "source" : "destination", reinterpret_cast<uintptr_t>(range.destination), alignment);
   if (writing) checkAligned("bytes", range.bytes);
   constexpr uint64_t kMost = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
   if (range.offset > kMost || range.bytes > kMost - range.offset) {
@@ -96,6 +96,7 @@ DirectFile::DirectFile(std::string path, Access access, const DirectOptions& opt
   open(access);
   try {
     if (options_.direct) direct_ = disk::setDirect(descriptor_, true) == 0;
+    if (direct()) blockBytes_ = disk::directBlock(descriptor_, kAlignment);
     if (!direct()) disk::readNothingAhead(descriptor_);
     options_.backend = environmentBackend(options_.backend);
     // Through the page cache io_uring brings nothing: reads are as fast by threads, and writes faster (two to three
@@ -190,10 +191,10 @@ void DirectFile::write(const WriteRange* ranges, size_t count, const std::string
 
 void DirectFile::transfer(bool writing, const ReadRange* ranges, size_t count, const std::string& what,
                           const Pieces* pieces) {
-  for (size_t i = 0; i < count; i++) check(ranges[i], writing);
+  for (size_t i = 0; i < count; i++) check(ranges[i], writing, writing ? kAlignment : blockBytes_);
   Lease lease(*this);
   const Transfer::Failure failure =
-      Transfer({descriptor_, writing, direct_, options_}, *lease.queue, ranges, count, pieces).run();
+      Transfer({descriptor_, writing, direct_, options_, blockBytes_}, *lease.queue, ranges, count, pieces).run();
   if (failure.failed) {
     const ReadRange& range = ranges[failure.range];
     const std::string expected = std::to_string(range.bytes) + (writing ? " bytes written" : " bytes");

@@ -57,15 +57,17 @@ class DirectFile {
     return size_.load(std::memory_order_relaxed);
   }  // bytes when opened, or after allocate() and writes past the end
   bool direct() const { return direct_.load(std::memory_order_relaxed); }  // O_DIRECT is in use
-  IoBackend backend() const { return backend_; }                           // Ring or Threads
-  int descriptor() const { return descriptor_; }                           // for flock() and the like
+  // The disk reads whole blocks of so many bytes, at most kAlignment.
+  size_t blockBytes() const { return blockBytes_; }
+  IoBackend backend() const { return backend_; }  // Ring or Threads
+  int descriptor() const { return descriptor_; }  // for flock() and the like
 
   // All of the following block, may be called from several threads at once (each call has its own requests), and return
   // or throw only when no request is in flight any more. `what` says in errors what was being moved ("layer 3").
 
   // Reads exactly `bytes`, and touches nothing past destination + bytes. offset and destination: multiples of
-  // kAlignment; bytes: any number, best a multiple. Throws FileError("path: WHAT at offset O: found N bytes, expected M
-  // bytes") where the file ends earlier (destination is undefined then), FileError with the system's text for EIO and
+  // blockBytes(); bytes: any number, best a multiple. Throws FileError("path: WHAT at offset O: found N bytes, expected
+  // M bytes") where the file ends earlier (destination is undefined then), FileError with the system's text for EIO and
   // the like, Error(InvalidArgument) for crooked arguments.
   void read(uint64_t offset, size_t bytes, void* destination, const std::string& what = {});
   // Writes at an offset below or beyond the end. offset, bytes and source: multiples of kAlignment. Errors as above
@@ -125,6 +127,7 @@ class DirectFile {
   int descriptor_ = -1;
   std::atomic<uint64_t> size_{0};
   std::atomic<bool> direct_{false};
+  size_t blockBytes_ = kAlignment;
   IoBackend backend_ = IoBackend::Auto;
   std::mutex mutex_;
   std::vector<std::unique_ptr<IoQueue>> idle_;  // those that no call uses now

@@ -184,7 +184,7 @@ bool TaskQueue::worthAWakeUp(const Completion& completion) {
     std::lock_guard<std::mutex> lock(mutex_);
     few = --outstanding_ <= refill_;
   }
-  if (!few && !completion.failed && completion.result == nullptr &&
+  if (!few && !completion.failed && (completion.result == nullptr || !completion.result->isAwaited()) &&
       completion.endSeconds - toldSeconds_ < kMostQuietSeconds)
     return false;
   toldSeconds_ = completion.endSeconds;

@@ -19,9 +19,9 @@ constexpr size_t kAlignment = DirectFile::kAlignment;
 constexpr int kMostFruitless =
     1000;  // attempts of one request; those that the system asks to repeat later are a millisecond apart
 
-bool hasTails(const DirectFile::ReadRange* ranges, size_t count) {
+bool hasTails(const DirectFile::ReadRange* ranges, size_t count, size_t blockBytes) {
   return std::any_of(ranges, ranges + count,
-                     [](const DirectFile::ReadRange& range) { return range.bytes % kAlignment != 0; });
+                     [&](const DirectFile::ReadRange& range) { return range.bytes % blockBytes != 0; });
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ Transfer::Transfer(const Source& source, IoQueue& queue, const DirectFile::ReadR
   slots_.resize(depth);
   decided_.reserve(depth);
   for (unsigned tag = depth; tag-- > 0;) free_.push_back(tag);
-  if (hasTails(ranges, count)) {
+  if (hasTails(ranges, count, source.blockBytes)) {
     void* block = nullptr;
     if (posix_memalign(&block, kAlignment, depth * kAlignment) != 0) throw std::bad_alloc();
     tails_.reset(static_cast<uint8_t*>(block));
@@ -79,13 +79,13 @@ bool Transfer::next(Slot* slot, unsigned tag) {
   const DirectFile::ReadRange& range = ranges_[range_];
   const size_t left = range.bytes - rangeDone_;
   uint8_t* memory = (pieces_ != nullptr ? open_.back().memory : static_cast<uint8_t*>(range.destination)) + rangeDone_;
-  if (left < kAlignment) {
+  const size_t block = source_.blockBytes;
+  if (left < block) {
     // A direct read moves whole blocks; the caller's memory ends before this one does.
-    *slot = {range_, range.offset + rangeDone_, tails_.get() + tag * kAlignment, left, kAlignment, 0, 0, 0, false,
-             memory};
+    *slot = {range_, range.offset + rangeDone_, tails_.get() + tag * kAlignment, left, block, 0, 0, 0, false, memory};
     rangeDone_ += left;
   } else {
-    const size_t bytes = std::min(source_.options.requestBytes, left / kAlignment * kAlignment);
+    const size_t bytes = std::min(source_.options.requestBytes, left / block * block);
     *slot = {range_, range.offset + rangeDone_, memory, bytes, bytes, 0, 0, 0, false, nullptr};
     rangeDone_ += bytes;
   }
@@ -176,7 +176,7 @@ void Transfer::settle(unsigned tag, int64_t result) {
     return finish(tag);
   }
   // A direct request can go on only where a block begins.
-  if (slot.direct) slot.done = slot.done / kAlignment * kAlignment;
+  if (slot.direct) slot.done = slot.done / source_.blockBytes * source_.blockBytes;
   if (slot.done > before) {
     slot.fruitless = 0;
     if (givenUp(slot)) return finish(tag);

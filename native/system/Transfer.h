@@ -20,6 +20,7 @@ class Transfer {
     bool writing;
     std::atomic<bool>& direct;  // of the descriptor; cleared when the file system turns out not to allow it
     const DirectOptions& options;
+    size_t blockBytes;  // that a direct read moves whole
   };
   // What went wrong: of the first range that something did, the first thing.
   struct Failure {

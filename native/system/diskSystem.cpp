@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 namespace spillway::disk {
@@ -39,6 +40,21 @@ int setDirect(int descriptor, bool direct) {
 #else
   (void)descriptor;
   return direct ? EINVAL : 0;
+#endif
+}
+
+size_t directBlock(int descriptor, size_t most) {
+#ifdef STATX_DIOALIGN
+  struct statx facts{};
+  if (statx(descriptor, "", AT_EMPTY_PATH, STATX_DIOALIGN, &facts) != 0 || (facts.stx_mask & STATX_DIOALIGN) == 0)
+    return most;
+  constexpr size_t kLeast = 512;
+  const size_t block = std::max({kLeast, size_t{facts.stx_dio_offset_align}, size_t{facts.stx_dio_mem_align}});
+  // 0: the file takes no direct requests.
+  return facts.stx_dio_offset_align != 0 && block <= most && most % block == 0 ? block : most;
+#else
+  (void)descriptor;
+  return most;
 #endif
 }
 

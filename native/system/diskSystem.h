@@ -8,6 +8,9 @@ namespace spillway::disk {
 
 // Reads and writes bypass the page cache from now on, or not; EINVAL and the like where the file system cannot.
 int setDirect(int descriptor, bool direct);
+// Bytes that a direct read has to begin and end at whole multiples of, and its memory, too: a power of two up to
+// `most`, which it is where the system does not say.
+size_t directBlock(int descriptor, size_t most);
 // The system reads no further than it is asked to, so that there is nothing else to drop.
 void readNothingAhead(int descriptor);
 // Pages of this part leave the page cache. Written ones must be on the disk; others stay.

@@ -176,6 +176,13 @@ export interface RuntimeBytes {
   /** The size of one page of one layer, on disk and in a staging buffer: a multiple of 4096. */
   readonly pageSlot: number;
   /**
+   * Where sparse attention takes values of chosen keys alone from disk, what it reads of a page before: its keys, in
+   * whole blocks. Else, and as long as nothing is open, 0.
+   */
+  readonly pageKeys: number;
+  /** The spill file is read in whole blocks of so many bytes; as long as it is not open 4096. */
+  readonly spillBlock: number;
+  /**
    * Bytes that each layer's `submitLoadWeight` moves; 0 for a layer that is wholly resident (with `gpu`: on the
    * device).
    */
@@ -473,6 +480,16 @@ export interface NativeCompletions {
   readonly heads: readonly NativeHeadResult[];
   /** For those of `submitReadHidden`, and the branches of a share of the layers: [tokens, hiddenSize]. */
   readonly hidden: readonly { readonly event: number; readonly hidden: Float32Array }[];
+  /**
+   * For loads of pages on disk of which values of chosen keys come alone, and for the `attend` tasks that read these
+   * values: the bytes, and when they were read.
+   */
+  readonly read: readonly {
+    readonly event: number;
+    readonly bytes: number;
+    readonly start: number;
+    readonly end: number;
+  }[];
 }
 
 export interface NativeTaskError {

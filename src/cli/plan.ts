@@ -139,6 +139,11 @@ export function addPlan(program: Command, context: CommandContext): void {
     new Option('--compress-cache <kind>', 'auto: whatever is fastest').choices(COMPRESSION_FLAGS).default('none'),
   );
   command.option(
+    '--sparse-attention <f>',
+    'share of the tokens before it whose values a generated token takes, as `generate` has it: few of those on disk are read (default: all)',
+    decimal({ least: 0, above: true, most: 1 }),
+  );
+  command.option(
     '--threads <n>',
     'threads that compute (default: those that the machine was measured with)',
     wholeNumber(1, BLOCK_LIMITS.threads),
@@ -174,6 +179,7 @@ const SEARCHED = [
   'tokensPerSquare',
   'compressWeights',
   'compressCache',
+  'sparseAttention',
   'threads',
   'maxLatency',
 ] as const satisfies readonly (keyof PlanCommandFlags)[];

@@ -33,6 +33,7 @@ export interface PlanCommandFlags extends PlanChipsFlags {
   readonly batches?: number;
   readonly tokensPerSquare?: number;
   readonly compressCache: Compression | 'auto';
+  readonly sparseAttention?: number;
   readonly threads?: number;
   readonly simulate: boolean;
   readonly trace?: string;
@@ -126,6 +127,7 @@ export function requestOf(
       batches,
       tokensPerSquare,
       threads,
+      ...(flags.sparseAttention !== undefined && { sparseAttention: flags.sparseAttention }),
       compressWeights: kinds(flags.compressWeights),
       compressCache: kinds(flags.compressCache),
     },

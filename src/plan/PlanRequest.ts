@@ -7,7 +7,7 @@ import { shapeSchema, type ModelShape } from './ModelShape.js';
 import { parsedArgument } from './parsed.js';
 import type { Tier } from '../engine/grid/Tier.js';
 import { SCHEDULE_NAMES, type ScheduleName } from '../engine/schedules/blockSchedules.js';
-import { BLOCK_BOUNDS, COMPRESSIONS, cpuAttentionSchema, type Compression } from './Policy.js';
+import { BLOCK_BOUNDS, COMPRESSIONS, cpuAttentionSchema, SPARSE_ATTENTION, type Compression } from './Policy.js';
 import { workloadSchema, type Workload } from './Workload.js';
 
 /** Most bytes of each tier that a plan may use. Default: what the machine has. 0: the tier is not used. */
@@ -24,6 +24,8 @@ export interface Allowed {
   readonly compressCache?: readonly Compression[] | undefined;
   /** Default: on the CPU, on the GPU, where there is one, and shares of both at once. */
   readonly cpuAttention?: readonly (boolean | number)[] | undefined;
+  /** As in a policy. It changes results, so nothing else is tried. Default: none. */
+  readonly sparseAttention?: number | undefined;
   readonly threads?: number | undefined;
   readonly tokensPerSquare?: number | undefined;
   /** Default 1024 (256 without a GPU), and 64; never more rows than `tokensPerSquare`. */
@@ -95,6 +97,7 @@ const requestSchema: z.ZodType<PlanRequest> = z.strictObject({
       compressWeights: z.array(z.enum(COMPRESSIONS)).min(1).optional(),
       compressCache: z.array(z.enum(COMPRESSIONS)).min(1).optional(),
       cpuAttention: z.array(cpuAttentionSchema).min(1).optional(),
+      sparseAttention: SPARSE_ATTENTION.optional(),
       threads: threads.optional(),
       tokensPerSquare: tokensPerSquare.optional(),
       mostBatchSize: batchSize.optional(),
@@ -117,6 +120,11 @@ export function parseRequest(value: PlanRequest): PlanRequest {
   if (typeof costModel === 'string' && costModel !== 'spillway' && shape.experts !== undefined)
     throw new UsageError(
       `costModel: found ${costModel} for ${shape.name} with ${shape.experts.count} experts, expected spillway: the papers' models know dense models alone`,
+    );
+  const { sparseAttention = 1 } = request.allow ?? {};
+  if (typeof costModel === 'string' && costModel !== 'spillway' && sparseAttention < 1)
+    throw new UsageError(
+      `costModel: found ${costModel} for sparse attention, expected spillway: the papers' models cost all values`,
     );
   if (sharedPrefixTokens >= promptTokens)
     throw new UsageError(

@@ -31,6 +31,8 @@ export interface BlockChoice {
    * stay for the CPU, and those before come. Always true without a GPU.
    */
   readonly cpuAttention: boolean | number;
+  /** The share of the keys before them whose values generated tokens take, those of highest score. Default: 1. */
+  readonly sparseAttention?: number | undefined;
   /** Compute threads of the CPU. Default: those that the hardware was measured with. */
   readonly threads?: number | undefined;
   /** Most tokens of one square. Default: 512, or the batch size if that is more. */
@@ -56,6 +58,8 @@ export const cpuAttentionSchema = z
   .union([z.boolean(), share], { error: 'expected true, false, or a share from 0 to 1' })
   .transform((value) => (value === 0 || value === 1 ? value === 1 : value));
 
+export const SPARSE_ATTENTION = z.number().positive().max(1);
+
 /** Bounds of what a block is made of. */
 export const BLOCK_BOUNDS = {
   batchSize: z.int().min(1).max(BLOCK_LIMITS.batchSize),
@@ -74,6 +78,7 @@ const policySchema = z.strictObject({
   compressWeights: z.enum(COMPRESSIONS).default('none'),
   compressCache: z.enum(COMPRESSIONS).default('none'),
   cpuAttention: cpuAttentionSchema.default(true),
+  sparseAttention: SPARSE_ATTENTION.optional(),
   threads: BLOCK_BOUNDS.threads.optional(),
   tokensPerSquare: BLOCK_BOUNDS.tokensPerSquare.optional(),
   ...UNPREDICTED_CHECKS,

@@ -76,9 +76,9 @@ export function checkTiers({ memory, name: machine }: HardwareProfile, policy: P
  * @throws UsageError for a request or a policy that makes no sense
  */
 export function predict(request: PlanRequest, policy: Policy): Prediction {
-  const { setting, placement, cost } = settingOf(request, policy);
+  const { model, setting, placement, cost } = settingOf(request, policy);
   const prediction = predictionOf(costAt(cost, placement), cost, setting.hardware);
-  const options = unpredictedOf(policy);
+  const options = unpredictedOf(policy, model.name);
   if (options.length === 0) return prediction;
   const warning = `no cost model knows the policy's ${options.join(' and ')}, and the figures are without`;
   return { ...prediction, warning: prediction.warning === undefined ? warning : `${prediction.warning}; ${warning}` };

@@ -185,7 +185,8 @@ describe('generate', () => {
       code: 0,
       policy: policyOf(stats),
     });
-    expect(stderr).toContain(
+    expect(stderr).not.toContain('no cost model');
+    expect((await runCli([...plan, '--json', '--cost-model', 'flexgen'])).stderr).toContain(
       "warning: no cost model knows the policy's sparseAttention 0.1, and the figures are without",
     );
   });

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import fc from 'fast-check';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -27,7 +27,10 @@ import {
   type StageContext,
 } from '../../src/api/operators.js';
 import { diagonalBlock, rowByRow, zigZagBlock } from '../../src/api/schedules.js';
+import type { NativeRuntime } from '../../src/bindings/Addon.js';
+import { loadAddon } from '../../src/bindings/loadAddon.js';
 import { resultOf, runCli, startCli, type CliResult } from '../cli/support.js';
+import { collect } from './support.js';
 import { tries } from '../support/tries.js';
 
 const model = (name: string): string => fileURLToPath(new URL(`../fixtures/models/${name}`, import.meta.url));
@@ -46,7 +49,15 @@ const bounded = (run: StageContext): Stage =>
     defaultPipeline(run),
   );
 const ALL = { cpu: 0, disk: 1 };
-const COMPRESSIONS = ['none', '8bit', '4bit'] as const;
+/** Ways to keep and to look at the cache that change results. */
+const CACHES = [
+  { compressCache: 'none' },
+  { compressCache: '8bit' },
+  { compressCache: '4bit' },
+  { compressCache: 'none', sparseAttention: 0.3 },
+  { compressCache: '8bit', sparseAttention: 0.1 },
+  { compressCache: '4bit', sparseAttention: 0.05 },
+] as const satisfies readonly Partial<EngineOptions>[];
 /** The whole lines of an output. */
 const linesOf = (text: string): string[] => text.split('\n').slice(0, -1);
 let disk: string;
@@ -75,11 +86,10 @@ const onDisk = (share: number): { cpu: number; disk: number } => ({ cpu: 1 - sha
 describe.each(['llama-Q4_1.gguf', 'gemma3-mixed.gguf', 'mixtral', 'falcon-rw', 'gpt-neox'])(
   '%s with its cache and hidden states on disk',
   (name) => {
-    const references = new Map<string, RowResult[]>();
+    const references = new Map<object, RowResult[]>();
     beforeAll(async () => {
-      for (const compressCache of COMPRESSIONS)
-        references.set(compressCache, await generate({ model: model(name), compressCache }));
-      const reference = references.get('none') ?? [];
+      for (const cached of CACHES) references.set(cached, await generate({ model: model(name), ...cached }));
+      const reference = references.get(CACHES[0]) ?? [];
       expect(reference.filter(({ usage }) => usage.promptTokens + usage.completionTokens > 96).length).toBeGreaterThan(
         2,
       );
@@ -91,7 +101,7 @@ describe.each(['llama-Q4_1.gguf', 'gemma3-mixed.gguf', 'mixtral', 'falcon-rw', '
         weights: share,
         cache: share,
         activations: share,
-        compressCache: fc.constantFrom(...COMPRESSIONS),
+        cached: fc.constantFrom(...CACHES),
         batchSize: fc.integer({ min: 1, max: 9 }),
         batches: fc.integer({ min: 1, max: 3 }),
         extra: fc.integer({ min: 0, max: 60 }),
@@ -107,7 +117,7 @@ describe.each(['llama-Q4_1.gguf', 'gemma3-mixed.gguf', 'mixtral', 'falcon-rw', '
             weights,
             cache,
             activations,
-            compressCache,
+            cached,
             batchSize,
             batches,
             extra,
@@ -120,14 +130,14 @@ describe.each(['llama-Q4_1.gguf', 'gemma3-mixed.gguf', 'mixtral', 'falcon-rw', '
               weights: onDisk(weights),
               cache: onDisk(cache),
               activations: onDisk(activations),
-              compressCache,
+              ...cached,
               batchSize,
               batches,
               threads,
               tokensPerSquare: batchSize + extra,
             };
             await expect(generate({ model: model(name), ...options }, { window, schedule, pipeline })).resolves.toEqual(
-              references.get(compressCache),
+              references.get(cached),
             );
           },
         ),
@@ -139,7 +149,7 @@ describe.each(['llama-Q4_1.gguf', 'gemma3-mixed.gguf', 'mixtral', 'falcon-rw', '
                 weights: 1,
                 cache: 1,
                 activations: 1,
-                compressCache: 'none',
+                cached: CACHES[3],
                 batchSize: 4,
                 batches: 2,
                 extra: 20,
@@ -195,14 +205,29 @@ describe('a cache on disk', () => {
       expect(trace.some((event) => event.name.startsWith(`${name} `))).toBe(true);
   });
 
-  test.each([rowByRow(), zigZagBlock(), diagonalBlock()])(
-    'what $name moves is what theory says: weights once a pass, each page read once a pass and written once, hidden states between layers',
-    async (schedule) => {
+  test.each([
+    { schedule: rowByRow(), hiddenShare: 1 },
+    { schedule: zigZagBlock(), hiddenShare: 1 },
+    { schedule: diagonalBlock(), hiddenShare: 1 },
+    { schedule: zigZagBlock(), hiddenShare: 0.25 },
+    { schedule: diagonalBlock(), hiddenShare: 0.5 },
+  ])(
+    'what $schedule.name moves is what theory says: weights once a pass, each page read once a pass and written once, $hiddenShare of hidden states between layers',
+    async ({ schedule, hiddenShare }) => {
       const [batches, batchSize, prompt, answer] = [3, 4, 40, 30];
       let stats: RunStats | undefined;
       const passes = new Set<unknown>();
       const squaresDone = new Map<string, number>();
-      await using engine = await open({ batches, batchSize, tokensPerSquare: batchSize * prompt });
+      const opened = jest.spyOn(loadAddon(), 'openRuntime');
+      await using engine = await open({
+        batches,
+        batchSize,
+        tokensPerSquare: batchSize * prompt,
+        activations: onDisk(hiddenShare),
+      });
+      const runtime = opened.mock.results[0]?.value as NativeRuntime;
+      opened.mockRestore();
+      const before = runtime.moved;
       const uniform = Array.from({ length: batches * batchSize }, (_, row) => ({
         tokens: Array.from({ length: prompt }, (__, i) => (row * 13 + i * 7) % 250),
         maxNewTokens: answer,
@@ -235,12 +260,45 @@ describe('a cache on disk', () => {
       expect(perPass).toBe(Math.round(perPass));
       const hidden = [...squaresDone].reduce(
         (sum, [key, tokens]) =>
-          sum + (key.split(' ')[1] === '0' ? 0 : Math.ceil((tokens * hiddenSize * 4) / 4096) * 4096),
+          sum + (key.split(' ')[1] === '0' ? 0 : Math.ceil((hiddenShare * tokens * hiddenSize * 4) / 4096) * 4096),
         0,
       );
+      expect(hidden).toBeGreaterThan(0);
       expect(stats?.bytes.activations).toEqual({ 'disk→cpu': hidden, 'cpu→disk': hidden });
+      const read = (stats?.bytes.weights['disk→cpu'] ?? 0) + (stats?.bytes.cache['disk→cpu'] ?? 0) + hidden;
+      expect(runtime.moved.read - before.read).toBe(read);
+      expect(runtime.moved.written - before.written).toBe((stats?.bytes.cache['cpu→disk'] ?? 0) + hidden);
     },
   );
+
+  test('of sparse attention rows that decode read keys and chosen values, and the stats say how much', async () => {
+    const run = async (more: Partial<EngineOptions>): Promise<{ tokens: unknown; read: number; moved: number }> => {
+      const opened = jest.spyOn(loadAddon(), 'openRuntime');
+      await using engine = await Engine.open({ ...options, weights: onDisk(0), activations: onDisk(0), disk, ...more });
+      const runtime = opened.mock.results[0]?.value as NativeRuntime;
+      opened.mockRestore();
+      let stats: RunStats | undefined;
+      let traced = 0;
+      const results = await collect(
+        engine.generate(rows, {
+          ignoreEos: true,
+          onStats: (each) => (stats = each),
+          onTrace: ({ name, args }) => (traced += name.startsWith('load_cache') ? Number(args['bytes']) : 0),
+        }),
+      );
+      const read = stats?.bytes.cache['disk→cpu'] ?? 0;
+      expect(traced).toBe(read);
+      expect(stats?.queues['disk-read']?.bytes ?? 0).toBe(read);
+      return { tokens: results.map(({ tokens }) => tokens), read, moved: runtime.moved.read };
+    };
+    const whole = await run({});
+    const sparse = await run({ sparseAttention: 0.05 });
+    expect(whole.moved).toBe(whole.read);
+    expect(sparse.moved).toBe(sparse.read);
+    expect(sparse.read).toBeLessThan(0.9 * whole.read);
+    const { tokens } = await run({ sparseAttention: 0.05, cache: onDisk(0) });
+    expect(sparse.tokens).toEqual(tokens);
+  });
 
   test('runs that share an engine do not spoil each other', async () => {
     const reference = await generate({ model: options.model });

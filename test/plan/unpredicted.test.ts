@@ -15,14 +15,15 @@ const request = {
 describe('options of an engine in a policy', () => {
   test('are nothing where they are the defaults', () => {
     expect(unpredictedOf({})).toEqual([]);
-    expect(unpredictedOf({ sparseAttention: 1, precision: 'default', gpuProducts: 'own' })).toEqual([]);
+    expect(unpredictedOf({ sparseAttention: 0.1, precision: 'default', gpuProducts: 'own' })).toEqual([]);
+    expect(unpredictedOf({ sparseAttention: 0.1 }, 'flexgen-paper')).toEqual(['sparseAttention 0.1']);
   });
 
   test('else the prediction says that it is without them', () => {
-    const policy = { batchSize: 16, sparseAttention: 0.1, precision: 'float32' };
+    const policy = { batchSize: 16, gpuProducts: 'cublaslt', precision: 'float32' };
     const { warning, ...predicted } = predict(request, parsePolicy(policy, 'test'));
     expect(warning).toBe(
-      "no cost model knows the policy's sparseAttention 0.1 and precision float32, and the figures are without",
+      "no cost model knows the policy's precision float32 and gpuProducts cublaslt, and the figures are without",
     );
     expect(predicted).toEqual(predict(request, parsePolicy({ batchSize: 16 }, 'test')));
     const small = { ...request, caps: { cpu: 2 ** 30 } };
@@ -33,7 +34,7 @@ describe('options of an engine in a policy', () => {
     const link = { bytesPerSecond: 1e9, latencySeconds: 0 };
     const machines = ['a', 'b'].map((name) => ({ name, hardware: CPU_MACHINE, link }));
     expect(() =>
-      predictPipeline({ ...request, machines }, parsePolicy({ batches: 2, sparseAttention: 0.1 }, 'test')),
-    ).toThrow('policy: found sparseAttention 0.1, which no cost model knows: expected a policy without it');
+      predictPipeline({ ...request, machines }, parsePolicy({ batches: 2, precision: 'float32' }, 'test')),
+    ).toThrow('policy: found precision float32, which no cost model knows: expected a policy without it');
   });
 });

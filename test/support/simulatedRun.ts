@@ -174,6 +174,7 @@ export function simulatedMoves(
       activations.disk > 0 || (withGpu && activations.cpu > 0)
         ? Math.round(grid.tokensPerSquare * (1 - activations.disk))
         : Infinity,
+    tokensPerSquare: grid.tokensPerSquare,
     ...(withGpu && { gpu: { fromDisk: ofLayers(weights.disk) } }),
     ...(withGpu &&
       moves === 'fetched-pages' && { fetch: { firstGpuPage, pageBytes: pageTokens * SIMULATED_BYTES.tokenCache } }),

@@ -77,6 +77,7 @@ class CpuBackend final : public Backend {
     if (!distances_.empty()) pass.distances = distances_.data();
     pass.staged = staging.data;
     pass.stagedBytes = staging.placeBytes;
+    pass.bringValues = staging.loadValues;
     return computePart(pass, part, layer);
   }
 

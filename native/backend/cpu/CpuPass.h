@@ -17,6 +17,8 @@ struct CpuPass final : Pass {
   const CacheMemory& cache;
   // Brings experts that are not there, where there may be some. Called before any of them is computed with.
   std::function<void(const ExpertChoice* choices, size_t count)> bringExperts;
+  // Brings values of chosen keys, where some are not there: Staging::loadValues.
+  std::function<void(const uint64_t* const* chosen)> bringValues;
   const float* distances = nullptr;  // distanceBiases(), where the model has some
 
   void lookUpTokens(const StoredMatrix& embedding, float scale, float* to) const override;
@@ -46,6 +48,8 @@ struct CpuPass final : Pass {
   void projectDistances(size_t layer) const override;
   void finishFactorised(float* embedded) const override;
   void attend(size_t layer) const override;
+  // Before that, where pages on disk have brought their keys alone.
+  void chooseValues(size_t layer, const AttentionShape& shape) const;
   // attend() where keys between a row's first and last ones are let go.
   void attendEvicted(size_t layer, const AttentionShape& shape) const;
   // attend() with biases of scores by distance and content.

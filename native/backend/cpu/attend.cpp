@@ -24,6 +24,7 @@ void CpuPass::attend(size_t layer) const {
     scratch.take<uint8_t>(attentionScratchBytes(cache.layout(layer), spec.heads, batch.ranges.size(),
                                                 compute.pool.threads(), keepKeys < 1 ? spec.contextTokens : 0));
     scratch.release(mark);
+    if (cache.layout(layer).keysApart) chooseValues(layer, attentionShape(spec, layer, nullptr, keepKeys));
     return;
   }
   if (batch.spilled) {
@@ -47,6 +48,7 @@ void CpuPass::attend(size_t layer) const {
   AttentionShape shape = attentionShape(spec, layer, weights.layer(layer).sinks, keepKeys);
   shape.distances = distances;
   shape.distanceStride = distances == nullptr ? 0 : distanceStride(spec);
+  if (bringValues) chooseValues(layer, shape);
   if (evicts)
     attendEvicted(layer, shape);
   else if (disentangled)

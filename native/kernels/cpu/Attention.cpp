@@ -92,7 +92,7 @@ void firstKeys(const Run& run, size_t index, const uint8_t* (&keys)[kMostBlocksA
   const uint32_t first = std::max(range.firstKey, firstSeen(run.shape.window, position)) / kKeyBlock;
   for (uint32_t i = 0; i < kMostBlocksAhead && first + i <= position / kKeyBlock; i++) {
     const uint32_t block = first + i;
-    keys[i] = range.pages[block / blocksPerPage] + place.kvHead * cacheHeadBytes(run.layout) +
+    keys[i] = range.pages[block / blocksPerPage] + cacheKeysOffset(run.layout, place.kvHead) +
               block % blocksPerPage * cacheKeyBlockBytes(run.layout);
   }
 }
@@ -142,6 +142,8 @@ void describe(const Run& run, size_t row, uint32_t kvHead, uint32_t firstToken, 
   task.otherStride = range.otherStride;
   task.otherTokenStride = range.otherStride * run.shape.heads;
   task.cuts = range.cuts == nullptr ? nullptr : range.cuts + firstQuery;
+  task.chosen =
+      range.chosen == nullptr ? nullptr : range.chosen + kvHead * chosenWords(range.firstPosition, range.tokens);
   std::fill(std::begin(task.next), std::end(task.next), nullptr);
 }
 

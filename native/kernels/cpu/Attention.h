@@ -65,6 +65,9 @@ struct AttentionRow {
   const float* otherScores = nullptr;
   size_t otherStride = 0;
   AttentionCut* cuts = nullptr;
+  // Of queries that are sparse all: null, or [kvHeads, chosenWords()], a bit for each position. The keys that they keep
+  // are added to these, and nothing else happens: values are not read, outputs not written.
+  uint64_t* chosen = nullptr;
   // Of an encoder's row, how many keys it has: queries see those after them, too, with a window as many as before
   // them. 0: none of these. Rows begin at position 0 then, and are a prompt's as a whole.
   uint32_t keys = 0;
@@ -73,6 +76,11 @@ struct AttentionRow {
   const float* biases = nullptr;
   size_t biasStride = 0;
 };
+
+// Words of the `chosen` of a range of tokens, for each KV head.
+inline size_t chosenWords(uint32_t firstPosition, uint32_t tokens) {
+  return (size_t{firstPosition} + tokens + 63) / 64;
+}
 
 // Softmax online, one partial for each 256 positions (kPartTokens), merged in order: a query's result depends on itself
 // and the keys and values that it sees alone, bitwise. Slots that a query does not see may hold anything. Parallel over

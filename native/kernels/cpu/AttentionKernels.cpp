@@ -298,7 +298,7 @@ static void storeHeads(const CacheLayout& layout, uint8_t* page, uint32_t index,
                        const float* values) {
   const size_t headDim = layout.headDim, stride = cacheValueStride(layout);
   const auto keyOf = [&](uint32_t head) {
-    return reinterpret_cast<Element*>(page + head * cacheHeadBytes(layout)) + index / kKeyBlock * headDim * kKeyBlock +
+    return reinterpret_cast<Element*>(page + cacheKeysOffset(layout, head)) + index / kKeyBlock * headDim * kKeyBlock +
            index % kKeyBlock;
   };
   // A key's elements stand in a line of memory each, or two in one, and memory was last touched a pass ago: asked for
@@ -307,8 +307,7 @@ static void storeHeads(const CacheLayout& layout, uint8_t* page, uint32_t index,
     for (size_t d = 0; d < headDim; d += kLineVectors<Element>) __builtin_prefetch(keyOf(head) + d * kKeyBlock, 1);
   for (uint32_t head = 0; head < layout.kvHeads; head++) {
     Element* key = keyOf(head);
-    Element* value =
-        reinterpret_cast<Element*>(page + head * cacheHeadBytes(layout)) + cacheKeyElements(layout) + index * stride;
+    Element* value = reinterpret_cast<Element*>(page + cacheValuesOffset(layout, head)) + index * stride;
     for (size_t d = 0; d < headDim; d += 16) {
       const size_t n = headDim - d < 16 ? headDim - d : 16;
       Element converted[16];

@@ -52,6 +52,7 @@ struct AttentionBlock {
   const float* otherScores;
   size_t otherStride, otherTokenStride;
   AttentionCut* cuts;  // null, or heads side by side, tokens partialStride / 2 apart: which keys the query keeps
+  uint64_t* chosen;    // null, or of the KV head, a bit for each position: AttentionRow
 
   // The first blocks of 16 keys that are read after this block, as far as is known, or null: they are asked for.
   const uint8_t* next[kMostBlocksAhead];

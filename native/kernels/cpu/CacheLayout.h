@@ -1,7 +1,8 @@
 // Where keys and values stand inside a page of the KV cache.
 //
-// A page holds, one KV head after another: its keys, then its values. Nothing in a page needs to be initialised: slots
-// that were never stored are masked by lane, multiplied as integers by zero, or not read at all.
+// A page holds, one KV head after another: its keys, then its values; or, where keys stand apart, the keys of all heads
+// before the values of all, so that either can be read without the other. Nothing in a page needs to be initialised:
+// slots that were never stored are masked by lane, multiplied as integers by zero, or not read at all.
 //
 // F32 and F16:
 // - Keys in blocks of 16 tokens, each block [headDim][16 tokens]: one vector holds the same element of 16 keys, so that
@@ -39,9 +40,10 @@ enum class CacheType : uint8_t { F32, F16, Q8, Q4 };
 struct CacheLayout {
   CacheType type;
   uint32_t kvHeads;
-  uint32_t headDim;     // 1 to kMaxHeadDim
-  uint32_t pageTokens;  // a multiple of kKeyBlock, at most kMaxPageTokens
-  bool latent = false;  // a token has one row, which is its key and its value
+  uint32_t headDim;        // 1 to kMaxHeadDim
+  uint32_t pageTokens;     // a multiple of kKeyBlock, at most kMaxPageTokens
+  bool latent = false;     // a token has one row, which is its key and its value
+  bool keysApart = false;  // not of latent rows, nor on a device
 };
 
 constexpr uint32_t kKeyBlock = 16;
@@ -90,17 +92,34 @@ static inline size_t cacheValueBlockBytes(const CacheLayout& layout) {
   return kKeyBlock * cacheValueStride(layout) * cacheElementBytes(layout);
 }
 
-// From the beginning of a KV head to its values.
-static inline size_t cacheValuesOffset(const CacheLayout& layout) {
-  return layout.latent ? 0 : layout.pageTokens / kKeyBlock * cacheKeyBlockBytes(layout);
+// The keys of a KV head; where they stand apart a multiple of 64.
+static inline size_t cacheKeyBytes(const CacheLayout& layout) {
+  const size_t bytes = layout.latent ? 0 : layout.pageTokens / kKeyBlock * cacheKeyBlockBytes(layout);
+  return layout.keysApart ? (bytes + 63) / 64 * 64 : bytes;
 }
-// From one KV head to the next; a multiple of 64.
+// Keys and values of a KV head; a multiple of 64.
 static inline size_t cacheHeadBytes(const CacheLayout& layout) {
-  if (isQuantised(layout.type))
-    return cacheValuesOffset(layout) + layout.pageTokens / kKeyBlock * cacheValueBlockBytes(layout);
-  const size_t elements = (layout.latent ? 0 : cacheKeyElements(layout)) +
-                          static_cast<size_t>(layout.pageTokens) * cacheValueStride(layout);
-  return (elements * cacheElementBytes(layout) + 63) / 64 * 64;
+  return (cacheKeyBytes(layout) + layout.pageTokens / kKeyBlock * cacheValueBlockBytes(layout) + 63) / 64 * 64;
+}
+// From the beginning of a page to a KV head's keys, and to its values.
+static inline size_t cacheKeysOffset(const CacheLayout& layout, uint32_t head) {
+  return head * (layout.keysApart ? cacheKeyBytes(layout) : cacheHeadBytes(layout));
+}
+static inline size_t cacheValuesOffset(const CacheLayout& layout, uint32_t head) {
+  if (!layout.keysApart) return head * cacheHeadBytes(layout) + cacheKeyBytes(layout);
+  return layout.kvHeads * cacheKeyBytes(layout) + head * (cacheHeadBytes(layout) - cacheKeyBytes(layout));
+}
+// From the beginning of a KV head's values on, calls visit(offset, bytes) for those of one token: bytes that hold them,
+// of whole lines where codes of several tokens share these.
+template <typename Visit>
+static inline void forValueBytes(const CacheLayout& layout, uint32_t index, Visit visit) {
+  if (!isQuantised(layout.type)) {
+    const size_t bytes = cacheValueStride(layout) * cacheElementBytes(layout);
+    return visit(index * bytes, bytes);
+  }
+  const size_t block = index / kKeyBlock * cacheValueBlockBytes(layout), quad = cacheValueLines(layout) * kCacheLine;
+  visit(block + index % kKeyBlock / 4 * quad, quad);
+  visit(block + 4 * quad, cacheGroups(layout) * kCacheLine);
 }
 
 }  // namespace spillway

@@ -83,8 +83,8 @@ struct BlockPlaces {
   explicit BlockPlaces(const AttentionBlock& attention)
       : pages(attention.pages),
         blocksPerPage(attention.layout.pageTokens / kKeyBlock),
-        headOffset(attention.kvHead * cacheHeadBytes(attention.layout)),
-        valuesOffset(cacheValuesOffset(attention.layout)),
+        keysOffset(cacheKeysOffset(attention.layout, attention.kvHead)),
+        valuesOffset(cacheValuesOffset(attention.layout, attention.kvHead)),
         keyBytes(cacheKeyBlockBytes(attention.layout)),
         valueBytes(cacheValueBlockBytes(attention.layout)),
         next(attention.next) {}
@@ -100,10 +100,10 @@ struct BlockPlaces {
     const uint32_t last =
         part->toBlock + (before + part->toBlock + blocksAhead <= end ? blocksAhead : end - before - part->toBlock);
     for (uint32_t b = part->fromBlock; b < last; b++) {
-      const uint8_t* keys = pages[page] + headOffset + inPage * keyBytes;
+      const uint8_t* keys = pages[page] + keysOffset + inPage * keyBytes;
       if (b < part->toBlock) {
         part->keys[b] = keys;
-        part->values[b] = pages[page] + headOffset + valuesOffset + inPage * valueBytes;
+        part->values[b] = pages[page] + valuesOffset + inPage * valueBytes;
       } else {
         part->values[b] = keys;
       }
@@ -118,7 +118,7 @@ struct BlockPlaces {
 
   const uint8_t* const* pages;
   uint32_t blocksPerPage;
-  size_t headOffset, valuesOffset, keyBytes, valueBytes;
+  size_t keysOffset, valuesOffset, keyBytes, valueBytes;
   const uint8_t* const* next;
 };
 

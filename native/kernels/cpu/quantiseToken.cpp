@@ -150,9 +150,8 @@ void storeQuantised(const CacheLayout& layout, uint8_t* page, uint32_t index, co
   const int levels = layout.type == CacheType::Q8 ? 255 : 15;
   const uint32_t lane = index % kKeyBlock;
   for (uint32_t head = 0; head < layout.kvHeads; head++) {
-    uint8_t* keyBlock = page + head * cacheHeadBytes(layout) + index / kKeyBlock * cacheKeyBlockBytes(layout);
-    uint8_t* valueBlock = page + head * cacheHeadBytes(layout) + cacheValuesOffset(layout) +
-                          index / kKeyBlock * cacheValueBlockBytes(layout);
+    uint8_t* keyBlock = page + cacheKeysOffset(layout, head) + index / kKeyBlock * cacheKeyBlockBytes(layout);
+    uint8_t* valueBlock = page + cacheValuesOffset(layout, head) + index / kKeyBlock * cacheValueBlockBytes(layout);
     for (size_t g = 0; g < cacheGroups(layout); g++) {
       const size_t first = g * kCacheGroup, n = headDim - first < kCacheGroup ? headDim - first : kCacheGroup;
       QuantisedGroup group = {};

@@ -144,6 +144,16 @@ static inline AttentionCut cutOf(const float* scores, const uint32_t* chosen, ui
   return cut;
 }
 
+// Sets a bit for each position, ascending; others may set some of the same words.
+static inline void note(const uint32_t* positions, uint32_t count, uint64_t* bits) {
+  for (uint32_t i = 0; i < count;) {
+    const uint32_t word = positions[i] / 64;
+    uint64_t some = 0;
+    for (; i < count && positions[i] / 64 == word; i++) some |= uint64_t{1} << positions[i] % 64;
+    __atomic_fetch_or(&bits[word], some, __ATOMIC_RELAXED);
+  }
+}
+
 // Where the values of single positions are.
 struct ValuePlaces {
   explicit ValuePlaces(const AttentionBlock& block)
@@ -154,8 +164,7 @@ struct ValuePlaces {
   const uint8_t* blockOf(uint32_t position) const {
     const auto page = static_cast<uint32_t>(
         position * inverse >> 40);  // position / pageTokens: exact, for inverse is too large by less than one
-    return places.pages[page] + places.headOffset + places.valuesOffset +
-           (position - page * pageTokens) / kKeyBlock * places.valueBytes;
+    return places.pages[page] + places.valuesOffset + (position - page * pageTokens) / kKeyBlock * places.valueBytes;
   }
   BlockPlaces places;
   uint32_t pageTokens;
@@ -220,7 +229,8 @@ struct SparseQuery {
   uint32_t* chosen;
 };
 
-// Plain scores of query `q` of a block to the values of the keys that it keeps, for one token or more.
+// Plain scores of query `q` of a block to the values of the keys that it keeps, for one token or more; or only to which
+// keys these are.
 template <typename Format>
 static void takeBest(const AttentionBlock& block, const Workspace& work, const ValuePlaces& places,
                      const SparseQuery& query, uint32_t q, float* scores) {
@@ -239,6 +249,7 @@ static void takeBest(const AttentionBlock& block, const Workspace& work, const V
   for (uint32_t i = 0; elsewhere != 0 && i < kept; i++) chosen[i] = chosen[i + elsewhere];
   chosen[kept++] = seen - 1;
   for (uint32_t i = 0; i < kept; i++) weights[i] = own[chosen[i]], chosen[i] += firstSeen;
+  if (block.chosen != nullptr) return note(chosen, kept, block.chosen);
   for (uint32_t i = kept; i % 16 != 0; i++) weights[i] = -kInfinity;
   softmaxOf(weights, kept, &work.maximum[q], &work.sum[q]);
   float* sums = work.merged + q * stride;
@@ -273,7 +284,7 @@ static void attendSparsely(const AttentionBlock& block) {
     for (uint32_t q = first; q < last; q++)
       takeBest<Format>(block, work, places, query, q, scores + (q - first) * scoreStride);
   }
-  writeOutputs(block, work);
+  if (block.chosen == nullptr) writeOutputs(block, work);
 }
 
 // Plain scores of a tile of queries of several rows, from position 0 on, for all keys that any of these rows has: the
@@ -348,7 +359,8 @@ static void attendSparselyTogether(const AttentionBlock* rows, uint32_t count) {
       }
     });
   }
-  for (uint32_t r = 0; r < count; r++) writeOutputs(rows[r], together.workOf(r));
+  for (uint32_t r = 0; r < count; r++)
+    if (rows[r].chosen == nullptr) writeOutputs(rows[r], together.workOf(r));
 }
 
 // Tokens of a single row that are sparse go one by one: each keeps keys of its own.

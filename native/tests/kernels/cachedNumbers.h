@@ -26,7 +26,7 @@ inline Decoded decode(const uint8_t* scales, uint32_t lane, int code) {
 }
 
 inline Decoded keyAt(const CacheLayout& layout, const uint8_t* page, uint32_t head, uint32_t index, size_t d) {
-  const uint8_t* block = page + head * cacheHeadBytes(layout) + index / 16 * cacheKeyBlockBytes(layout);
+  const uint8_t* block = page + cacheKeysOffset(layout, head) + index / 16 * cacheKeyBlockBytes(layout);
   const uint32_t lane = index % 16;
   const int code = layout.type == CacheType::Q8 ? block[d / 4 * 64 + 4 * lane + d % 4]
                                                 : block[d / 8 * 64 + 4 * lane + d % 4] >> (d % 8 / 4 * 4) & 15;
@@ -34,8 +34,7 @@ inline Decoded keyAt(const CacheLayout& layout, const uint8_t* page, uint32_t he
 }
 
 inline Decoded valueAt(const CacheLayout& layout, const uint8_t* page, uint32_t head, uint32_t index, size_t d) {
-  const uint8_t* block =
-      page + head * cacheHeadBytes(layout) + cacheValuesOffset(layout) + index / 16 * cacheValueBlockBytes(layout);
+  const uint8_t* block = page + cacheValuesOffset(layout, head) + index / 16 * cacheValueBlockBytes(layout);
   const uint8_t* quad = block + index % 16 / 4 * cacheValueLines(layout) * 64 + index % 4;
   const int code = layout.type == CacheType::Q8 ? quad[d / 16 * 64 + d % 16 * 4]
                                                 : quad[d / 32 * 64 + d % 16 * 4] >> (d % 32 / 16 * 4) & 15;

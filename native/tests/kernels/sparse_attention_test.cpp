@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "attention_fixture.h"
+#include "instructionSets.h"
 
 namespace spillway {
 namespace {
@@ -90,6 +91,59 @@ TEST(SparseAttention, ScoresThatAreNoNumbersShowAndDoNoHarm) {
     TestRow row(c, 70, 7);
     row.keys[16] = std::numeric_limits<float>::quiet_NaN();
     for (float output : lastOutput(c, row)) ASSERT_TRUE(std::isnan(output));
+  }
+}
+
+// What is chosen is what is read: with the values of all others as no numbers at all nothing changes. Several rows, the
+// first two of which have their first pages in common; keys beside their values, and apart.
+TEST(SparseAttention, ChosenKeysAreThoseWhoseValuesCount) {
+  for (const InstructionSet set : kSets) {
+    for (const CacheType type : kCacheTypes) {
+      for (const bool apart : {false, true}) {
+        AttentionCase c = {{type, 2, 80, 32, false, apart}, 6, 0, true, false, 0.1f, 0};
+        c.precision = Precision::Default;
+        std::vector<TestRow> rows;
+        for (unsigned seed = 1; seed < 4; seed++) rows.emplace_back(c, 100 + 60 * seed, seed);
+        std::vector<AttentionRow> ranges;
+        std::vector<std::vector<float>> outputs(3);
+        for (size_t r = 0; r < 3; r++) {
+          rows[r].store(kernelsFor(set), rows[r].tokens);
+          outputs[r].resize(3 * rows[r].queryWidth, -1);
+          ranges.push_back(rows[r].range(rows[r].tokens - 3, r == 2 ? 3 : 1, outputs[r].data()));
+        }
+        std::copy_n(rows[0].pages.begin(), 4, rows[1].pages.begin());
+        std::vector<std::vector<uint64_t>> bits;
+        for (AttentionRow& range : ranges)
+          range.chosen = bits.emplace_back(2 * chosenWords(range.firstPosition, range.tokens)).data();
+        runAttention(set, 2, c, ranges, rows[0].queryWidth, rows[0].queryWidth);
+        for (const std::vector<float>& output : outputs)
+          for (float each : output) ASSERT_EQ(each, -1) << "nothing is written";
+        for (AttentionRow& range : ranges) range.chosen = nullptr;
+        runAttention(set, 2, c, ranges, rows[0].queryWidth, rows[0].queryWidth);
+        const std::vector<std::vector<float>> expected = outputs;
+        size_t kept = 0;
+        for (size_t r = 0; r < 3; r++) {
+          const size_t words = bits[r].size() / 2;
+          for (uint32_t head = 0; head < 2; head++) {
+            for (uint32_t t = 0; t < rows[r].tokens; t++) {
+              const bool chosen = t / 64 < words && (bits[r][head * words + t / 64] >> t % 64 & 1) != 0;
+              kept += chosen ? 1 : 0;
+              // The first rows' common pages are wanted by both.
+              if (chosen || isQuantised(type) || r < 2) continue;
+              forValueBytes(c.layout, t % 32, [&](size_t at, size_t n) {
+                std::memset(const_cast<uint8_t*>(rows[r].pages[t / 32]) + cacheValuesOffset(c.layout, head) + at, 0xff,
+                            n);
+              });
+            }
+          }
+        }
+        EXPECT_LT(kept, 2u * (160 + 220 + 280) / 3);
+        runAttention(set, 2, c, ranges, rows[0].queryWidth, rows[0].queryWidth);
+        for (size_t r = 0; r < 3; r++)
+          ASSERT_EQ(std::memcmp(outputs[r].data(), expected[r].data(), outputs[r].size() * sizeof(float)), 0)
+              << c.name() << (apart ? ", apart" : "") << ", row " << r;
+      }
+    }
   }
 }
 

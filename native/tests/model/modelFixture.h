@@ -208,8 +208,10 @@ class TinyRuntime {
   std::map<EventId, Completion> done_;
 };
 
-inline SequenceOptions sequenceOptions(std::vector<int32_t> tokens, uint32_t capacity) {
+inline SequenceOptions sequenceOptions(std::vector<int32_t> tokens, uint32_t capacity,
+                                       uint32_t promptTokens = kAllTokens) {
   SequenceOptions options;
+  options.promptTokens = promptTokens;
   options.tokens = std::move(tokens);
   options.capacityTokens = capacity;
   return options;

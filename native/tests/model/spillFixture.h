@@ -165,9 +165,10 @@ struct SpilledRow {
   std::vector<float> scores;
 };
 
-inline std::vector<float> scoreInMemory(RuntimeOptions options, const std::vector<int32_t>& text) {
+inline std::vector<float> scoreInMemory(RuntimeOptions options, const std::vector<int32_t>& text,
+                                        uint32_t promptTokens = kAllTokens) {
   TinyRuntime tiny(std::move(options));
-  const uint32_t row = tiny.runtime.createSequence(sequenceOptions(text, uint32_t(text.size())));
+  const uint32_t row = tiny.runtime.createSequence(sequenceOptions(text, uint32_t(text.size()), promptTokens));
   std::vector<float> scores;
   for (uint32_t first = 0; first < text.size(); first += 48) {
     const uint32_t tokens = std::min(48u, uint32_t(text.size()) - first);
@@ -207,9 +208,11 @@ inline std::vector<SpilledRow> randomRows(const RuntimeOptions& options, size_t 
 }
 
 // Scores all rows, each in random chunks, some of them at a time.
-inline void scoreSpilling(SpillingRuntime& runtime, std::vector<SpilledRow>& rows, std::mt19937& random) {
+inline void scoreSpilling(SpillingRuntime& runtime, std::vector<SpilledRow>& rows, std::mt19937& random,
+                          uint32_t promptTokens = kAllTokens) {
   for (SpilledRow& row : rows)
-    row.handle = runtime.tiny.runtime.createSequence(sequenceOptions(row.text, uint32_t(row.text.size())));
+    row.handle =
+        runtime.tiny.runtime.createSequence(sequenceOptions(row.text, uint32_t(row.text.size()), promptTokens));
   const auto left = [](const SpilledRow& row) { return uint32_t(row.text.size()) - row.done; };
   while (std::any_of(rows.begin(), rows.end(), [&](const SpilledRow& row) { return left(row) != 0; })) {
     std::vector<SpilledRange> ranges;

@@ -65,7 +65,7 @@ export class RunForecast {
       settings: { numerics, block },
       grid,
     } = opened;
-    const { compressWeights, compressCache } = numerics;
+    const { compressWeights, compressCache, sparseAttention } = numerics;
     this.block = {
       batchSize: block.rowsPerSlot,
       batches: grid.slots,
@@ -74,6 +74,7 @@ export class RunForecast {
       compressWeights,
       compressCache,
       cpuAttention: opened.gpu ? cpuAttentionOf(opened.gpu) : true,
+      ...(sparseAttention < 1 && { sparseAttention }),
       threads: block.threads,
     };
     this.corrections = request?.hardware.corrections;

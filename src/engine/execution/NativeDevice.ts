@@ -345,10 +345,14 @@ export class NativeDevice implements Device {
     return event;
   }
 
-  private complete({ events, errors, heads, hidden }: NativeCompletions): void {
+  private complete({ events, errors, heads, hidden, read: pages }: NativeCompletions): void {
     const failures = new Map(errors.map((error) => [error.event, error]));
     const outputs = new Map(heads.map((head) => [head.event, head]));
     const read = new Map(hidden.map((each) => [each.event, each.hidden]));
+    for (const { event, ...each } of pages) {
+      const entry = this.pending.get(event);
+      if (entry) entry.event.read = each;
+    }
     const completions: Completion[] = [];
     for (let i = 0; i < events.length; i += 4) {
       const id = events[i] ?? 0;

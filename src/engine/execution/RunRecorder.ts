@@ -7,7 +7,16 @@ import type { JudgedRow, KnownStretch } from '../schedules/PathChecker.js';
 import { tokensByPhase, type Batch, type RowId } from '../grid/Square.js';
 import { QueueWork } from './QueueWork.js';
 import { residentPeakBytes } from './residentPeakBytes.js';
-import { hopsOf, kindOf, QUEUE_NAMES, type Moved, type QueueName, type Task, type TaskEvent } from '../grid/Task.js';
+import {
+  hopsOf,
+  kindOf,
+  QUEUE_NAMES,
+  type Moved,
+  type PagesRead,
+  type QueueName,
+  type Task,
+  type TaskEvent,
+} from '../grid/Task.js';
 
 /** Bytes of each tier. */
 export type MemoryUse = Readonly<
@@ -40,6 +49,11 @@ export interface RecorderSetup {
   readonly onStats?: ((stats: RunStats) => void) | undefined;
   readonly onTrace?: ((event: TraceEvent) => void) | undefined;
   readonly onDelta?: ((delta: RowDelta) => void) | undefined;
+}
+
+/** Says what a task that attends read of the values on disk as the load that it is. */
+function valuesOf({ run, batch, layer }: Task, { bytes }: PagesRead): Task {
+  return { run, batch, layer, name: 'load_cache', queue: 'disk-read', from: 'disk', to: 'cpu', bytes };
 }
 
 /** The work of the device, and the time it took of the JavaScript thread. */
@@ -135,10 +149,12 @@ export class RunRecorder {
   }
 
   completed(event: TaskEvent): void {
-    const { task, timing } = event;
+    const { task, timing, read } = event;
     if (!timing || event.error) return;
-    const hops = hopsOf(task);
+    const hops = hopsOf(read && task.name === 'load_cache' ? { ...task, bytes: read.bytes } : task);
     for (const hop of hops) this.moved(hop, timing);
+    const values = read && task.name === 'compute' ? valuesOf(task, read) : undefined;
+    if (values && read) this.moved(values, read);
     if (task.name === 'compute') {
       const share = this.shareOf(task.batch);
       // Where attention has a queue of its own, what two of them do at once counts once.
@@ -149,6 +165,7 @@ export class RunRecorder {
     }
     this.setup.timings?.completed(event);
     for (const hop of hops) this.trace(hop, timing);
+    if (values && read) this.trace(values, read);
   }
 
   /** So long a batch of so many tokens was computed, of which these are the caller's. */

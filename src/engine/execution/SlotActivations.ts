@@ -8,7 +8,7 @@ import { describeTask, type Task, type TaskEvent } from '../grid/Task.js';
 export interface SpilledActivations {
   /** Slots, the first ones, whose hidden states stay: on a GPU. */
   readonly stayingSlots: number;
-  /** Tokens of each other slot that stay in memory. */
+  /** Tokens of each other slot's largest square that stay in memory; of smaller ones it is the same share. */
   readonly residentTokens: number;
   /** Working buffers that those slots of a run share. */
   readonly buffers: number;

@@ -124,7 +124,14 @@ export interface TaskEvent {
    * computing alone. Default false.
    */
   readonly movesPages?: boolean;
+  /**
+   * The bytes of the cache that a task has really read from disk, and when: of a load in place of its task's, of
+   * attention beside computing. Default: what the task says.
+   */
+  readonly read?: { readonly bytes: number; readonly start: number; readonly end: number } | undefined;
 }
+
+export type PagesRead = NonNullable<TaskEvent['read']>;
 
 /** The output of the head for the rows of a batch that sampled or scored. */
 export interface HeadOutput {

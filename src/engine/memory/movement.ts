@@ -1,4 +1,4 @@
-import { batchTokens, type RowId, type Square } from '../grid/Square.js';
+import { batchTokens, mayBeSampled, type RowId, type Square } from '../grid/Square.js';
 import { type Hop, type QueueName, type Task, hopsOf, type MoveName } from '../grid/Task.js';
 import type { Tier } from '../grid/Tier.js';
 import type { PlacementShares, TierShares } from '../../plan/Placement.js';
@@ -28,6 +28,8 @@ export interface ModelBytes {
    * share once for all of a square's. Default: each token by itself, and what rows share is there.
    */
   readonly pageTokens?: number | undefined;
+  /** The share of its context that a row which decodes loads: sparse attention takes few values. Default: all. */
+  readonly decodingShare?: number | undefined;
 }
 
 /** The move of one task. */
@@ -106,12 +108,15 @@ export function withCpuAttention(moves: Movement): Movement {
  * what rows share, which is there; new tokens are stored.
  */
 export function movement(placement: Placement, bytes: ModelBytes, compute: Tier, layers: number): Movement {
-  const { pageTokens } = bytes;
+  const { pageTokens, decodingShare = 1 } = bytes;
   const unit = pageTokens ?? 1;
   const context = ({ batch: { rows } }: Square): number =>
     rows.reduce(
-      (sum, { firstPosition, sharedTokens = 0 }) =>
-        sum + Math.ceil(firstPosition / unit) * unit - Math.floor(sharedTokens / unit) * unit,
+      (sum, range) => {
+        const { firstPosition, sharedTokens = 0 } = range;
+        const tokens = Math.ceil(firstPosition / unit) * unit - Math.floor(sharedTokens / unit) * unit;
+        return sum + tokens * (mayBeSampled(range) ? decodingShare : 1);
+      },
       pageTokens === undefined
         ? 0
         : Math.max(...rows.map(({ sharedTokens = 0 }) => Math.floor(sharedTokens / unit) * unit)),

@@ -1,5 +1,5 @@
 import type { PageTable } from '../grid/PageTable.js';
-import { batchTokens, type Batch, type RowRange, type Square } from '../grid/Square.js';
+import { batchTokens, mayBeSampled, type Batch, type RowRange, type Square } from '../grid/Square.js';
 import type { Hop } from '../grid/Task.js';
 import { shareOfExpertsRead } from '../../plan/model/chosenExperts.js';
 import { KEEPS_NONE } from './cacheGroups.js';
@@ -32,10 +32,19 @@ export interface PagedBytes {
     | undefined;
   /** Attention window of each layer, in tokens; 0 = all positions, and `KEEPS_NONE` of one that keeps none. */
   readonly windows: readonly number[];
+  /**
+   * Where sparse attention takes values of chosen keys alone from disk: bytes of a page's keys, and what is read of its
+   * values, as a share, for so many tokens that choose. Default: whole pages are read.
+   */
+  readonly choosing?: { readonly pageKeyBytes: number; readonly shareOfValues: (tokens: number) => number } | undefined;
   /** Hidden state of one token. */
   readonly tokenBytes: number;
-  /** Tokens of a square whose hidden states stay in memory; Infinity where all do. */
+  /**
+   * Tokens of the largest square whose hidden states stay in memory, and how many it has; of a smaller one it is the
+   * same share. Infinity where all do.
+   */
   readonly residentTokens: number;
+  readonly tokensPerSquare: number;
   /** Slots, the first ones, whose hidden states stay on a GPU. Default: none, unless all do. */
   readonly stayingSlots?: number | undefined;
   /**
@@ -63,10 +72,12 @@ export function pagedMovement({
   windows,
   tokenBytes,
   residentTokens,
+  tokensPerSquare,
   stayingSlots = 0,
   gpu,
   fetch,
   chosen,
+  choosing,
 }: PagedBytes): Movement {
   const read = ({ layer, batch }: Square): number => {
     const whole = streamedBytes[layer] ?? 0;
@@ -76,12 +87,20 @@ export function pagedMovement({
   };
   const layers = streamedBytes.length;
   const cacheStays = diskPages === 0 && !fetch;
+  const loadedBytes = (range: RowRange): number => {
+    if (!choosing || !mayBeSampled(range)) return pageSlotBytes;
+    const { pageKeyBytes, shareOfValues } = choosing;
+    return pageKeyBytes + shareOfValues(range.tokens) * (pageSlotBytes - pageKeyBytes);
+  };
   const staged = ({ batch: { rows }, layer }: Square, pagesOf: PageLookup, which: 'loads' | 'stores'): number => {
     if (diskPages === 0 || windows[layer] === KEEPS_NONE) return 0;
-    return rows.reduce((sum, range) => {
+    const bytes = rows.reduce((sum, range) => {
       const pages = pagesOf(range.row);
-      return pages ? sum + stagedPages(range, pages, pageTokens, windows[layer] ?? 0)[which] : sum;
+      if (!pages) return sum;
+      const count = stagedPages(range, pages, pageTokens, windows[layer] ?? 0)[which];
+      return sum + count * (which === 'loads' ? loadedBytes(range) : pageSlotBytes);
     }, 0);
+    return Math.round(bytes);
   };
   const fetched = new WeakMap<Batch, Map<number, StagedPages>>();
   /** Counts the link's bytes: the same in all layers with one window. */
@@ -106,7 +125,10 @@ export function pagedMovement({
     return bytes > 0 ? route({ ...link, bytes }, disk) : route(disk);
   };
   const hidden = ({ batch }: Square): number =>
-    Math.ceil((Math.max(0, batchTokens(batch) - residentTokens) * tokenBytes) / DISK_BLOCK) * DISK_BLOCK;
+    Math.ceil(
+      Math.ceil((batchTokens(batch) * tokenBytes * Math.max(0, tokensPerSquare - residentTokens)) / tokensPerSquare) /
+        DISK_BLOCK,
+    ) * DISK_BLOCK;
   const all = ({ batch }: Square): number => batchTokens(batch) * tokenBytes;
   const stays = ({ batch: { slot } }: Square): boolean => residentTokens === Infinity || slot < stayingSlots;
   return {
@@ -119,12 +141,12 @@ export function pagedMovement({
     },
     loadCache: (square, pagesOf) => {
       if (cacheStays) return [];
-      const read = { ...READ, bytes: staged(square, pagesOf, 'loads') * pageSlotBytes };
+      const read = { ...READ, bytes: staged(square, pagesOf, 'loads') };
       return overLink(square, pagesOf, 'loads', UP, read);
     },
     storeCache: (square, pagesOf) => {
       if (cacheStays) return [];
-      const write = { ...WRITE, bytes: staged(square, pagesOf, 'stores') * pageSlotBytes };
+      const write = { ...WRITE, bytes: staged(square, pagesOf, 'stores') };
       return overLink(square, pagesOf, 'stores', DOWN, write);
     },
     // The first layer's inputs are embedded where computing happens, the last layer's outputs are sampled there.

@@ -9,7 +9,7 @@ import type { Movement, Placement, TierShares } from '../memory/movement.js';
 import type { PageTier } from '../grid/pageCounts.js';
 import { groupRules, windowOf, type CacheGroups } from '../memory/cacheGroups.js';
 import type { FetchRules } from '../memory/fetchedPages.js';
-import { pagedMovement } from '../memory/pagedMovement.js';
+import { pagedMovement, type PagedBytes } from '../memory/pagedMovement.js';
 import { PagePool, type DiskCache } from '../memory/PagePool.js';
 import { peerMovement } from '../memory/peerMovement.js';
 import { fetches, hostAttends, sharedAttention, type GpuTier } from './gpuMemory.js';
@@ -45,6 +45,8 @@ export interface OpenedCache extends Pick<RuntimeOptions['cache'], 'pages' | 'pa
   /** Bytes of one page, all layers of a group together, in memory; and of one layer of it on disk. */
   readonly pageBytes: number;
   readonly diskPageBytes: number;
+  /** What is read of a page on disk where sparse attention takes values of chosen keys alone. Default: all of it. */
+  readonly choosing?: PagedBytes['choosing'];
 }
 
 export interface OpenedWeights {
@@ -131,9 +133,11 @@ export function movementOf(
     pageTokens: cache.pageTokens,
     diskPages: cache.disk.pages,
     pageSlotBytes: cache.diskPageBytes,
+    choosing: cache.choosing,
     windows: layerSpecs.slice(first, last + 1).map(windowOf),
     tokenBytes,
     residentTokens: activations?.residentTokens ?? Infinity,
+    tokensPerSquare: grid.tokensPerSquare,
     stayingSlots: activations?.stayingSlots,
     gpu: gpu && weights,
     ...(experts && !gpu && { chosen: { experts, slots: grid.slots, expertBytes: weights.expertBytes } }),

@@ -1,8 +1,9 @@
-import type { Addon, NativeRuntime } from '../../bindings/Addon.js';
+import type { Addon, NativeRuntime, RuntimeBytes } from '../../bindings/Addon.js';
 import { nativeCall } from '../../bindings/nativeCall.js';
 import type { EngineOptions } from '../../EngineOptions.js';
 import { MemoryBudgetError } from '../../errors/MemoryBudgetError.js';
 import type { ModelIdentity } from '../../model/identity/identifyModel.js';
+import { shareOfValuesRead } from '../../plan/model/chosenValues.js';
 import { checkProcessLimits, OTHER_THREADS, THREAD_BYTES, withProcessLimits } from '../../processLimits.js';
 import { loadWeights } from '../store/loadWeights.js';
 import { openWeightStore, type WeightStore } from '../store/openWeightStore.js';
@@ -104,6 +105,21 @@ function reserve(addon: Addon, { runtime, host, gpu }: MemoryLayout, store: Weig
   }
 }
 
+/** What is read of pages on disk where values come once their keys have been chosen; undefined where they do not. */
+function choosingOf(
+  { settings, runtime }: MemoryLayout,
+  { pageSlot, pageKeys, spillBlock }: RuntimeBytes,
+): Opened['cache']['choosing'] {
+  if (pageKeys === 0) return undefined;
+  const { heads, kvHeads } = runtime.decoder;
+  const blockTokens = (spillBlock * kvHeads * runtime.cache.pageTokens) / (pageSlot - pageKeys);
+  const { sparseAttention } = settings.numerics;
+  return {
+    pageKeyBytes: pageKeys,
+    shareOfValues: (tokens) => shareOfValuesRead(sparseAttention, (tokens * heads) / kvHeads, blockTokens),
+  };
+}
+
 function openedOf(layout: MemoryLayout, runtime: NativeRuntime, store: WeightStore | undefined): Opened {
   const { plan, settings, capBytes, grid, host, gpu, spill, groups, onePage } = layout;
   const { bytes } = runtime;
@@ -122,6 +138,7 @@ function openedOf(layout: MemoryLayout, runtime: NativeRuntime, store: WeightSto
       buffers: spill.buffers,
       pageBytes: onePage.cache,
       diskPageBytes: onePage.pageSlot,
+      choosing: choosingOf(layout, bytes),
       groups,
       states: layout.runtime.cache.states,
     },

@@ -383,7 +383,8 @@ function bestOrReadsOnly({ readsOnly, ...best }: Choice): RankedPlan {
 /** Finds the plan of an engine that nobody plans for, where the request allows it and it fits. */
 function usualPlan(request: PlanRequest, block: Block): RankedPlan | undefined {
   const { allow = {}, workload } = request;
-  const { schedules, batchSize, batches, threads, tokensPerSquare, compressWeights, compressCache } = allow;
+  const { schedules, batchSize, batches, compressWeights, compressCache, ...more } = allow;
+  const { sparseAttention, threads, tokensPerSquare } = more;
   if (compressWeights?.length !== 1 || compressCache?.length !== 1) return undefined;
   const policy: Policy = {
     schedule: schedules?.[0] ?? block.schedule,
@@ -393,6 +394,7 @@ function usualPlan(request: PlanRequest, block: Block): RankedPlan | undefined {
     compressWeights: compressWeights[0] ?? 'none',
     compressCache: compressCache[0] ?? 'none',
     cpuAttention: true,
+    ...(sparseAttention !== undefined && { sparseAttention }),
     ...(threads !== undefined && { threads }),
     ...(tokensPerSquare !== undefined && { tokensPerSquare }),
   };
@@ -422,8 +424,9 @@ function settledShares(
 }
 
 /** Lists what the options leave to the search. */
-function allowed(given: EngineOptions, { block, memory }: Settings): Allowed {
+function allowed(given: EngineOptions, { block, memory, numerics: { sparseAttention } }: Settings): Allowed {
   return {
+    ...(sparseAttention < 1 && { sparseAttention }),
     ...(given.schedule !== undefined && { schedules: [given.schedule] }),
     batchSize: given.batchSize,
     batches: given.batches,

@@ -7,6 +7,7 @@ import { hostShare } from '../Policy.js';
 import { type Corrections, computeFactor } from '../corrections.js';
 import { PAGE_TOKENS } from '../reserves.js';
 import { sharesOfLayerRead } from './chosenExperts.js';
+import { valuesRead } from './chosenValues.js';
 import { diskRates, linkRates } from './transferRates.js';
 import {
   decodeAttentionSeconds,
@@ -97,6 +98,11 @@ export function layerQueues(
   const keptBytes = tokenCacheBytes * sizes.keptShare;
   const newBytes = tokenCacheBytes * attendingShare(shape);
   const context = squares * (load.contextTokens + shared + (begun * PAGE_TOKENS) / 2) * keptBytes;
+  // Of what decoding rows have on disk, the values that sparse attention takes come last, and the others not at all.
+  const decoded = Math.max(0, Math.min(load.contextTokens, load.decodeKeys - load.decodeRows));
+  const values = valuesRead(setting);
+  const pages = squares * (load.contextTokens - decoded * (1 - values.keyShare)) * keptBytes;
+  const chosen = squares * decoded * values.valueShare * keptBytes;
   const fresh = squares * tokens * newBytes;
   const stored = fresh + squares * begun * (PAGE_TOKENS - 1) * newBytes;
   // The first layer's input is embedded, the last one's output sampled, where computing happens.
@@ -120,17 +126,19 @@ export function layerQueues(
       headSeconds(on, load.sampledRows) / shape.layers +
       (gpu ? 0 : tasks));
   const attend = corrected * squares * decodeAttentionSeconds(on, load.decodeKeys, load.decodeRows);
-  const rates = diskRates(hardware, { layerBytes: w, pageBytes: tokenCacheBytes * PAGE_TOKENS, streams });
+  const layers = { layerBytes: w, streams };
+  const rates = diskRates(hardware, { ...layers, pageBytes: tokenCacheBytes * PAGE_TOKENS });
+  const chosenSeconds = chosen / diskRates(hardware, { ...layers, pageBytes: values.requestBytes }).readPages;
   const disk = {
     'disk-read': {
       constant: streams ? rates.readOnceSeconds : 0,
       wn: read / rates.read,
-      cn: context / rates.readPages,
+      cn: pages / rates.readPages + chosenSeconds,
       hn: hidden / rates.read,
     },
     'disk-write': { cn: fresh / rates.writePages, hn: hidden / rates.write },
   };
-  const diskBytes = { wn: read, cn: context + fresh, hn: 2 * hidden };
+  const diskBytes = { wn: read, cn: pages + chosen + fresh, hn: 2 * hidden };
   const memory = 1 / hardware.cpu.memoryBytesPerSecond;
   if (gpu === undefined) {
     const compute = { constant: squares * perSquare + attend };
@@ -138,8 +146,8 @@ export function layerQueues(
     const bounds = [
       // What comes from disk crosses the same memory that computing reads.
       sum(compute, waits, times(memory, diskBytes)),
-      // Experts that have been chosen are read by the task that computes with them.
-      sum(compute, waits, { wn: (w * shares.byTasks) / rates.read }),
+      // Experts and values that have been chosen are read by the task that computes with them.
+      sum(compute, waits, { wn: (w * shares.byTasks) / rates.read, cn: chosenSeconds }),
       disk['disk-read'],
       disk['disk-write'],
       // Queues that are about as busy wait for each other now and then.

@@ -15,6 +15,7 @@ import {
   projectSeconds,
   sharedAttentionSeconds,
 } from './computeSeconds.js';
+import { valuesRead } from './chosenValues.js';
 import { matmulKind } from './matmulKinds.js';
 import { diskRates, linkRates } from './transferRates.js';
 import { computeSettings } from './queues.js';
@@ -61,11 +62,14 @@ function taskParts(
   const { links, corrections } = setting.hardware;
   const weights = matmulKind(setting.shape, setting.block.compressWeights);
   const { layerWeightBytes, tokenCacheBytes } = sizesOf(setting);
-  const disk = diskRates(setting.hardware, {
-    layerBytes: layerWeightBytes,
-    pageBytes: tokenCacheBytes * PAGE_TOKENS,
-    streams: placement.weights.disk > 0,
-  });
+  const layers = { layerBytes: layerWeightBytes, streams: placement.weights.disk > 0 };
+  const disk = diskRates(setting.hardware, { ...layers, pageBytes: tokenCacheBytes * PAGE_TOKENS });
+  // A byte of the pages on disk, some of which come in the requests of values that have been chosen.
+  const values = valuesRead(setting);
+  const { readPages: readValues } = diskRates(setting.hardware, { ...layers, pageBytes: values.requestBytes });
+  const chosen = values.valueShare / (values.keyShare + values.valueShare);
+  const pageSecondsOf = (rows: TimedTask['batch']['rows']): number =>
+    rows.every(mayBeSampled) ? (1 - chosen) / disk.readPages + chosen / readValues : 1 / disk.readPages;
   const link = linkRates(setting.hardware);
   const rates: Readonly<Record<string, number | undefined>> = {
     'host-to-device': link.up,
@@ -78,7 +82,7 @@ function taskParts(
   const onCpu = gpu ? hostShare(setting.block) * (1 - placement.cache.gpu) : 0;
   const alone = (seconds: number): { readonly on: number; readonly host: number } => ({ on: seconds, host: 0 });
   return ({ name, part, queue, bytes, batch }) => {
-    if (name === 'load_cache' && queue === 'disk-read') return alone(bytes / disk.readPages);
+    if (name === 'load_cache' && queue === 'disk-read') return alone(bytes * pageSecondsOf(batch.rows));
     if (name === 'store_cache' && queue === 'disk-write') return alone(bytes / disk.writePages);
     if (name === 'load_weight' && queue === 'disk-read')
       return alone(bytes > 0 ? disk.readOnceSeconds + bytes / disk.read : 0);

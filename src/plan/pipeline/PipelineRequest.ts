@@ -39,12 +39,17 @@ const machinesSchema = z
 export function settledBlock({
   compressWeights,
   compressCache,
+  sparseAttention,
   threads,
   tokensPerSquare,
-}: Allowed): Pick<BlockChoice, 'compressWeights' | 'compressCache' | 'threads' | 'tokensPerSquare'> {
+}: Allowed): Pick<
+  BlockChoice,
+  'compressWeights' | 'compressCache' | 'sparseAttention' | 'threads' | 'tokensPerSquare'
+> {
   return {
     compressWeights: compressWeights?.[0] ?? 'none',
     compressCache: compressCache?.[0] ?? 'none',
+    ...(sparseAttention !== undefined && { sparseAttention }),
     ...(threads !== undefined && { threads }),
     ...(tokensPerSquare !== undefined && { tokensPerSquare }),
   };

@@ -159,6 +159,7 @@ export function bestStage(
         cpuAttention: hardware.memory.gpuBytes > 0 ? [true, false] : [true],
         tokensPerSquare: block.tokensPerSquare,
         threads: block.threads,
+        sparseAttention: block.sparseAttention,
       },
       placed,
     ),

@@ -69,6 +69,7 @@ export function* chooseBlockInParts(given: PlanRequest, settled: SettledShares):
           compressWeights: allow.compressWeights?.[0] ?? 'none',
           compressCache: allow.compressCache?.[0] ?? 'none',
           cpuAttention: true,
+          ...(allow.sparseAttention !== undefined && { sparseAttention: allow.sparseAttention }),
           ...(allow.threads !== undefined && { threads: allow.threads }),
           ...(allow.tokensPerSquare !== undefined && { tokensPerSquare: allow.tokensPerSquare }),
         };

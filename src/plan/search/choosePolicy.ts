@@ -155,6 +155,7 @@ function searchSpace(
     threads: allow.threads,
     otherThreads:
       allow.threads === undefined && hardware.cpu.oneThreadACore ? [hardware.cpu.oneThreadACore.threads] : [],
+    sparseAttention: allow.sparseAttention,
     maxLatencySeconds,
   };
 }
@@ -198,6 +199,7 @@ function* smallestBudget(
     cpuAttention: space.cpuAttention[0] ?? true,
     tokensPerSquare: space.tokensPerSquare,
     threads: space.threads,
+    sparseAttention: space.sparseAttention,
   };
   const setting = { hardware, shape, workload, block };
   const fits = function* (tier: Tier, bytes: number): Work<boolean> {

@@ -29,6 +29,7 @@ export interface SearchSpace {
   readonly threads?: number | undefined;
   /** Numbers of threads that the best blocks are tried with besides. Default: none. */
   readonly otherThreads?: readonly number[] | undefined;
+  readonly sparseAttention?: number | undefined;
   /** Blocks that take longer are none. Default: any. */
   readonly maxLatencySeconds?: number | undefined;
 }
@@ -296,8 +297,12 @@ function rows({ policy }: RankedPolicy): number {
 }
 
 function* kinds(space: SearchSpace): Generator<Omit<BlockChoice, 'batchSize' | 'batches'>> {
-  const { tokensPerSquare, threads } = space;
-  const more = { ...(tokensPerSquare !== undefined && { tokensPerSquare }), ...(threads !== undefined && { threads }) };
+  const { tokensPerSquare, threads, sparseAttention } = space;
+  const more = {
+    ...(tokensPerSquare !== undefined && { tokensPerSquare }),
+    ...(threads !== undefined && { threads }),
+    ...(sparseAttention !== undefined && { sparseAttention }),
+  };
   for (const compressWeights of space.compressWeights) {
     for (const compressCache of space.compressCache) {
       for (const cpuAttention of space.cpuAttention) {

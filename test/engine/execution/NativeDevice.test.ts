@@ -36,7 +36,7 @@ function noted(): {
     runtime,
     calls,
     complete: (completions) => {
-      callback({ events: new Float64Array(), errors: [], heads: [], hidden: [], ...completions });
+      callback({ events: new Float64Array(), errors: [], heads: [], hidden: [], read: [], ...completions });
     },
   };
 }

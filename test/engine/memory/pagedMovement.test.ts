@@ -11,6 +11,7 @@ const BYTES: PagedBytes = {
   windows: [0, 4, 0],
   tokenBytes: 1024,
   residentTokens: 2,
+  tokensPerSquare: 8,
 };
 const tables: Record<number, PageTable> = {
   0: { entries: [1, -1, -2, 0], tail: 0 },

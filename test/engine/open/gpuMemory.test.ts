@@ -133,6 +133,8 @@ function measure({
     staging: 0,
     spill: 0,
     pageSlot: 4096,
+    pageKeys: 0,
+    spillBlock: 4096,
     streamed: new Array<number>(LAYERS).fill(rest),
     streamedExperts: new Array<number>(LAYERS).fill(0),
     gpu: {

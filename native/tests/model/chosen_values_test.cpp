@@ -1,0 +1,177 @@
+// Sparse attention over pages on disk, of which keys come alone and values once keys have been chosen: the same bits as
+// in memory, and no more bytes than the choice takes.
+#include "../../model/CacheSpill.h"
+#include "spillFixture.h"
+
+namespace spillway {
+namespace {
+
+using namespace fixture;
+using disktest::ScriptedFaults;
+
+// Heads of 64 elements, so that a block of the disk holds few tokens' values.
+DecoderSpec wideSpec(uint32_t kvHeads) {
+  DecoderSpec spec = smallSpec();
+  spec.heads = 4;
+  spec.kvHeads = kvHeads;
+  spec.headDim = 64;
+  spec.attentionScale = 0.125f;
+  return spec;
+}
+
+class ChosenValues : public testing::Test {
+ protected:
+  RuntimeOptions spilling(RuntimeOptions options) const {
+    options.spill = spillOptions(folder_.path());
+    return options;
+  }
+  static RuntimeOptions sparse(const TinyModel& model, float keep, CacheType type = CacheType::F16) {
+    RuntimeOptions options = model.options();
+    options.cacheType = type;
+    options.keepKeys = keep;
+    return options;
+  }
+  disktest::Folder folder_;
+};
+
+TEST_F(ChosenValues, MixturesOfMemoryAndDiskGiveTheSameBits) {
+  std::mt19937 random(59);
+  for (const uint32_t kvHeads : {1u, 2u, 4u}) {
+    DecoderSpec spec = wideSpec(kvHeads);
+    if (kvHeads == 2) spec.layerSpecs[1].window = 37;
+    const TinyModel model(spec, false);
+    for (const CacheType type : {CacheType::F32, CacheType::F16, CacheType::Q8, CacheType::Q4}) {
+      for (const float keep : {0.05f, 0.5f}) {
+        const RuntimeOptions memory = sparse(model, keep, type);
+        SpillingRuntime runtime(spilling(memory));
+        for (const uint32_t promptTokens : {1u, 30u}) {
+          std::vector<SpilledRow> rows = randomRows(spilling(memory), 1 + random() % 6, random);
+          scoreSpilling(runtime, rows, random, promptTokens);
+          ASSERT_FALSE(runtime.failure) << runtime.failure->message;
+          for (const SpilledRow& row : rows) {
+            const std::vector<float> expected = scoreInMemory(memory, row.text, promptTokens);
+            ASSERT_EQ(row.scores.size(), expected.size());
+            EXPECT_EQ(std::memcmp(row.scores.data(), expected.data(), expected.size() * sizeof(float)), 0)
+                << kvHeads << " heads, type " << int(type) << ", keeping " << keep << " behind " << promptTokens;
+          }
+        }
+      }
+    }
+  }
+}
+
+// Of 90 tokens the first 80 are on disk, in five pages; the others are given one by one.
+TEST_F(ChosenValues, KeysAndChosenBlocksAreAllThatIsRead) {
+  const TinyModel model(wideSpec(2), false);
+  const auto readOf = [&](float keep) {
+    SpillingRuntime runtime(spilling(sparse(model, keep)));
+    const RuntimeBytes& bytes = runtime.tiny.runtime.bytes();
+    EXPECT_EQ(bytes.pageKeys, 2u * 16 * 64 * 2);
+    EXPECT_EQ(bytes.pageSlot, 2u * bytes.pageKeys);
+    const uint32_t row = runtime.tiny.runtime.createSequence(sequenceOptions(randomTokens(90, 67, 4), 90, 80));
+    const std::vector<int32_t> pages = {-1, -2, -3, -4, -5, 3};
+    const DiskTraffic& moved = runtime.tiny.runtime.moved();
+    EXPECT_NE(runtime.pass({{{row, 0, 40, HeadMode::Score, pages}, 3}}), nullptr);
+    EXPECT_NE(runtime.pass({{{row, 40, 40, HeadMode::Score, pages}, 3}}), nullptr);
+    EXPECT_EQ(moved.read.load(), 2 * 2 * bytes.pageSlot) << "prompts take whole pages";
+    const uint64_t before = moved.read.load();
+    for (uint32_t first = 80; first < 90; first++)
+      EXPECT_NE(runtime.pass({{{row, first, 1, HeadMode::Score, pages}, 3}}), nullptr);
+    EXPECT_FALSE(runtime.failure);
+    return std::make_pair(moved.read.load() - before, uint64_t(bytes.spillBlock));
+  };
+  const uint64_t keys = 10 * 2 * 5 * 4096;  // passes, layers, pages
+  // A query keeps its own key, which is not on disk; or all of them.
+  EXPECT_EQ(readOf(0.001f).first, keys);
+  EXPECT_EQ(readOf(0.9999999f).first, 2 * keys);
+  // Nine of 81 to 90 keys, its own among them: in two heads' values, each of two query heads reads eight blocks at
+  // most.
+  const auto [read, block] = readOf(0.1f);
+  EXPECT_EQ(read % block, 0u);
+  EXPECT_GT(read, keys);
+  EXPECT_LE(read, keys + std::min<uint64_t>(keys, 10u * 2 * 2 * 2 * 8 * block));
+}
+
+TEST_F(ChosenValues, OfPagesTheBlocksOfChosenKeysCome) {
+  for (const CacheType type : {CacheType::F32, CacheType::F16, CacheType::Q8, CacheType::Q4}) {
+    const CacheLayout layout = {type, 3, 80, 32, false, true};
+    const size_t slot = DirectFile::aligned(cachePageBytes(layout));
+    SpillFile spill(folder_.path(), 2 * slot);
+    DirectFile& file = spill.file();
+    const CacheGroups groups(1);
+    CacheSpill cache(file, 0, groups, 2, slot, layout);
+    Batch batch;
+    auto sequence = std::make_shared<Sequence>(sequenceOptions({1}, 100, 1));
+    BatchRange range{};
+    range.sequence = sequence;
+    range.tokens = 64;
+    range.pageCount = 3;
+    range.spilled = true;
+    range.tail = 0;
+    batch.pages = {-1, -2, 0};
+    batch.spilled = true;
+    batch.ranges = {range};
+    const Arena pages(2 * slot, "pages"), found(2 * slot, "pages");
+    for (size_t i = 0; i < 2 * slot; i++) pages.data()[i] = uint8_t(1 + i % 251);
+    cache.store(0, 0, batch, pages.data());
+    batch.ranges[0].firstPosition = 64;
+    batch.ranges[0].tokens = 1;
+    std::memset(found.data(), 0, 2 * slot);
+    const std::atomic<bool> stopped{false};
+    EXPECT_EQ(cache.load(0, 0, batch, found.data(), stopped), 2 * cache.keyBytes());
+    const auto here = [&](size_t page, size_t at) { return found.data()[page * slot + at] != 0; };
+    for (size_t at = 0; at < 3 * cacheKeyBytes(layout); at++) ASSERT_TRUE(here(0, at) && here(1, at));
+    EXPECT_FALSE(here(0, cachePageBytes(layout) - 1));
+    // Token 5 of the first head, and token 40, in the second page, of the last.
+    std::vector<uint64_t> bits(3 * chosenWords(64, 1));
+    bits[0] = uint64_t{1} << 5;
+    bits[2 * chosenWords(64, 1)] = uint64_t{1} << 40;
+    const uint64_t* chosen = bits.data();
+    const uint64_t read = cache.loadValues(0, 0, batch, &chosen, found.data(), stopped);
+    size_t blocks = 0;
+    const size_t block = file.blockBytes();
+    for (size_t page = 0; page < 2; page++)
+      for (size_t b = cache.keyBytes() / block; b < slot / block; b++) blocks += here(page, b * block) ? 1 : 0;
+    EXPECT_EQ(read, blocks * block) << int(type);
+    EXPECT_LE(blocks, 6u * (1 + 320 / block));
+    const auto valuesHere = [&](uint32_t head, uint32_t token) {
+      bool all = true;
+      forValueBytes(layout, token % 32, [&](size_t at, size_t bytes) {
+        const size_t first = cacheValuesOffset(layout, head) + at;
+        for (size_t i = 0; i < bytes; i++)
+          all = all && found.data()[token / 32 * slot + first + i] == pages.data()[token / 32 * slot + first + i];
+      });
+      return all;
+    };
+    EXPECT_TRUE(valuesHere(0, 5));
+    EXPECT_TRUE(valuesHere(2, 40));
+    if (block == 512) EXPECT_FALSE(valuesHere(0, 31)) << int(type);
+    EXPECT_THROW(cache.loadValues(0, 0, batch, &chosen, found.data(), std::atomic<bool>{true}), Error);
+  }
+}
+
+TEST_F(ChosenValues, AFailureOfTheirReadingIsTheRowsError) {
+  const TinyModel model(wideSpec(2), false);
+  for (const int64_t fault : {int64_t(-EIO), DiskFaults::kEnd}) {
+    std::atomic<bool> armed{false};
+    ScriptedFaults faults([&](DiskOperation operation, uint64_t, size_t bytes, int) -> int64_t {
+      return armed && operation == DiskOperation::Read && bytes < 4096 ? fault : 0;
+    });
+    RuntimeOptions options = spilling(sparse(model, 0.1f));
+    options.diskFaults = &faults;
+    SpillingRuntime runtime(options);
+    if (runtime.tiny.runtime.bytes().spillBlock == 4096) GTEST_SKIP() << "blocks are as large as keys here";
+    const uint32_t row = runtime.tiny.runtime.createSequence(sequenceOptions(randomTokens(90, 67, 4), 90, 80));
+    const std::vector<int32_t> pages = {-1, -2, -3, -4, -5, 3};
+    ASSERT_NE(runtime.pass({{{row, 0, 40, HeadMode::Score, pages}, 3}}), nullptr);
+    ASSERT_NE(runtime.pass({{{row, 40, 40, HeadMode::Score, pages}, 3}}), nullptr);
+    armed = true;
+    EXPECT_EQ(runtime.pass({{{row, 80, 1, HeadMode::Score, pages}, 3}}), nullptr);
+    ASSERT_TRUE(runtime.failure);
+    EXPECT_EQ(runtime.failure->code, ErrorCode::File);
+    EXPECT_NE(runtime.failure->message.find("layer 0 cache at offset"), std::string::npos) << runtime.failure->message;
+  }
+}
+
+}  // namespace
+}  // namespace spillway

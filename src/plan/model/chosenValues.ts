@@ -1,0 +1,43 @@
+import type { BlockSetting } from '../CostModel.js';
+import { cacheValues } from '../ModelShape.js';
+import { compressedBits } from '../Policy.js';
+import { PAGE_TOKENS } from '../reserves.js';
+
+/** Bytes that most disks and file systems read at a time, where nobody has looked. */
+const READ_BLOCK = 512;
+
+/**
+ * Gives the share of a page's values that is read from disk where sparse attention takes those of chosen keys alone: the
+ * blocks that hold any of them. Choices are taken to be independent of one another, and of where a key stands, as they
+ * are with random weights; a model's heads agree more, and read less.
+ * @param keep the share of keys that a query takes the values of
+ * @param choices how many choose: query heads that share a key head, times tokens
+ * @param blockTokens tokens that a block holds the values of, of one head
+ */
+export function shareOfValuesRead(keep: number, choices: number, blockTokens: number): number {
+  return 1 - (1 - keep) ** (choices * Math.max(1, blockTokens));
+}
+
+/** What is read of pages on disk for rows that decode. */
+export interface ValuesRead {
+  /** Read before, in whole pages: all of them, or their keys; and the values that are read once keys have been chosen. */
+  readonly keyShare: number;
+  readonly valueShare: number;
+  /** A request for values, on average: neighbours are read together. */
+  readonly requestBytes: number;
+}
+
+/** Beside a GPU pages come whole, and so do latent rows, which are keys and values at once. */
+export function valuesRead({
+  hardware,
+  shape,
+  block: { sparseAttention = 1, compressCache },
+}: Pick<BlockSetting, 'hardware' | 'shape' | 'block'>): ValuesRead {
+  const pageBytes = ((cacheValues(shape) * compressedBits(compressCache, 16)) / 8) * PAGE_TOKENS;
+  if (sparseAttention >= 1 || shape.latent || hardware.memory.gpuBytes > 0)
+    return { keyShare: 1, valueShare: 0, requestBytes: pageBytes };
+  const valueBytes = pageBytes / PAGE_TOKENS / 2 / shape.kvHeads;
+  const share = shareOfValuesRead(sparseAttention, shape.heads / shape.kvHeads, READ_BLOCK / valueBytes);
+  const requestBytes = Math.min(pageBytes / 2, Math.max(READ_BLOCK, valueBytes) / (1 - share));
+  return { keyShare: 1 / 2, valueShare: share / 2, requestBytes };
+}

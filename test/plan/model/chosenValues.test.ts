@@ -1,0 +1,59 @@
+import { describe, expect, test } from '@jest/globals';
+import { parsePolicy } from '../../../src/plan/Policy.js';
+import { requireKnownShape } from '../../../src/plan/knownShapes.js';
+import { shareOfValuesRead, valuesRead } from '../../../src/plan/model/chosenValues.js';
+import { predict } from '../../../src/plan/predict.js';
+import { choosePolicy } from '../../../src/plan/search/choosePolicy.js';
+import { simulatePlan } from '../../../src/simulatePlan.js';
+import { CPU_MACHINE } from '../support/hardware.js';
+
+const shape = requireKnownShape('llama-2-7b');
+const workload = { promptTokens: 2000, newTokens: 64, rows: 4 };
+const request = { hardware: CPU_MACHINE, shape, workload };
+const onDisk = { batchSize: 4, cache: { disk: 1 }, weights: { cpu: 1 } };
+const readSeconds = (policy: object): number =>
+  predict(request, parsePolicy({ ...onDisk, ...policy }, 'test')).queueSeconds['disk-read'] ?? NaN;
+
+describe('values that are read where keys are chosen', () => {
+  test('are the blocks that hold one that some query head has chosen', () => {
+    expect(shareOfValuesRead(0.1, 1, 1)).toBeCloseTo(0.1, 12);
+    expect(shareOfValuesRead(0.1, 3, 4)).toBeCloseTo(1 - 0.9 ** 12, 12);
+    // A row of values that fills several blocks is chosen as one.
+    expect(shareOfValuesRead(0.1, 1, 0.25)).toBeCloseTo(0.1, 12);
+    expect(shareOfValuesRead(1, 1, 1)).toBe(1);
+  });
+
+  test('count beside the keys, in smaller requests, unless all pages are read whole', () => {
+    const block = parsePolicy({ sparseAttention: 0.1 }, 'test');
+    // 128 elements of 16 bits are 256 bytes: a block of 512 holds two tokens'.
+    const { keyShare, valueShare, requestBytes } = valuesRead({ hardware: CPU_MACHINE, shape, block });
+    expect(keyShare).toBe(0.5);
+    expect(valueShare).toBeCloseTo((1 - 0.9 ** 2) / 2, 12);
+    expect(requestBytes).toBeCloseTo(512 / 0.9 ** 2, 9);
+    const whole = { keyShare: 1, valueShare: 0 };
+    expect(valuesRead({ hardware: CPU_MACHINE, shape, block: parsePolicy({}, 'test') })).toMatchObject(whole);
+    const memory = { ...CPU_MACHINE.memory, gpuBytes: 2 ** 30 };
+    expect(valuesRead({ hardware: { ...CPU_MACHINE, memory }, shape, block })).toMatchObject(whole);
+    const latent = { rank: 512, rotated: 64, plain: 128, value: 128, queryRank: 0 };
+    expect(valuesRead({ hardware: CPU_MACHINE, shape: { ...shape, latent }, block })).toMatchObject(whole);
+  });
+
+  test('are what plans, and the simulated device, save of the disk', async () => {
+    const [dense, sparse] = [readSeconds({}), readSeconds({ sparseAttention: 0.1 })];
+    expect(sparse / dense).toBeGreaterThan(0.5 + (1 - 0.9 ** 2) / 2 - 0.01);
+    expect(sparse / dense).toBeLessThan(0.61); // prompts read whole pages
+    const simulated = async (policy: object): Promise<number> =>
+      (await simulatePlan(request, parsePolicy({ ...onDisk, ...policy }, 'test'))).queueSeconds['disk-read'] ?? NaN;
+    expect((await simulated({ sparseAttention: 0.1 })) / (await simulated({}))).toBeCloseTo(sparse / dense, 1);
+  });
+
+  test('are part of a policy that is searched for', () => {
+    const allow = { batchSize: 4, batches: 1, sparseAttention: 0.1 };
+    const best = choosePolicy({ ...request, allow });
+    expect(best.policy.sparseAttention).toBe(0.1);
+    expect(best.predicted.warning).toBeUndefined();
+    expect(() => choosePolicy({ ...request, allow, costModel: 'flexgen' })).toThrow(
+      "costModel: found flexgen for sparse attention, expected spillway: the papers' models cost all values",
+    );
+  });
+});
