@@ -1,6 +1,6 @@
 import type { IssuedSquare } from '../engine/execution/IssuedSquare.js';
 import type { StageContext } from '../engine/execution/Run.js';
-import { layerBounds, type Grid } from '../engine/grid/Square.js';
+import { layerBounds } from '../engine/grid/Square.js';
 import type { ComputePart, QueueName, TaskEvent } from '../engine/grid/Task.js';
 import { allReduce } from './allReduce.js';
 import { broadcast } from './broadcast.js';
@@ -24,7 +24,7 @@ const SHARED_PARALLEL = SHARED.filter((parts) => !parts.includes('feedForward'))
  */
 export function compute(run: StageContext): Stage {
   const { share } = run.grid;
-  if (!share) return computing(run, run.device.joinsParts === true ? JOINED : WHOLE);
+  if (!share) return computing(run, wholeOf(run));
   const [first = [], ...others] = share.sums === 2 ? SHARED : SHARED_PARALLEL;
   return overlap(
     computing(run, ['embed']),
@@ -41,7 +41,7 @@ function computing(run: StageContext, parts: readonly ComputePart[]): Stage {
     const partsOfLayers = new Map<number, readonly ComputePart[]>();
     const here = (layer: number): readonly ComputePart[] => {
       let known = partsOfLayers.get(layer);
-      if (!known) partsOfLayers.set(layer, (known = parts.filter((part) => hasPart(layer, run.grid, part))));
+      if (!known) partsOfLayers.set(layer, (known = partsOf(layer, run).filter((part) => parts.includes(part))));
       return known;
     };
     return (square) => {
@@ -67,12 +67,21 @@ function before({ batch }: IssuedSquare, left: ReadonlyMap<number, IssuedSquare>
 }
 
 /** The queue of a part. */
-function queueOf({ computeQueue, attendQueue }: StageContext['device'], part: ComputePart): QueueName {
+export function queueOf({ computeQueue, attendQueue }: StageContext['device'], part: ComputePart): QueueName {
   return part === 'attend' ? (attendQueue ?? computeQueue) : computeQueue;
 }
 
-/** Tells whether a layer has a part: not all of them embed or sample. */
-function hasPart(layer: number, grid: Pick<Grid, 'layers' | 'part' | 'share'>, part: ComputePart): boolean {
-  const { first, last, embeds, samples } = layerBounds(grid);
-  return part === 'embed' ? embeds && layer === first : part === 'head' ? samples && layer === last : true;
+/** The parts of a layer that is computed here as a whole. */
+function wholeOf({ device }: Pick<StageContext, 'device'>): readonly ComputePart[] {
+  return device.joinsParts === true ? JOINED : WHOLE;
+}
+
+/** The parts of a layer's compute, each a task. */
+export function partsOf(layer: number, run: Pick<StageContext, 'grid' | 'device'>): readonly ComputePart[] {
+  const { first, last, embeds, samples } = layerBounds(run.grid);
+  const here = (part: ComputePart): boolean =>
+    part === 'embed' ? embeds && layer === first : part === 'head' ? samples && layer === last : true;
+  const { share } = run.grid;
+  const parts = share ? ['embed' as const, ...(share.sums === 2 ? SHARED : SHARED_PARALLEL).flat()] : wholeOf(run);
+  return parts.filter(here);
 }
