@@ -18,9 +18,10 @@ const SHARED_PARALLEL = SHARED.filter((parts) => !parts.includes('feedForward'))
 
 /**
  * Issues `compute`, as a small graph of tasks: project (norm, q k v, rotation, keys and values into their pages),
- * attend, finish (output projection, feed-forward); or, where no keys and values move, as one. It waits for the square's loads, attend alone for those of its
- * cache, and for its left neighbour: the same slot's previous compute; where a row begins behind what others have
- * computed, for that of all slots. Where engines share each layer finish is in parts, with `allReduce` between them.
+ * attend, finish (output projection, feed-forward); or, where no keys and values move, as one. It waits for the
+ * square's loads, attend alone for those of its cache, and for its left neighbour: the same slot's previous compute;
+ * where a row begins behind what others have computed, for that of all slots. Where engines share each layer finish is
+ * in parts, with `allReduce` between them.
  */
 export function compute(run: StageContext): Stage {
   const { share } = run.grid;
