@@ -67,8 +67,9 @@ EventId Runtime::submitCompute(ComputePart part, uint32_t layer, uint32_t batchH
            cacheBuffers_ == 0 ? "-1: no pages move" : "-1, or an index under " + std::to_string(cacheBuffers_));
   }
   if (part == ComputePart::Layer && (link_ != nullptr || needsCacheBuffer(layer, *batch)))
-    refuse("part", "layer",
-           "project, attend and finish: " + std::string(link_ != nullptr ? "a GPU computes" : "pages of the batch move"));
+    refuse(
+        "part", "layer",
+        "project, attend and finish: " + std::string(link_ != nullptr ? "a GPU computes" : "pages of the batch move"));
   const bool staged = part == ComputePart::Attend && needsCacheBuffer(layer, *batch);
   if (staged && cacheBuffer == kNoBuffer)
     refuse("cacheBuffer", "-1",

@@ -1,6 +1,6 @@
 import type { IssuedSquare } from '../engine/execution/IssuedSquare.js';
 import type { StageContext } from '../engine/execution/Run.js';
-import { layerBounds, type Grid } from '../engine/grid/Square.js';
+import { layerBounds } from '../engine/grid/Square.js';
 import type { ComputePart, QueueName, TaskEvent } from '../engine/grid/Task.js';
 import { allReduce } from './allReduce.js';
 import { broadcast } from './broadcast.js';
@@ -20,12 +20,12 @@ const SHARED_PARALLEL = SHARED.filter((parts) => !parts.includes('feedForward'))
  * Issues `compute`, as a small graph of tasks: project (norm, q k v, rotation, keys and values into their pages),
  * attend, finish (output projection, feed-forward); or, where no keys and values move, as one. It waits for the
  * square's loads, attend alone for those of its cache, and for its left neighbour: the same slot's previous compute;
- * where a row begins after what others have
- * computed, for that of all slots. Where engines share each layer finish is in parts, with `allReduce` between them.
+ * where a row begins after what others have computed, for that of all slots. Where engines share each layer finish is
+ * in parts, with `allReduce` between them.
  */
 export function compute(run: StageContext): Stage {
   const { share } = run.grid;
-  if (!share) return computing(run, run.device.joinsParts === true ? JOINED : WHOLE);
+  if (!share) return computing(run, wholeOf(run));
   const [first = [], ...others] = share.sums === 2 ? SHARED : SHARED_PARALLEL;
   return overlap(
     computing(run, ['embed']),
@@ -42,7 +42,7 @@ function computing(run: StageContext, parts: readonly ComputePart[]): Stage {
     const partsOfLayers = new Map<number, readonly ComputePart[]>();
     const here = (layer: number): readonly ComputePart[] => {
       let known = partsOfLayers.get(layer);
-      if (!known) partsOfLayers.set(layer, (known = parts.filter((part) => hasPart(layer, run.grid, part))));
+      if (!known) partsOfLayers.set(layer, (known = partsOf(layer, run).filter((part) => parts.includes(part))));
       return known;
     };
     return (square) => {
@@ -68,12 +68,21 @@ function before({ batch }: IssuedSquare, left: ReadonlyMap<number, IssuedSquare>
 }
 
 /** The queue of a part. */
-function queueOf({ computeQueue, attendQueue }: StageContext['device'], part: ComputePart): QueueName {
+export function queueOf({ computeQueue, attendQueue }: StageContext['device'], part: ComputePart): QueueName {
   return part === 'attend' ? (attendQueue ?? computeQueue) : computeQueue;
 }
 
-/** Tells whether a layer has a part: not all of them embed or sample. */
-function hasPart(layer: number, grid: Pick<Grid, 'layers' | 'part' | 'share'>, part: ComputePart): boolean {
-  const { first, last, embeds, samples } = layerBounds(grid);
-  return part === 'embed' ? embeds && layer === first : part === 'head' ? samples && layer === last : true;
+/** The parts of a layer that is computed here as a whole. */
+function wholeOf({ device }: Pick<StageContext, 'device'>): readonly ComputePart[] {
+  return device.joinsParts === true ? JOINED : WHOLE;
+}
+
+/** The parts of a layer's compute, each a task. */
+export function partsOf(layer: number, run: Pick<StageContext, 'grid' | 'device'>): readonly ComputePart[] {
+  const { first, last, embeds, samples } = layerBounds(run.grid);
+  const here = (part: ComputePart): boolean =>
+    part === 'embed' ? embeds && layer === first : part === 'head' ? samples && layer === last : true;
+  const { share } = run.grid;
+  const parts = share ? ['embed' as const, ...(share.sums === 2 ? SHARED : SHARED_PARALLEL).flat()] : wholeOf(run);
+  return parts.filter(here);
 }

@@ -181,7 +181,7 @@ class Demand {
         .filter((move) => move.queue === queue);
       if (moves.length > 0) demand.set(name, sum(moves.map(({ bytes }) => ({ tasks: 1, bytes }))));
     };
-    const parts = partsOf(square.layer, run.grid).filter((part) => queueOf(run.device, part) === queue);
+    const parts = partsOf(square.layer, run).filter((part) => queueOf(run.device, part) === queue);
     if (parts.length > 0) demand.set('compute', { tasks: parts.length, bytes: 0 });
     if (last?.batch.pass !== square.batch.pass || last.layer !== square.layer)
       add('load_weight', run.movement.loadWeight(square));

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { from } from 'rxjs';
+import type { Device } from '../../src/engine/grid/Device.js';
 import { ALL_ON_CPU } from '../../src/engine/memory/movement.js';
 import { compute } from '../../src/operators/compute.js';
 import { overriding } from '../support/overriding.js';
@@ -44,7 +45,7 @@ describe('compute', () => {
   test('a layer is one task where the device joins its parts', () => {
     const bench = stageBench(ALL_ON_CPU);
     from([square(0, 0), square(0, 1), square(0, 2)])
-      .pipe(compute({ ...bench, device: overriding(bench.device, { joinsParts: true }) }))
+      .pipe(compute({ ...bench, device: overriding<Device>(bench.device, { joinsParts: true }) }))
       .subscribe();
     const parts = ['embed 0 0 0', 'layer 0 0 0', 'layer 0 1 0', 'layer 0 2 0', 'head 0 2 0'].map(
       (part) => `compute.${part}`,

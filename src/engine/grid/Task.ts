@@ -68,15 +68,7 @@ export type QueueName = (typeof QUEUE_NAMES)[number];
  * whole ones.
  */
 export type ComputePart =
-  | 'embed'
-  | 'project'
-  | 'attend'
-  | 'finish'
-  | 'head'
-  | 'output'
-  | 'feedForward'
-  | 'add'
-  | 'layer';
+  'embed' | 'project' | 'attend' | 'finish' | 'head' | 'output' | 'feedForward' | 'add' | 'layer';
 
 /** One way over one link. */
 export interface Hop {

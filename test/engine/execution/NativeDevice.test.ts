@@ -103,10 +103,13 @@ describe('NativeDevice with a GPU', () => {
     ['cpu', 0, true],
     ['cpu', 2, false],
     ['gpu', 0, false],
-  ] as const)('on a %s with %d buffers of the cache, that it joins the parts of a layer is %p', (tier, buffers, joins) => {
-    const setup = { weightBuffers: 2, cacheBuffers: buffers, pageTokens: 4, windows: [0], computeTier: tier };
-    expect(new NativeDevice(noted().runtime, setup).joinsParts).toBe(joins);
-  });
+  ] as const)(
+    'on a %s with %d buffers of the cache, that it joins the parts of a layer is %p',
+    (tier, buffers, joins) => {
+      const setup = { weightBuffers: 2, cacheBuffers: buffers, pageTokens: 4, windows: [0], computeTier: tier };
+      expect(new NativeDevice(noted().runtime, setup).joinsParts).toBe(joins);
+    },
+  );
 
   test('its prompts are of one kind, or of two where long ones are multiplied in another way', () => {
     const kinds = (longPromptTokens: number): string[] => {
