@@ -30,7 +30,7 @@ test.each<[keyof typeof ENTRIES, string]>([
   [
     'plan',
     `BLOCK_LIMITS COST_MODEL_NAMES LAYOUTS MOST_CHIPS blockGain cachedProfile chooseBlock choosePolicy closedForm closedFormBytes parseChip parseHardware parsePolicy parsePolicyDocument
-      peakCacheTokens planCurves planCurvesInParts planDocument planDocumentInParts planPartitioning planPipeline planSweep planTensorParallel predict predictPipeline profileMachine readChip readHardware readHardwareFile
+      peakCacheTokens planCurves planCurvesInParts planDocument planDocumentInParts planPartitioning planPipeline planPrompts planSweep planTensorParallel predict predictPipeline profileMachine readChip readHardware readHardwareFile
       readMachines readModelShape readPolicyFile readSweepFile refreshProfile repackedModelBytes simulatePipeline simulatePlan
      typicalProcessBytes`,
   ],

@@ -147,6 +147,28 @@ test('processes with a share of each layer: a run is gone on with by as many of 
   expect((await run('--resume', ...over, '--micro-batches', '2')).stderr).toMatch(/micro-?[bB]atches: found 2/);
 });
 
+test('a process that computes prompts: the output is that of one, and is gone on with by one', async () => {
+  const whole = fileURLToPath(new URL('../fixtures/models/llama-Q8_0.gguf', import.meta.url));
+  const child = startCli(['follow', '--model', whole, '--prompts', '--listen', `unix:${path('prompts.sock')}`]);
+  started.push(child);
+  let said = '';
+  child.stdout?.on('data', (text: Buffer) => (said += text.toString()));
+  await until(() => said.includes('\n') || child.exitCode !== null);
+  const { address, prompts } = JSON.parse(said) as { address: string; prompts: boolean };
+  expect(prompts).toBe(true);
+  const run = (output: string, ...more: string[]): ReturnType<typeof runCli> =>
+    runCli(['generate', '--model', whole, '--input', input, '--output', path(output), '--ignore-eos', ...more]);
+  expect(await run('here.jsonl')).toMatchObject({ code: 0 });
+  expect(await run('apart.jsonl', '--peers', address)).toMatchObject({ code: 0 });
+  const expected = readFileSync(path('here.jsonl'));
+  expect(readFileSync(path('apart.jsonl'))).toEqual(expected);
+  writeFileSync(path('apart.jsonl'), expected.subarray(0, expected.indexOf('\n') + 1));
+  expect(await run('apart.jsonl', '--resume')).toMatchObject({ code: 0 });
+  expect(readFileSync(path('apart.jsonl'))).toEqual(expected);
+  const two = await run('two.jsonl', '--peers', `${address},${address}`);
+  expect(two.stderr).toMatch(/--peers: found 2, one of which computes prompts, expected that one alone/);
+});
+
 test('what cannot be right is refused before anything is written', async () => {
   const { address } = await follower('2-3');
   const outcomes = await Promise.all(
@@ -161,7 +183,8 @@ test('what cannot be right is refused before anything is written', async () => {
       ['follow', '--model', MODEL, '--listen', '127.0.0.1:0'],
       ['follow', '--model', MODEL, '--tensor-parallel', '0/2', '--listen', '127.0.0.1:0'],
       ['follow', '--model', MODEL, '--tensor-parallel', '1/2', '--layers', '2-3', '--listen', '127.0.0.1:0'],
-      ['follow', '--model', MODEL, '--tensor-parallel', '1/2', '--listen', '127.0.0.1:0'],
+      ['follow', '--model', MODEL, '--tensor-parallel', '1/3', '--listen', '127.0.0.1:0'],
+      ['follow', '--model', MODEL, '--prompts', '--layers', '2-3', '--listen', '127.0.0.1:0'],
     ].map((args) => runCli(args)),
   );
   expect(outcomes.map(({ code, stdout }) => ({ code, stdout }))).toEqual(outcomes.map(() => ({ code: 1, stdout: '' })));
@@ -173,10 +196,11 @@ test('what cannot be right is refused before anything is written', async () => {
     /first layers/,
     /A-B/,
     /expected 127.0.0.1/,
-    /missing: --layers or --tensor-parallel/,
+    /missing: --layers, --tensor-parallel or --prompts/,
     /K\/N, K from 1 to N - 1/,
     /--layers: found it beside --tensor-parallel/,
-    /divides the model's 1 key and value heads/,
+    /found 3, expected a number into which the model's 2 heads/,
+    /--layers: found it beside --prompts/,
   ].entries())
     expect(outcomes[index]?.stderr).toMatch(words);
 });

@@ -54,7 +54,7 @@ export class WaitingRows<Result> {
     const kind = device.promptKind?.(promptTokens);
     // What comes with a row is its own.
     const path =
-      shares && call.sharePrefixes && sequence.given === undefined
+      shares && call.sharePrefixes && (sequence.given?.tokens ?? 0) === 0
         ? this.pages.expect(lengthsOf(row), prompt, kind, row.goesOn)
         : undefined;
     const waiting = { row, call, path, since: of.admitted };

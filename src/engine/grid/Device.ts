@@ -36,7 +36,7 @@ export interface LogitAdjustments {
 
 /** Keys and values of a row's first tokens, computed elsewhere: whole pages, the last one as far as they fill it. */
 export interface GivenPages {
-  /** Fewer than the row has. */
+  /** Fewer than the row has; 0 where pages are only made empty. */
   readonly tokens: number;
   /** Stretches of pages as `NativeRuntime.readPages` copies them. They are there once. */
   take(): readonly { readonly first: number; readonly count: number; readonly values: Uint8Array }[];

@@ -7,6 +7,7 @@ import { mostBatchSizeOf } from '../PlanRequest.js';
 import { tokensPerSquareOf, type Policy } from '../Policy.js';
 import type { Workload } from '../Workload.js';
 import type { CappedMachine, ParsedPipelineRequest, PipelineRequest } from './PipelineRequest.js';
+import { lostShare } from './lostShare.js';
 import { parsePipelineRequest, settledBlock } from './PipelineRequest.js';
 import { bestStage, stageCost, type StageCost, type StageSetting } from './stageCost.js';
 
@@ -89,12 +90,14 @@ export function planPrompts(given: PipelineRequest): PromptsPlan {
   const sizes = sizesOf({ shape: { ...shape, keepsAll: true }, workload: sent, block: prompts.cost.policy });
   const bytesPerPrompt = sizes.rowPages * sizes.pageBytes;
   const onLink = bytesPerPrompt / bytesPerSecond;
-  const promptSeconds = perRow(prompts);
+  // Where all processors compute, one of them does not while it hands pages over, or takes them in.
+  const handing = ({ hardware }: CappedMachine): number => lostShare(hardware, request.allow?.threads) * onLink;
+  const promptSeconds = perRow(prompts) + handing(second);
   const pace = Math.max(promptSeconds, onLink);
   // The first prompts come together: those of a square.
   const together = Math.max(1, Math.min(rows, Math.floor(tokensPerSquareOf(prompts.cost.policy) / promptTokens)));
   const ahead = together * promptSeconds + onLink + 2 * latencySeconds;
-  const generating = atPace(generates, pace, rows);
+  const generating = atPace(generates, pace, rows, handing(first));
   const wallSeconds = ahead + generating;
   const rate = ({ cost, workload: { rows: counted = rows } }: Placed): number =>
     (counted * newTokens) / cost.blockSeconds;
@@ -105,7 +108,7 @@ export function planPrompts(given: PipelineRequest): PromptsPlan {
     policy,
     busySeconds,
   });
-  const busy = rows * perRow(generates);
+  const busy = rows * (perRow(generates) + handing(first));
   const slowest = Math.max(rows * pace, busy);
   return {
     model: shape.name,
@@ -170,14 +173,17 @@ function bestOf({ shape, allow = {} }: ParsedPipelineRequest, machine: CappedMac
   );
 }
 
-/** Seconds in which rows are generated that come one every so many seconds. */
-function atPace({ cost, setting, workload }: Placed, pace: number, rows: number): number {
+/**
+ * Seconds in which rows are generated that come one every so many seconds.
+ * @param taking seconds of each row in which nothing is computed, because its pages are taken in
+ */
+function atPace({ cost, setting, workload }: Placed, pace: number, rows: number, taking: number): number {
   const { policy } = cost;
   const of = (changed: Partial<Workload>): { readonly seconds: number; readonly sweeps: number } => {
     const paced = { ...workload, rows, ...changed };
     const { blockSeconds } = stageCost(COST_MODELS.spillway, { ...setting, workload: paced, alone: paced }, policy);
     const sweeps = countSweeps(paced, policy).reduce((sum, each) => sum + each.sweeps, 0);
-    return { seconds: blockSeconds, sweeps };
+    return { seconds: blockSeconds + (paced.rows ?? rows) * taking, sweeps };
   };
   const unpaced = of({});
   if (unpaced.seconds >= rows * pace) return unpaced.seconds;

@@ -4,10 +4,10 @@ import { UsageError } from '../../errors/UsageError.js';
 import { COST_MODELS } from '../costModels.js';
 import { columnsOfShare, headsOfShare, type LayerShare } from '../../model/dividedLayer.js';
 import { WEIGHT_TYPES } from '../../model/weightTypes.js';
-import type { HardwareProfile } from '../HardwareProfile.js';
 import type { ModelShape } from '../ModelShape.js';
 import { mostBatchSizeOf } from '../PlanRequest.js';
 import type { Workload } from '../Workload.js';
+import { lostShare } from './lostShare.js';
 import { microBatchesOf } from './pipelineOfStages.js';
 import {
   parsePipelineRequest,
@@ -184,9 +184,4 @@ function planOf(
     waitingSeconds,
     sentBytes,
   };
-}
-
-/** The share of the computing that a machine loses while it hands over. */
-function lostShare({ machine: { processors = Infinity }, cpu }: HardwareProfile, threads = cpu.threads): number {
-  return threads < processors ? 0 : 1 / processors;
 }

@@ -111,7 +111,12 @@ class PromptRow implements RunRow<ComputedPrompt> {
     private readonly setup: ComputedSetup,
   ) {
     const { tokens, promptTokens } = message;
-    this.sequence = { ...GREEDY, tokens, promptTokens, capacityTokens: tokens.length + 1 };
+    const { pageTokens, pageBytes } = setup;
+    const filled = tokens.length - 1;
+    // What stood in a page behind the prompt is no peer's to see: the last one begins empty, unless it is filled.
+    const empty = { first: Math.floor(filled / pageTokens), count: 1, values: new Uint8Array(pageBytes) };
+    const given = { tokens: 0, take: () => (filled % pageTokens === 0 ? [] : [empty]) };
+    this.sequence = { ...GREEDY, tokens, promptTokens, capacityTokens: tokens.length + 1, given };
   }
 
   accept({ sampled }: HeadOutput, row: RowId): ComputedPrompt | undefined {

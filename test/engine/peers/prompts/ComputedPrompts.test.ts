@@ -17,7 +17,10 @@ const begin = {
   sharesPages: true,
 } satisfies BeginMessage;
 
-function served(pageBytes: number): {
+function served(
+  pageBytes: number,
+  longest = 4,
+): {
   readonly prompts: ComputedPrompts;
   readonly ask: (message: PeerMessage) => void;
   readonly answers: AsyncIterator<PeerMessage>;
@@ -29,7 +32,7 @@ function served(pageBytes: number): {
     vocabularySize: 10,
     pageTokens: 32,
     pageBytes,
-    longest: () => 4,
+    longest: () => longest,
     read: (_row, { count }) => new Uint8Array(count * pageBytes),
   });
   return {
@@ -84,4 +87,13 @@ test('what comes first, and after it, is what it has to be', async () => {
   twice.ask(begin);
   twice.ask(begin);
   await expect(twice.prompts.next()).rejects.toThrow('message: found "begin", expected "prompt"');
+});
+
+test('a page that a prompt does not fill begins empty: what stood there is not sent', async () => {
+  const { prompts, ask } = served(8, 100);
+  for (const message of [begin, prompt(0, 34), prompt(1, 33), prompt(2, 3)]) ask(message);
+  const emptied = [];
+  for (let row = 0; row < 3; row++) emptied.push((await prompts.next()).value?.sequence.given?.take());
+  const values = new Uint8Array(8);
+  expect(emptied).toEqual([[{ first: 1, count: 1, values }], [], [{ first: 0, count: 1, values }]]);
 });

@@ -1,0 +1,9 @@
+import type { HardwareProfile } from '../HardwareProfile.js';
+
+/**
+ * The share of the computing that a machine loses while it hands over: where all of its processors compute, one of them
+ * does not meanwhile.
+ */
+export function lostShare({ machine: { processors = Infinity }, cpu }: HardwareProfile, threads = cpu.threads): number {
+  return threads < processors ? 0 : 1 / processors;
+}
