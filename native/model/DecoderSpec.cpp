@@ -324,7 +324,8 @@ uint32_t DecoderSpec::mixedWidth() const {
     width = std::max(width, convolvedWidth(Mixer::DeltaRule) + deltaValues() + 2 * recurrent.valueHeads);
   if (has(Mixer::StateSpace))
     width = std::max(width, convolvedWidth(Mixer::StateSpace) + stateValues() + recurrent.stateHeads);
-  if (has(Mixer::SelectiveScan)) width = std::max(width, 2 * recurrent.scanChannels);
+  if (has(Mixer::SelectiveScan))
+    width = std::max(width, 3 * recurrent.scanChannels + recurrent.scanRank + 2 * recurrent.scanState);
   return width;
 }
 

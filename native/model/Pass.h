@@ -122,6 +122,9 @@ struct Pass {
   // What project() does instead of a layer of latent attention. `keys`: [tokens, headDim] of latent rows. Of the
   // processor.
   virtual void projectLatent(size_t layer, float* keys) const;
+  // What project() does last of a selective scan, which needs the layer's matrices: the convolution, and of what comes
+  // out of it the time steps, and what states are written and read by. Of the processor.
+  virtual void prepareScan(size_t layer) const;
   // Of streams (StreamsSpec), all of the processor: the others begin as products of the first; a layer's predictions
   // come in place of them; `bypass` becomes what stands beside attention, `predicted` a copy of the first, [tokens,
   // hiddenSize] both; the first is added to it; all are corrected, and get the layer's inputs.

@@ -56,7 +56,9 @@ void projectMixed(const Pass& pass, size_t layer) {
   if (spec.layerSpecs[layer].mixer != Mixer::DeltaRule) {
     const StoredMatrix* const matrices[] = {&weights.mix};
     const ProductJob job{&weights.mix, weights.mixBias, mixed, stride};
-    return pass.multiply(&job, 1, pass.normed(matrices, 1, weights.norm1, weights.norm1Bias), ProductOf::Tokens);
+    pass.multiply(&job, 1, pass.normed(matrices, 1, weights.norm1, weights.norm1Bias), ProductOf::Tokens);
+    if (spec.layerSpecs[layer].mixer == Mixer::SelectiveScan) pass.prepareScan(layer);
+    return;
   }
   const StoredMatrix* const matrices[] = {&weights.mix, &weights.mixGate, &weights.beta, &weights.alpha};
   const MatrixInput input = pass.normed(matrices, 4, weights.norm1, weights.norm1Bias);
@@ -323,6 +325,7 @@ namespace {
 }  // namespace
 
 void Pass::projectLatent(size_t, float*) const { refuseElsewhere(); }
+void Pass::prepareScan(size_t) const { refuseElsewhere(); }
 void Pass::beginStreams() const { refuseElsewhere(); }
 void Pass::predictStreams(size_t) const { refuseElsewhere(); }
 void Pass::bypassAttention(size_t, float*, float*) const { refuseElsewhere(); }

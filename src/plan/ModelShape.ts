@@ -351,9 +351,9 @@ function mixerOfLayer(decoder: DecoderSpec, layer: LayerSpec): MixerShape {
     }
     case 'selective-scan': {
       const { channels = 0, stateDim = 0, rank = 0 } = recurrent?.scan ?? {};
-      const made = Math.ceil((channels * (2 * rank + 2 * stateDim)) / hiddenSize);
       const stateFloats = kept(channels) + channels * stateDim;
-      return { layers: 0, projected: 2 * channels + made, mixed: channels, stateFloats };
+      // Time steps, and what they are made of, stand beside what is projected; their products are small.
+      return { layers: 0, projected: 3 * channels + rank + 2 * stateDim, mixed: channels, stateFloats };
     }
   }
 }

@@ -40,6 +40,7 @@ struct CpuPass final : Pass {
   void fillRotary() const override;
   void finishHeads(size_t layer, float* keys, float* values) const override;
   void projectLatent(size_t layer, float* keys) const override;
+  void prepareScan(size_t layer) const override;
   void beginStreams() const override;
   void predictStreams(size_t layer) const override;
   void bypassAttention(size_t layer, float* bypass, float* predicted) const override;

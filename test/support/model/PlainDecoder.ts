@@ -29,8 +29,11 @@ export class PlainDecoder {
   logits(tokens: readonly number[]): Vector[] {
     const spec = this.#spec;
     const h = tokens.map((token, position) => this.#embed(token, position));
-    for (let layer = 0; layer < spec.layers; layer++) this.#layer(layer, h, tokens);
-    return h.map((row) => {
+    const streams = this.#begun(h);
+    for (let layer = 0; layer < spec.layers; layer++)
+      if (spec.streams) this.#streamLayer(layer, streams, tokens);
+      else this.#layer(layer, h, tokens);
+    return this.#joined(streams).map((row) => {
       const normed = spec.finalNorm ? this.#norm(-1, 'final_norm', row) : row;
       const projected = this.#weights.has('-1 output_projection')
         ? this.#product(-1, 'output_projection', normed)
@@ -61,16 +64,7 @@ export class PlainDecoder {
       (residual === 'sandwich' || residual === 'branch' ? this.#norm(layer, name, row) : row).map(
         (x) => x * residualScale,
       );
-    const { mixer = 'attention' } = this.#spec.layerSpecs[layer] ?? {};
-    const mixed =
-      mixer === 'delta-rule'
-        ? this.#applyDeltaRule.bind(this)
-        : mixer === 'short-convolution'
-          ? this.#applyShortConvolution.bind(this)
-          : mixer === 'state-space'
-            ? this.#applyStateSpace.bind(this)
-            : this.#attend.bind(this);
-    const attended = mixed(
+    const attended = this.#mixed(
       layer,
       h.map((row) => before('norm1', row)),
     ).map((row) => after('post_norm1', row));
@@ -92,13 +86,101 @@ export class PlainDecoder {
     }
   }
 
+  #mixed(layer: number, inputs: readonly Vector[]): Vector[] {
+    const { mixer = 'attention', stateBeside = false } = this.#spec.layerSpecs[layer] ?? {};
+    switch (mixer) {
+      case 'delta-rule':
+        return this.#applyDeltaRule(layer, inputs);
+      case 'short-convolution':
+        return this.#applyShortConvolution(layer, inputs);
+      case 'state-space':
+        return this.#applyStateSpace(layer, inputs);
+      case 'selective-scan':
+        return this.#applyScan(layer, inputs);
+      case 'attention': {
+        const attended = this.#attend(layer, inputs);
+        if (!stateBeside) return attended;
+        const beside = this.#applyStateSpace(layer, inputs, 'beside_out');
+        return attended.map((row, t) => sum(row, beside[t] ?? row));
+      }
+    }
+  }
+
+  /** The streams of hidden states, all of as large squares as the first. */
+  #begun(h: Vector[]): Vector[][] {
+    const { count } = this.#spec.streams ?? { count: 1 };
+    return Array.from({ length: count }, (_, s) =>
+      s === 0 ? h : h.map((row) => asLarge(row, this.#product(-1, `stream_in.${s}`, row))),
+    );
+  }
+
+  #joined([first = [], ...others]: Vector[][]): Vector[] {
+    return first.map((row, t) =>
+      others
+        .reduce<Vector>((all, stream, s) => {
+          const made = this.#product(-1, `stream_out.${s + 1}`, stream[t] ?? row);
+          return sum(all, asLarge(row, made));
+        }, row)
+        .map((x) => x / (others.length + 1)),
+    );
+  }
+
+  #streamLayer(layer: number, streams: Vector[][], tokens: readonly number[]): void {
+    const { hiddenSize } = this.#spec;
+    const routed = (row: Vector): Vector =>
+      product(
+        this.#weight(layer, 'stream_router'),
+        this.#norm(layer, 'stream_norm', row).map((x) => x / hiddenSize),
+      ).map(Math.tanh);
+    const before = streams.map((stream) => stream.slice());
+    streams.forEach((stream, s) =>
+      stream.forEach((_, t) => {
+        const factors = product(this.#weight(layer, 'stream_predict'), routed(before[0]?.[t] ?? new Float64Array(0)));
+        const own = before[s]?.[t] ?? new Float64Array(0);
+        stream[t] = before.reduce<Vector>(
+          (all, from, f) =>
+            sum(
+              all,
+              (from[t] ?? own).map((x) => x * (factors[s * streams.length + f] ?? NaN)),
+            ),
+          own,
+        );
+      }),
+    );
+    const [first = []] = streams;
+    const normed = first.map((row) => this.#norm(layer, 'norm1', row));
+    const attended = this.#attend(layer, normed);
+    first.forEach((predicted, t) => {
+      const read = normed[t] ?? predicted;
+      const bypass = this.#norm(
+        layer,
+        'bypass_norm',
+        this.#product(layer, 'bypass_out', this.#product(layer, 'bypass_in', read)),
+      );
+      const gated = sum(predicted, this.#norm(layer, 'post_norm1', attended[t] ?? read));
+      const middle = sum(gated, sum(read, bypass)).map((x) => x * Math.SQRT1_2);
+      const block = this.#feedForward(layer, this.#norm(layer, 'norm2', middle));
+      const end = sum(middle, this.#norm(layer, 'post_norm2', block));
+      const coefficients = product(this.#weight(layer, 'stream_correct'), routed(end));
+      for (const [s, stream] of streams.entries())
+        stream[t] = (stream[t] ?? end).map(
+          (x, i) => x + ((end[i] ?? NaN) - (predicted[i] ?? NaN)) * ((coefficients[s] ?? NaN) + 1),
+        );
+      const scale = this.#weights.get(`${layer} stream_scale`);
+      const corrected = (first[t] ?? end).map((x, i) => x * (scale?.[i] ?? 1));
+      const input = this.#layerInput(layer, corrected, tokens[t] ?? 0);
+      for (const stream of streams.slice(1)) stream[t] = sum(stream[t] ?? end, input);
+    });
+  }
+
   /** What a layer adds of its token's embeddings. */
   #layerInput(layer: number, row: Vector, token: number): Vector {
     const { layerInputs: size = 0, embedding, hiddenSize } = this.#spec;
     if (size === 0) return new Float64Array(row.length);
     const token0 = this.#embed(token, 0);
     const projected = this.#product(layer, 'input_projection', token0).map((x) => x / Math.sqrt(hiddenSize));
-    const own = this.#weight(layer, 'input_embedding').slice(token * size, (token + 1) * size);
+    const row0 = token < (this.#spec.layerInputTokens ?? Infinity) ? token : 0;
+    const own = this.#weight(layer, 'input_embedding').slice(row0 * size, (row0 + 1) * size);
     const input = sum(
       this.#norm(layer, 'input_norm', projected),
       own.map((x) => x * Math.sqrt(size)),
@@ -143,7 +225,10 @@ export class PlainDecoder {
       return this.#product(
         layer,
         'o',
-        attended.map((x, i) => (gate ? x * logistic(gate[i] ?? NaN) : x)),
+        attended.map((x, i) => {
+          const of = attention.gatesHeads === true ? Math.floor(i / this.#spec.headDim) : i;
+          return x * (attention.outputScale ?? 1) * (gate ? logistic(gate[of] ?? NaN) : 1);
+        }),
       );
     });
   }
@@ -213,7 +298,11 @@ export class PlainDecoder {
   }
 
   /** Of each element the sum over its channel's last ones. */
-  #convolve(layer: number, role: 'conv' | 'delta_conv' | 'state_conv', rows: readonly Vector[]): Vector[] {
+  #convolve(
+    layer: number,
+    role: 'conv' | 'delta_conv' | 'state_conv' | 'scan_conv',
+    rows: readonly Vector[],
+  ): Vector[] {
     const taps = this.#spec.recurrent?.taps ?? 0;
     const weight = this.#weight(layer, `${role}.weight`);
     return rows.map((row, t) =>
@@ -294,13 +383,55 @@ export class PlainDecoder {
       : Math.exp(this.#weight(layer, 'decay.log')[head] ?? NaN);
   }
 
-  #applyStateSpace(layer: number, inputs: readonly Vector[]): Vector[] {
+  #applyScan(layer: number, inputs: readonly Vector[]): Vector[] {
+    const { channels = 0, stateDim = 0, rank = 0, norms } = this.#spec.recurrent?.scan ?? {};
+    const projected = inputs.map((input) => this.#product(layer, 'scan_in', input));
+    const bias = this.#weights.get(`${layer} scan_conv.bias`);
+    const rows = this.#convolve(
+      layer,
+      'scan_conv',
+      projected.map((row) => row.slice(0, channels)),
+    ).map((row) => row.map((x, channel) => ACTIVATIONS.silu(x + (bias?.[channel] ?? 0))));
+    const normed = (role: string, row: Vector): Vector =>
+      norms ? this.#normOf('rms', row, this.#weights.get(`${layer} ${role}.weight`), norms.epsilon) : row;
+    const states = Array.from({ length: channels }, () => new Float64Array(stateDim));
+    return rows.map((row, t) => {
+      const parts = this.#product(layer, 'scan_parts', row);
+      const steps = product(
+        this.#weight(layer, 'scan_step.weight'),
+        normed('scan_step_norm', parts.slice(0, rank)),
+        this.#weight(layer, 'decay.bias'),
+      );
+      const written = normed('scan_written_norm', parts.slice(rank, rank + stateDim));
+      const read = normed('scan_read_norm', parts.slice(rank + stateDim));
+      const output = row.map((input, c) => {
+        const [step, state] = [Math.log1p(Math.exp(steps[c] ?? NaN)), states[c] ?? row];
+        let seen = input * (this.#weight(layer, 'scan_skip')[c] ?? NaN);
+        for (let n = 0; n < stateDim; n++) {
+          const kept = Math.exp(-this.#rate(layer, c * stateDim + n) * step);
+          state[n] = (state[n] ?? NaN) * kept + step * input * (written[n] ?? NaN);
+          seen += (state[n] ?? NaN) * (read[n] ?? NaN);
+        }
+        return seen * ACTIVATIONS.silu(projected[t]?.[channels + c] ?? NaN);
+      });
+      return this.#product(layer, 'scan_out', output);
+    });
+  }
+
+  #applyStateSpace(layer: number, inputs: readonly Vector[], out = 'state_out'): Vector[] {
     const sizes = this.#spec.recurrent?.stateSpace;
     if (!sizes) throw new Error('no sizes of a state space');
     const { heads, headDim, stateDim, groups, leastTimeStep = 0, mostTimeStep = Infinity } = sizes;
+    const { norm = 'gated', scales } = sizes;
     const values = heads * headDim;
     const convolved = values + 2 * groups * stateDim;
-    const projected = inputs.map((input) => this.#product(layer, 'state_in', input));
+    const scaleOf = (i: number): number => {
+      if (!scales) return 1;
+      if (i < values) return scales.values;
+      if (i < convolved) return i < values + groups * stateDim ? scales.written : scales.read;
+      return i < convolved + values ? scales.gate : scales.step;
+    };
+    const projected = inputs.map((input) => this.#product(layer, 'state_in', input).map((x, i) => x * scaleOf(i)));
     const bias = this.#weights.get(`${layer} state_conv.bias`);
     const rows = this.#convolve(
       layer,
@@ -324,15 +455,24 @@ export class PlainDecoder {
           state[n] = (state[n] ?? NaN) * kept + step * input * (row[written + n] ?? NaN);
           seen += (state[n] ?? NaN) * (row[read + n] ?? NaN);
         }
-        output[element] = seen * ACTIVATIONS.silu(whole[convolved + element] ?? NaN);
+        output[element] = seen;
       });
+      const gated = (row: Vector): Vector => row.map((x, i) => x * ACTIVATIONS.silu(whole[convolved + i] ?? NaN));
       const size = values / groups;
-      const normed = Array.from({ length: groups }, (_, group) => {
-        const [first, end] = [group * size, (group + 1) * size];
-        const weight = this.#weight(layer, 'state_norm.weight').slice(first, end);
-        return [...this.#normOf('rms', output.slice(first, end), weight)];
-      }).flat();
-      return this.#product(layer, 'state_out', Float64Array.from(normed));
+      const normed = (row: Vector): Vector =>
+        Float64Array.from(
+          Array.from({ length: groups }, (_, group) => {
+            const [first, end] = [group * size, (group + 1) * size];
+            const weight = this.#weight(layer, 'state_norm.weight').slice(first, end);
+            return [...this.#normOf('rms', row.slice(first, end), weight)];
+          }).flat(),
+        );
+      const made = norm === 'none' ? gated(output) : norm === 'first' ? gated(normed(output)) : normed(gated(output));
+      return this.#product(
+        layer,
+        out,
+        made.map((x) => x * (scales?.output ?? 1)),
+      );
     });
   }
 
@@ -380,7 +520,9 @@ export class PlainDecoder {
       return this.#product(
         layer,
         `${prefix}down`,
-        this.#product(layer, `${prefix}gate`, of).map((x, i) => activate(x) * factor(up[i] ?? NaN)),
+        this.#cutOff(layer, this.#product(layer, `${prefix}gate`, of)).map(
+          (x, i) => activate(x * (feedForward.gateScale ?? 1)) * factor(up[i] ?? NaN) * (feedForward.innerScale ?? 1),
+        ),
       );
     };
     if (feedForward.kind === 'gated') return gated('');
@@ -408,6 +550,15 @@ export class PlainDecoder {
       routed,
       gated('').map((x) => x * share),
     );
+  }
+
+  /** What is above a gate's mean by so many standard deviations. */
+  #cutOff(layer: number, row: Vector): Vector {
+    const { gateDeviations } = this.#spec.layerSpecs[layer] ?? {};
+    if (gateDeviations === undefined) return row;
+    const mean = row.reduce((all, x) => all + x, 0) / row.length;
+    const variance = row.reduce((all, x) => all + (x - mean) ** 2, 0) / row.length;
+    return row.map((x) => Math.max(0, x - mean - gateDeviations * Math.sqrt(variance)));
   }
 
   /** The experts of a token, and what they weigh. */
@@ -483,6 +634,12 @@ function isLetGo(eviction: DecoderSpec['attention']['eviction'], key: number, at
 interface OwnHeads {
   readonly q: Heads;
   readonly keysAndValues: () => readonly [Heads, Heads];
+}
+
+/** A row whose squares have the mean of another one's. */
+function asLarge(wanted: Vector, row: Vector): Vector {
+  const square = (x: Vector): number => x.reduce((all, each) => all + each * each, 0) / x.length;
+  return row.map((x) => x * Math.sqrt(square(wanted) / Math.max(square(row), 1e-5)));
 }
 
 /** Of length 1. */
