@@ -85,6 +85,8 @@ class Model {
   template <typename Attend>
   std::unique_ptr<TaskResult> attendStaged(const Batch& batch, uint32_t layer, int32_t buffer,
                                            const std::atomic<bool>& stopped, Attend attend);
+  template <typename Move>
+  void eachPage(const std::vector<int32_t>& pages, Move move) const;
   Staging staging(uint8_t* data, uint32_t buffer) const;
   bool keeps(uint32_t layer) const { return options_.decoder.layerSpecs[layer].mixer == Mixer::Attention; }
   uint32_t window(uint32_t layer) const { return options_.decoder.layerSpecs[layer].window; }

@@ -91,9 +91,9 @@ class Runtime {
   void writeHidden(uint32_t activations, const float* hidden, size_t count, bool branch = false);  // whole tokens
   void appendTokens(const std::vector<int32_t>& rows,
                     const std::vector<int32_t>& tokens);  // of the rows, one token each
-  // Keys and values of whole pages in memory, of all layers, for engines that compute prompts for each other: see Model.
-  // At once, on the owner's thread: no task that has started, or can start before the owner submits more, may use pages
-  // that are written, or write those that are read.
+  // Keys and values of whole pages in memory, of all layers, for engines that compute prompts for each other: see
+  // Model. At once, on the owner's thread: no task that has started, or can start before the owner submits more, may
+  // use pages that are written, or write those that are read.
   std::vector<uint8_t> readPages(const std::vector<int32_t>& pages) const;
   void writePages(const std::vector<int32_t>& pages, const std::vector<uint8_t>& bytes);
   void cancelAll();

@@ -105,8 +105,7 @@ unsigned coresOf(const cpu_set_t& allowed) {
   for (unsigned processor = 0; processor < CPU_SETSIZE; processor++) {
     if (!CPU_ISSET(processor, &allowed)) continue;
     const std::string name = std::to_string(processor);
-    const std::string siblings =
-        firstLine("/sys/devices/system/cpu/cpu" + name + "/topology/thread_siblings_list");
+    const std::string siblings = firstLine("/sys/devices/system/cpu/cpu" + name + "/topology/thread_siblings_list");
     cores.insert(siblings.empty() ? name : siblings);
   }
   return static_cast<unsigned>(cores.size());

@@ -1,10 +1,10 @@
-import type { PagesRead, Task, TaskEvent } from '../grid/Task.js';
+import type { Task, TaskEvent } from '../grid/Task.js';
 
 /** The devices' own, settable side of a TaskEvent. */
 export class PendingEvent implements TaskEvent {
   timing: { readonly start: number; readonly end: number } | undefined;
   error: Error | undefined;
-  read: PagesRead | undefined;
+  read: TaskEvent['read'];
 
   private waiting: (() => void)[] | undefined;
 

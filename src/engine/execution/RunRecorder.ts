@@ -7,16 +7,7 @@ import type { JudgedRow, KnownStretch } from '../schedules/PathChecker.js';
 import { tokensByPhase, type Batch, type RowId } from '../grid/Square.js';
 import { QueueWork } from './QueueWork.js';
 import { residentPeakBytes } from './residentPeakBytes.js';
-import {
-  hopsOf,
-  kindOf,
-  QUEUE_NAMES,
-  type Moved,
-  type PagesRead,
-  type QueueName,
-  type Task,
-  type TaskEvent,
-} from '../grid/Task.js';
+import { kindOf, QUEUE_NAMES, workOf, type Moved, type QueueName, type Task, type TaskEvent } from '../grid/Task.js';
 
 /** Bytes of each tier. */
 export type MemoryUse = Readonly<
@@ -49,11 +40,6 @@ export interface RecorderSetup {
   readonly onStats?: ((stats: RunStats) => void) | undefined;
   readonly onTrace?: ((event: TraceEvent) => void) | undefined;
   readonly onDelta?: ((delta: RowDelta) => void) | undefined;
-}
-
-/** Says what a task that attends read of the values on disk as the load that it is. */
-function valuesOf({ run, batch, layer }: Task, { bytes }: PagesRead): Task {
-  return { run, batch, layer, name: 'load_cache', queue: 'disk-read', from: 'disk', to: 'cpu', bytes };
 }
 
 /** The work of the device, and the time it took of the JavaScript thread. */
@@ -149,12 +135,10 @@ export class RunRecorder {
   }
 
   completed(event: TaskEvent): void {
-    const { task, timing, read } = event;
+    const { task, timing } = event;
     if (!timing || event.error) return;
-    const hops = hopsOf(read && task.name === 'load_cache' ? { ...task, bytes: read.bytes } : task);
-    for (const hop of hops) this.moved(hop, timing);
-    const values = read && task.name === 'compute' ? valuesOf(task, read) : undefined;
-    if (values && read) this.moved(values, read);
+    const work = workOf(event, timing);
+    for (const [hop, time] of work) this.moved(hop, time);
     if (task.name === 'compute') {
       const share = this.shareOf(task.batch);
       // Where attention has a queue of its own, what two of them do at once counts once.
@@ -164,8 +148,7 @@ export class RunRecorder {
       this.setup.computed?.(task.batch, more);
     }
     this.setup.timings?.completed(event);
-    for (const hop of hops) this.trace(hop, timing);
-    if (values && read) this.trace(values, read);
+    for (const [hop, time] of work) this.trace(hop, time);
   }
 
   /** So long a batch of so many tokens was computed, of which these are the caller's. */

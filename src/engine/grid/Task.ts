@@ -123,7 +123,20 @@ export interface TaskEvent {
   readonly read?: { readonly bytes: number; readonly start: number; readonly end: number } | undefined;
 }
 
-export type PagesRead = NonNullable<TaskEvent['read']>;
+type Timing = NonNullable<TaskEvent['timing']>;
+
+/**
+ * A completed task as each of the links that it used sees it, and when. Values that attention has read from disk are a
+ * load.
+ */
+export function workOf({ task, read }: TaskEvent, timing: Timing): readonly (readonly [Task, Timing])[] {
+  if (!read) return hopsOf(task).map((hop) => [hop, timing]);
+  const { run, batch, layer } = task;
+  const { bytes } = read;
+  if (task.name === 'load_cache') return hopsOf({ ...task, bytes }).map((hop) => [hop, timing]);
+  const load: Task = { run, batch, layer, name: 'load_cache', queue: 'disk-read', from: 'disk', to: 'cpu', bytes };
+  return [...hopsOf(task).map((hop) => [hop, timing] as const), [load, read]];
+}
 
 /** The output of the head for the rows of a batch that sampled or scored. */
 export interface HeadOutput {

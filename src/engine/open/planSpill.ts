@@ -40,7 +40,7 @@ export interface SpillPlan {
     | {
         /** The first ones, whose hidden states stay on the GPU. */
         readonly stayingSlots: number;
-        /** The tokens of each other slot's largest square whose hidden states are in memory; of smaller ones a like share. */
+        /** Tokens of each other slot's largest square whose hidden states are in memory; a like share of smaller. */
         readonly residentTokens: number;
         /** For those, beside a buffer for each slot that stays. */
         readonly buffers: number;

@@ -49,7 +49,7 @@ export interface Description {
 }
 
 /**
- * The products of an encoder that 8 bits are not enough for, and which are computed in 16: of a role, in the layers from
+ * The products of an encoder that 8 bits are not enough for, and that are computed in 16: of a role, in layers from
  * this share of all on.
  */
 export interface EightBits {

@@ -7,9 +7,9 @@ import { PAGE_TOKENS } from '../reserves.js';
 const READ_BLOCK = 512;
 
 /**
- * Gives the share of a page's values that is read from disk where sparse attention takes those of chosen keys alone: the
- * blocks that hold any of them. Choices are taken to be independent of one another, and of where a key stands, as they
- * are with random weights; a model's heads agree more, and read less.
+ * Gives the share of a page's values that is read from disk where sparse attention takes those of chosen keys alone:
+ * the blocks that hold any of them. Choices are taken to be independent of one another, and of where a key stands, as
+ * they are with random weights; a model's heads agree more, and read less.
  * @param keep the share of keys that a query takes the values of
  * @param choices how many choose: query heads that share a key head, times tokens
  * @param blockTokens tokens that a block holds the values of, of one head
@@ -20,7 +20,7 @@ export function shareOfValuesRead(keep: number, choices: number, blockTokens: nu
 
 /** What is read of pages on disk for rows that decode. */
 export interface ValuesRead {
-  /** Read before, in whole pages: all of them, or their keys; and the values that are read once keys have been chosen. */
+  /** Read before, in whole pages: all of them, or their keys; and the values read once keys have been chosen. */
   readonly keyShare: number;
   readonly valueShare: number;
   /** A request for values, on average: neighbours are read together. */
