@@ -16,7 +16,7 @@ namespace spillway {
 class CacheSpill {
  public:
   // file: must outlive this; its first groups.width() x pages x slotBytes bytes are the cache's.
-  // layout: where keys stand apart, those of ranges that choose come alone, and values of chosen ones behind them.
+  // layout: where keys stand apart, those of ranges that choose come alone, and values of chosen ones after them.
   // firstLayer: the number that messages give the first of the layers.
   // groups: must outlive this.
   CacheSpill(DirectFile& file, uint32_t firstLayer, const CacheGroups& groups, uint32_t pages, size_t slotBytes,

@@ -36,7 +36,7 @@ class HiddenStore {
  private:
   class Use;
   size_t bytesOf(uint32_t tokens) const { return size_t(tokens) * hiddenSize_ * sizeof(float); }
-  size_t inMemoryOf(uint32_t tokens) const;  // bytes of so many tokens and of what is behind them, whole blocks
+  size_t inMemoryOf(uint32_t tokens) const;  // bytes of so many tokens and of what is after them, whole blocks
 
   uint32_t hiddenSize_;
   uint32_t tokens_;

@@ -70,7 +70,7 @@ export interface DecoderSpec {
     readonly softCap?: number;
     /** Elements of queries, keys and values are at most this, either way, as they are projected. Default: any. */
     readonly clip?: number;
-    /** What attention gives is multiplied by this before its output projection (Falcon-H1). Default 1. */
+    /** A factor of attention's outputs, before their projection (Falcon-H1). Default 1. */
     readonly outputScale?: number;
     /**
      * How q and k are normed.
@@ -152,7 +152,7 @@ export interface DecoderSpec {
       readonly leastTimeStep?: number;
       readonly mostTimeStep?: number;
       /**
-       * What its outputs go through: a gate, and a norm after it; a norm, and a gate after it (`first`); the gate alone
+       * The way of its outputs: a gate, and a norm after it; a norm, and a gate after it (`first`); the gate alone
        * (`none`). Default: `gated`.
        */
       readonly norm?: 'gated' | 'first' | 'none';

@@ -15,7 +15,7 @@ export interface Tokenizer {
   /** The chat template of rows with tools, as it is written; undefined where there is none. */
   readonly toolTemplate?: string | undefined;
 
-  /** How many special tokens `encode` puts behind a prompt. Default: none. */
+  /** How many special tokens `encode` puts after a prompt. Default: none. */
   readonly suffixTokens?: number;
 
   encode(text: string, options?: EncodeOptions): number[];

@@ -22,7 +22,7 @@ float magnitudeFactor(float wanted, const float* row, size_t width) {
 
 }  // namespace
 
-// AltUp (Baykal et al. 2023), as Gemma 3n has it. Stream s of the hidden states begins behind those before it, of all
+// AltUp (Baykal et al. 2023), as Gemma 3n has it. Stream s of the hidden states begins after those before it, of all
 // of the batch's tokens.
 void CpuPass::beginStreams() const {
   const GlobalWeights& global = weights.global();

@@ -77,13 +77,14 @@ void checkSteadyState(const DecoderSpec& spec) {
     allocations = 0;
     counting = true;
     Launch launch;
-    model.compute(ComputePart::Embed, 0, *batch, activations, kNoBuffer, kNoBuffer, launch);
+    const std::atomic<bool> stopped{false};
+    model.compute(ComputePart::Embed, 0, *batch, activations, kNoBuffer, kNoBuffer, stopped, launch);
     for (uint32_t layer = 0; layer < spec.layers; layer++) {
       for (ComputePart part : {ComputePart::Project, ComputePart::Attend, ComputePart::Finish})
-        model.compute(part, layer, *batch, activations, kNoBuffer, kNoBuffer, launch);
+        model.compute(part, layer, *batch, activations, kNoBuffer, kNoBuffer, stopped, launch);
     }
     const size_t parts = allocations.exchange(0);
-    const auto result = model.compute(ComputePart::Head, 0, *batch, activations, kNoBuffer, kNoBuffer, launch);
+    const auto result = model.compute(ComputePart::Head, 0, *batch, activations, kNoBuffer, kNoBuffer, stopped, launch);
     counting = false;
     if (pass >= 0) {  // the first ones start threads, and touch memory for the first time
       ofParts += parts;

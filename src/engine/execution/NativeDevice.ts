@@ -15,7 +15,7 @@ import { BufferRing } from './BufferRing.js';
 import type { Completion, Device, DevicePeers, DeviceRow } from '../grid/Device.js';
 import { headOutput } from './headOutput.js';
 import { NativeRun, type CacheMoves, type NativeBatch } from './NativeRun.js';
-import type { PageStretch } from '../peers/prompts/pageStretches.js';
+import type { PageStretch } from '../peers/pageStretches.js';
 import { PeerTransfers } from './PeerTransfers.js';
 import { PendingEvent } from './PendingEvent.js';
 import { SlotActivations, type SpilledActivations } from './SlotActivations.js';

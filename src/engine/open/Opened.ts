@@ -45,7 +45,7 @@ export interface OpenedCache extends Pick<RuntimeOptions['cache'], 'pages' | 'pa
   /** Bytes of one page, all layers of a group together, in memory; and of one layer of it on disk. */
   readonly pageBytes: number;
   readonly diskPageBytes: number;
-  /** What is read of a page on disk where sparse attention takes values of chosen keys alone. Default: all of it. */
+  /** The part of a page on disk that is read where sparse attention takes values of chosen keys alone. Default: all. */
   readonly choosing?: PagedBytes['choosing'];
 }
 

@@ -105,7 +105,7 @@ function reserve(addon: Addon, { runtime, host, gpu }: MemoryLayout, store: Weig
   }
 }
 
-/** What is read of pages on disk where values come once their keys have been chosen; undefined where they do not. */
+/** The part of pages on disk that is read where values come once keys have been chosen; else undefined. */
 function choosingOf(
   { settings, runtime }: MemoryLayout,
   { pageSlot, pageKeys, spillBlock }: RuntimeBytes,

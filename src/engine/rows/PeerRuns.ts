@@ -10,8 +10,8 @@ import type { ResultIdentity } from '../open/resultIdentity.js';
 import { acceptBegin, acceptPrompts, beginOf, peerFacts, type PeerFacts } from '../peers/begin.js';
 import { checkEmbeds, checkMovesPages, checkPeers, sharesModel } from '../peers/checkPeers.js';
 import type { Peers } from '../peers/PeerConnection.js';
-import { ComputedPrompts, type ComputedPrompt } from '../peers/prompts/ComputedPrompts.js';
-import { PromptedRows } from '../peers/prompts/PromptedRows.js';
+import { ComputedPrompts, type ComputedPrompt } from '../execution/ComputedPrompts.js';
+import { PromptedRows } from '../execution/PromptedRows.js';
 import { connectPeers, type ConnectedPeers } from '../peers/sockets/connectPeers.js';
 import { engineFacts, type EngineFacts } from '../peers/sockets/EngineFacts.js';
 import { PeerListener, type ListeningEngine } from '../peers/sockets/PeerListener.js';
@@ -36,7 +36,7 @@ export interface PeerHost {
   readonly start: (rows: AsyncIterator<RunRow<ComputedPrompt>>, options: FollowOptions) => Run<ComputedPrompt>;
 }
 
-/** What an engine does for others that have the same model, and the ways to them. */
+/** The runs that an engine makes for others of the same model, and the ways to them. */
 export class PeerRuns {
   private readonly listeners = new Set<PeerListener>();
   /** Resolves when all runs that have followed are over. */

@@ -11,7 +11,7 @@ const FIRST_ROWS = 16;
 const MOST_ROWS = 2000;
 /** Units of text that they may be together, as those before them were. */
 const FETCHED_UNITS = 2 ** 20;
-/** What a value counts for beside its text: rows may have many columns with little in them. */
+/** A value counts for so many units beside its text: rows may have many columns with little in them. */
 const VALUE_UNITS = 8;
 
 /** The text of a moment, an interval or bytes does not depend on who asks. A job takes as long as it does. */

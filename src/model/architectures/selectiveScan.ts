@@ -32,7 +32,7 @@ export function readScan(
   };
 }
 
-/** Mamba's weights in safetensors, behind this prefix. */
+/** Mamba's weights in safetensors, after this prefix. */
 export function scanWeights(
   { recurrent }: DecoderSpec,
   prefix: string,

@@ -18,7 +18,7 @@ export function shareOfValuesRead(keep: number, choices: number, blockTokens: nu
   return 1 - (1 - keep) ** (choices * Math.max(1, blockTokens));
 }
 
-/** What is read of pages on disk for rows that decode. */
+/** The shares of pages on disk that are read for rows that decode. */
 export interface ValuesRead {
   /** Read before, in whole pages: all of them, or their keys; and the values read once keys have been chosen. */
   readonly keyShare: number;

@@ -17,7 +17,7 @@ export interface EngineFacts {
   readonly hiddenSize: number;
   readonly vocabularySize: number;
   readonly contextTokens: number;
-  /** Of the KV cache, all layers. */
+  /** The size of a page of the KV cache, all layers, in bytes. */
   readonly pageBytes: number;
 }
 

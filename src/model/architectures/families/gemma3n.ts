@@ -104,7 +104,7 @@ export const gemma3n: Family = {
 const layerWeights = (prefix: string, names: Readonly<Record<string, string>>): WeightSource[] =>
   weights(prefix, names, { reshaped: true });
 
-/** What both formats state. */
+/** The facts that both formats state. */
 interface Stated {
   readonly epsilon: number;
   readonly activation: DecoderSpec['feedForward']['activation'];

@@ -1,9 +1,9 @@
 import { expect, test } from '@jest/globals';
-import { activationLink, type PeerMessage } from '../../../../src/index.js';
-import { ComputedPrompts } from '../../../../src/engine/peers/prompts/ComputedPrompts.js';
-import { MOST_MOVING_BYTES } from '../../../../src/engine/peers/prompts/pageStretches.js';
-import type { HeadOutput } from '../../../../src/engine/grid/Task.js';
-import type { BeginMessage } from '../../../../src/engine/peers/PeerMessage.js';
+import { activationLink, type PeerMessage } from '../../../src/index.js';
+import { ComputedPrompts } from '../../../src/engine/execution/ComputedPrompts.js';
+import { MOST_MOVING_BYTES } from '../../../src/engine/peers/pageStretches.js';
+import type { HeadOutput } from '../../../src/engine/grid/Task.js';
+import type { BeginMessage } from '../../../src/engine/peers/PeerMessage.js';
 
 const begin = {
   kind: 'begin',

@@ -1,13 +1,13 @@
-import { Semaphore } from '../../../collections/Semaphore.js';
-import { PeerError } from '../../../errors/engineErrors.js';
-import { GREEDY } from '../../execution/greedy.js';
-import type { RunRow } from '../../execution/RunRow.js';
-import type { RowId } from '../../grid/Square.js';
-import type { HeadOutput } from '../../grid/Task.js';
-import { checkMessage } from '../checkMessage.js';
-import type { Peers } from '../PeerConnection.js';
-import type { BeginMessage, PeerMessage, PromptMessage } from '../PeerMessage.js';
-import { MOST_MOVING_BYTES, pageStretches, type PageStretch } from './pageStretches.js';
+import { Semaphore } from '../../collections/Semaphore.js';
+import { PeerError } from '../../errors/engineErrors.js';
+import { GREEDY } from './greedy.js';
+import type { RunRow } from './RunRow.js';
+import type { RowId } from '../grid/Square.js';
+import type { HeadOutput } from '../grid/Task.js';
+import { checkMessage } from '../peers/checkMessage.js';
+import type { Peers } from '../peers/PeerConnection.js';
+import type { BeginMessage, PeerMessage, PromptMessage } from '../peers/PeerMessage.js';
+import { MOST_MOVING_BYTES, pageStretches, type PageStretch } from '../peers/pageStretches.js';
 
 export interface ComputedSetup {
   readonly peers: Peers;
@@ -113,7 +113,7 @@ class PromptRow implements RunRow<ComputedPrompt> {
     const { tokens, promptTokens } = message;
     const { pageTokens, pageBytes } = setup;
     const filled = tokens.length - 1;
-    // What stood in a page behind the prompt is no peer's to see: the last one begins empty, unless it is filled.
+    // What stood in a page after the prompt is no peer's to see: the last one begins empty, unless it is filled.
     const empty = { first: Math.floor(filled / pageTokens), count: 1, values: new Uint8Array(pageBytes) };
     const given = { tokens: 0, take: () => (filled % pageTokens === 0 ? [] : [empty]) };
     this.sequence = { ...GREEDY, tokens, promptTokens, capacityTokens: tokens.length + 1, given };

@@ -1,19 +1,19 @@
-import { Semaphore } from '../../../collections/Semaphore.js';
-import { PeerError } from '../../../errors/engineErrors.js';
-import { errorOf } from '../../../errors/errorOf.js';
-import type { RunRow } from '../../execution/RunRow.js';
-import type { DeviceRow } from '../../grid/Device.js';
-import { checkMessage } from '../checkMessage.js';
-import type { Peers } from '../PeerConnection.js';
-import type { BeginMessage, PagesMessage, PeerMessage } from '../PeerMessage.js';
-import { MOST_MOVING_BYTES, pageStretches, type PageStretch } from './pageStretches.js';
+import { Semaphore } from '../../collections/Semaphore.js';
+import { PeerError } from '../../errors/engineErrors.js';
+import { errorOf } from '../../errors/errorOf.js';
+import type { RunRow } from './RunRow.js';
+import type { DeviceRow } from '../grid/Device.js';
+import { checkMessage } from '../peers/checkMessage.js';
+import type { Peers } from '../peers/PeerConnection.js';
+import type { BeginMessage, PagesMessage, PeerMessage } from '../peers/PeerMessage.js';
+import { MOST_MOVING_BYTES, pageStretches, type PageStretch } from '../peers/pageStretches.js';
 
 export interface PromptedSetup {
   readonly peers: Peers;
   /** This engine's, as the other one checks it. */
   readonly begin: BeginMessage;
   readonly pageTokens: number;
-  /** Of one page, all layers. */
+  /** The size of one page, all layers, in bytes. */
   readonly pageBytes: number;
   /** Prompts that the other engine may have at once. */
   readonly mostAsked: number;

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { MOST_PAGES_BYTES, pageStretches } from '../../../../src/engine/peers/prompts/pageStretches.js';
+import { MOST_PAGES_BYTES, pageStretches } from '../../../src/engine/peers/pageStretches.js';
 
 test('all pages but those of the last token alone, a message no larger than it may be', () => {
   const pageTokens = 32;
