@@ -208,8 +208,8 @@ class DiskMeasurement final : public Measurement {
       return;
     }
     std::atomic<bool> direct{file.direct()};
-    Transfer transfer({file.descriptor(), way.what == What::Write, direct, options}, *queue, ranges.data(),
-                      ranges.size());
+    Transfer transfer({file.descriptor(), way.what == What::Write, direct, options, file.blockBytes()}, *queue,
+                      ranges.data(), ranges.size());
     const Transfer::Failure failure = transfer.run();
     if (failure.failed)
       throw FileError(file.path(), "offset " + std::to_string(failure.offset), "error " + std::to_string(failure.error),
