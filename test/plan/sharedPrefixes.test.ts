@@ -143,7 +143,10 @@ test.each([
 ] as const)("the papers' models know nothing of it: %s", (costModel, machine) => {
   const hardware = builtIn(machine);
   const onGpu: Policy = { ...resident, schedule: 'zigzag', cpuAttention: false };
-  expect(predict({ ...shared, hardware, costModel }, onGpu).wallSeconds).toBe(
-    predict({ ...apart, hardware, costModel }, onGpu).wallSeconds,
-  );
+  // The model's own figure: what the machine can do at most depends on what is shared.
+  const promised = (workload: typeof shared): number => {
+    const { tokensPerSecond, promisedTokensPerSecond } = predict({ ...workload, hardware, costModel }, onGpu);
+    return promisedTokensPerSecond ?? tokensPerSecond;
+  };
+  expect(promised(shared)).toBe(promised(apart));
 });
