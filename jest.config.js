@@ -17,7 +17,7 @@ export default {
   },
   setupFiles: ['<rootDir>/test/support/seed.ts'],
   // Most tests wait for a process or the disk now and then.
-  maxWorkers: '150%',
+  maxWorkers: '100%',
   // Modules of test files that have ended stay in memory: caps on a process's memory would count them.
   workerIdleMemoryLimit: '1GiB',
   // Against hanging for ever: what takes seconds takes a minute on a machine that others use.
