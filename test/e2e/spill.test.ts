@@ -403,7 +403,8 @@ describe('a disk that fails in mid-run', () => {
   test.each(['SIGINT', 'SIGKILL'] as const)(
     '%s at random moments: nothing is left, and the job goes on to the same output',
     async (signal) => {
-      const [many, output] = [join(folder, `${signal}-in.jsonl`), join(folder, `${signal}.jsonl`)];
+      const many = join(folder, `${signal}-in.jsonl`);
+      let output = join(folder, `${signal}.jsonl`);
       writeFileSync(
         many,
         Array.from({ length: 12 }, (_, copy) =>
@@ -422,11 +423,15 @@ describe('a disk that fails in mid-run', () => {
       for (let attempt = 0; attempt < 8; attempt++) {
         const child = startCli([...args(output, many), ...resume()]);
         const ended = resultOf(child);
-        // While it loads, while prompts are computed, or later: the first time before it can be through.
-        await sleep(wholeMilliseconds * (attempt === 0 ? 0.5 : 0.2 + 0.8 * Math.random()));
+        // While it loads, while prompts are computed, or later; until one was not through, ever earlier.
+        await sleep(wholeMilliseconds * (kills === 0 ? 0.5 ** (attempt + 1) : 0.2 + 0.8 * Math.random()));
         child.kill(signal);
         const { code } = await ended;
-        if (code === 0) break;
+        if (code === 0 && kills > 0) break;
+        if (code === 0) {
+          output = join(folder, `${signal}-${String(attempt)}.jsonl`);
+          continue;
+        }
         kills++;
         // -1: ended by the signal itself, before it was listened to.
         expect(signal === 'SIGINT' ? [130, -1] : [137]).toContain(code);
