@@ -2,7 +2,7 @@
 
     python3 shapedLink.py BITS_PER_SECOND DELAY_SECONDS INTERFACE...
 
-Takes every frame that comes on an interface, and puts it out on the one after which its receiver is, once the link
+Takes every frame that comes on an interface, and puts it out on the one that leads to its receiver, once the link
 between the two has had time for its bytes, and the delay has passed. Frames are taken as the kernel has them, segments
 that a card would cut and checksums that it would fill in included (PACKET_VNET_HDR), so the two ends speak real TCP over
 a real round trip. Says `ready` once it listens, and ends with its standard input: then it prints, as JSON, the bytes it

@@ -1,5 +1,5 @@
-// The clock of all time stamps: CLOCK_MONOTONIC, in seconds. It is the clock after process.hrtime() and
-// performance.now() (libuv's uv_hrtime).
+// The clock of all time stamps: CLOCK_MONOTONIC, in seconds. process.hrtime() and performance.now() read the same one
+// (libuv's uv_hrtime).
 #pragma once
 
 namespace spillway {

@@ -25,6 +25,7 @@ const SIDEBAR = [
       ['Recipes', '/docs/recipes'],
       ['Answers in a format', '/docs/structured-output'],
       ['The server', '/docs/serve'],
+      ['The AI SDK', '/docs/ai-sdk'],
     ],
   ],
   [

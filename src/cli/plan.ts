@@ -44,7 +44,7 @@ export function addPlan(program: Command, context: CommandContext): void {
   const command = program
     .command('plan')
     .description(
-      'Finds the fastest policy for a model on a machine, predicts its time, and says what would lift it. Needs no weights.',
+      'Finds the fastest policy for a model on a machine, predicts its time, and says what would lift it. A known name or a config.json will do, without weights; other models are fetched.',
     );
   command.addOption(
     new Option('--model <name|path>', 'necessary: a known name such as opt-30b, a config.json, or a model').argParser(

@@ -340,7 +340,7 @@ async function listenAsLast(
 }
 
 /**
- * Plays the engines of all layers after to the one of the first, for one run.
+ * Plays the engines of all later layers to the one of the first, for one run.
  *
  * @param at where to listen: `127.0.0.1:0` or `unix:PATH`
  * @param run of that engine, over these addresses

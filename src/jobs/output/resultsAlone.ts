@@ -6,7 +6,7 @@ import type { ResponseFormat } from '../../rows/responseFormat.js';
 import type { FinishedRow, WriteOptions } from '../formats/RowFormat.js';
 import { type FormatOptions, writeOptions } from './writeOptions.js';
 
-/** Options for tables of results that no job stands after. */
+/** Options for tables of results that are written without a job. */
 export interface ResultTableOptions extends FormatOptions {
   /**
    * The task that the results are of: tables have columns for it. Default: what the first of them says that is no
@@ -71,7 +71,7 @@ export interface ResultTableOptions extends FormatOptions {
 const MOST_HELD = 65_536;
 
 /**
- * How results are written that no job stands after: the columns of a table are those that the caller asks for, and
+ * How results are written without a job: the columns of a table are those that the caller asks for, and
  * what the first rows carry.
  */
 export function resultsAlone(
