@@ -130,3 +130,13 @@ export function formatDuration(seconds: number): string {
   ];
   return hours > 0 ? `${hours}:${String(minutes).padStart(2, '0')}:${rest}` : `${minutes}:${rest}`;
 }
+
+/** Shows how work gets on, on stderr, as long as it takes. */
+export async function withMeter<Result>(work: (meter: ProgressMeter) => Promise<Result>): Promise<Result> {
+  const meter = new ProgressMeter('auto', process.stderr);
+  try {
+    return await work(meter);
+  } finally {
+    meter.stop();
+  }
+}

@@ -1,13 +1,25 @@
 import type { CommandContext } from './CommandContext.js';
 import { describeEnginePlan } from './generateReport.js';
-import { resolveModel, type EngineOptions, type ProfileProgress, type PullProgress } from './library.js';
-import type { ProgressMeter } from './ProgressMeter.js';
+import {
+  readModelShape,
+  resolveModel,
+  type EngineOptions,
+  type PlanRequest,
+  type ProfileProgress,
+  type PullProgress,
+} from './library.js';
+import { withMeter, type ProgressMeter } from './ProgressMeter.js';
 
 const MIB = 2 ** 20;
 
 /** The path of a model, which is fetched first if it is an id that `pull` knows. */
 export function pulledModel(idOrPath: string, signal: AbortSignal, meter: ProgressMeter): Promise<string> {
   return resolveModel(idOrPath, { signal, onProgress: showFetching(meter) });
+}
+
+/** The sizes of a model, which is fetched where that is the only way to learn them, as a person should see. */
+export async function shapeOf(model: string, { signal }: CommandContext): Promise<PlanRequest['shape']> {
+  return withMeter((meter) => readModelShape(model, { signal, onProgress: showFetching(meter) }));
 }
 
 export function showFetching(meter: ProgressMeter): (progress: PullProgress) => void {

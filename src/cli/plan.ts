@@ -12,7 +12,6 @@ import {
   planPrompts,
   planTensorParallel,
   readMachines,
-  readModelShape,
   readPolicyFile,
   SCHEDULE_NAMES,
   simulatePipeline,
@@ -24,6 +23,7 @@ import {
   type Policy,
 } from './library.js';
 import { addHiddenStates } from './flags/peerFlags.js';
+import { shapeOf } from './openModel.js';
 import { describePipeline } from './pipelineReport.js';
 import { describePrompts } from './promptsReport.js';
 import { describeTensorParallel } from './tensorParallelReport.js';
@@ -283,7 +283,7 @@ async function planMachines(flags: PlanCommandFlags, file: string, context: Comm
     if (kind === 'auto') throw new UsageError(`--${flag}: found auto beside --machines, expected none, 8bit or 4bit`);
   checkStandardOutput();
   await checkCommandPaths({ model: flags.model, read: { machines: file }, reports: {}, trace: undefined });
-  const shape = await readModelShape(flags.model);
+  const shape = await shapeOf(flags.model, context);
   const machines = await measuring(context, flags, (options) => readMachines(file, options));
   const [first] = machines;
   if (!first) throw new UsageError('--machines: found none, expected two at least');

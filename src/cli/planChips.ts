@@ -6,12 +6,12 @@ import {
   MOST_CHIPS,
   planPartitioning,
   readChip,
-  readModelShape,
   UsageError,
   writeFileAtomic,
   type Compression,
   type WeightFormat,
 } from './library.js';
+import { shapeOf } from './openModel.js';
 import { describePartitioning, partitionPage } from './partitionReport.js';
 import { checkCommandPaths } from './reportFiles.js';
 import { checkStandardOutput } from './standardStreams.js';
@@ -74,7 +74,7 @@ export async function planChips(flags: PlanChipsFlags, command: Command, context
   const request = {
     chip,
     interconnect,
-    shape: await readModelShape(model),
+    shape: await shapeOf(model, context),
     workload: { promptTokens: flags.promptTokens, newTokens: flags.maxNewTokens },
     chips,
     batchSize,

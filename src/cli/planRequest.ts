@@ -1,12 +1,11 @@
 import type { CommandContext } from './CommandContext.js';
-import { showIdentifying } from './openModel.js';
+import { shapeOf, showIdentifying } from './openModel.js';
 import type { PlanChipsFlags } from './planChips.js';
-import { ProgressMeter } from './ProgressMeter.js';
+import { withMeter } from './ProgressMeter.js';
 import type { ScheduleChoice } from './scheduleModule.js';
 import {
   MemoryBudgetError,
   readHardware,
-  readModelShape,
   repackedModelBytes,
   typicalProcessBytes,
   type Compression,
@@ -47,7 +46,7 @@ export async function requestOn(
   context: CommandContext,
 ): Promise<PlanRequest> {
   const { model, disk, compressWeights: said } = flags;
-  const shape = await readModelShape(model);
+  const shape = await shapeOf(model, context);
   const hardware = await measuring(context, flags, (options) => readHardware(machine, options));
   const { memory } = hardware;
   const held =
@@ -79,15 +78,6 @@ export async function measuring<Read>(
       onProgress: ({ done, total, what }) => meter.show('measuring this machine', { done, total, words: what }),
     }),
   );
-}
-
-async function withMeter<Result>(work: (meter: ProgressMeter) => Promise<Result>): Promise<Result> {
-  const meter = new ProgressMeter('auto', process.stderr);
-  try {
-    return await work(meter);
-  } finally {
-    meter.stop();
-  }
 }
 
 export function requestOf(

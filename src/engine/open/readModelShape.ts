@@ -5,6 +5,7 @@ import { UsageError } from '../../errors/UsageError.js';
 import { describeDecoder } from '../../model/architectures/index.js';
 import { HEADER_LIMITS } from '../../model/files/limits.js';
 import { readJsonObject } from '../../model/files/readJson.js';
+import type { PullOptions } from '../../model/pull/pullModel.js';
 import { readModel } from '../../model/readModel.js';
 import { isModelName, resolveModel } from '../../model/resolveModel.js';
 import { knownShape, knownShapeNames } from '../../plan/knownShapes.js';
@@ -17,14 +18,18 @@ const TYPES = { float32: 'F32', float16: 'F16', bfloat16: 'BF16' } as const;
 /**
  * The sizes of a model, for planning: of a known name, a config.json (or a folder that has no weights beside it), or a
  * model's own files.
+ * @param fetching of a model whose files are fetched first
  * @throws UsageError for what is no text, and for a word that is neither a known name nor something on disk
  * @throws ModelFileError for files that cannot be used
  */
-export async function readModelShape(nameOrPath: string): Promise<ModelShape> {
+export async function readModelShape(
+  nameOrPath: string,
+  fetching: Pick<PullOptions, 'signal' | 'onProgress'> = {},
+): Promise<ModelShape> {
   checkText('model', nameOrPath, 'a path or a name');
   const known = knownShape(nameOrPath);
   if (known !== undefined) return known;
-  const path = await modelPathOf(nameOrPath);
+  const path = await modelPathOf(nameOrPath, fetching);
   if (path !== undefined) return shapeOfModel(await readModel(path), nameOrPath);
   return shapeOfConfig(nameOrPath.endsWith('.json') ? nameOrPath : join(nameOrPath, 'config.json'));
 }
@@ -34,9 +39,9 @@ export async function readModelShape(nameOrPath: string): Promise<ModelShape> {
  * @returns undefined where there is a known shape alone, or a configuration
  * @throws as `readModelShape`
  */
-export async function modelPathOf(nameOrPath: string): Promise<string | undefined> {
+export async function modelPathOf(nameOrPath: string, fetching: PullOptions = {}): Promise<string | undefined> {
   if (knownShape(nameOrPath) !== undefined) return undefined;
-  if (isModelName(nameOrPath)) return resolveModel(nameOrPath);
+  if (isModelName(nameOrPath)) return resolveModel(nameOrPath, fetching);
   const status = await stat(nameOrPath).catch(() => undefined);
   if (status === undefined && !/[\\/]|\.(json|gguf)$/i.test(nameOrPath)) {
     throw new UsageError(
