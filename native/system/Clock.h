@@ -1,4 +1,4 @@
-// The clock of all time stamps: CLOCK_MONOTONIC, in seconds. It is the clock after process.hrtime() and
+// The clock of all time stamps: CLOCK_MONOTONIC, in seconds. It is the clock of process.hrtime() and
 // performance.now() (libuv's uv_hrtime).
 #pragma once
 

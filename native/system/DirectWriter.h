@@ -36,7 +36,7 @@ class DirectWriter {
   // For write(), read() and sync(), with their rules. Keep what is written inside [0, bytes).
   DirectFile& file() { return *file_; }
 
-  // Leaves the temporary file after when this object is destroyed without commit(), for a later Resume.
+  // Keeps the temporary file when this object is destroyed without commit(), for a later Resume.
   void keep() { keep_ = true; }
   // Everything on the disk, then the file gets its name (whatever had it is replaced), then the folder is on the disk.
   // Throws FileError; the temporary file is then removed as above. The file is closed afterwards: file() must not be

@@ -202,7 +202,7 @@ async function lock(campaign, library, { input, tokens }, name) {
         );
       if (lives && waited > 1.2 * LAPSE_SECONDS) return undefined;
       if (!lives && result.code === 0) return undefined;
-      // A clock that is after by as much sees a touch of its future first, which seems fresh, too.
+      // A clock that is late by as much sees a touch of its future first, which seems fresh, too.
       if (!lives && waited > 3 * LAPSE_SECONDS)
         return campaign.violation(
           `${name}: the lock of a process that is dead did not lapse within ${waited.toFixed(0)} s, under a clock that is off by ${offset}`,

@@ -1,4 +1,4 @@
-// `spillway/serve`: models after an HTTP API that is OpenAI's, with batches that survive.
+// `spillway/serve`: models with an HTTP API that is OpenAI's, with batches that survive.
 import '../requireNode.js';
 
 export { JobWatch, type JobWatchOptions, type WatchedEngine, type WatchedResult } from '../serve/watch/JobWatch.js';
