@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals';
 import { activationLink, type PeerMessage } from '../../../src/index.js';
 import { ComputedPrompts } from '../../../src/engine/execution/ComputedPrompts.js';
 import { MOST_MOVING_BYTES } from '../../../src/engine/peers/pageStretches.js';
+import type { GivenPages } from '../../../src/engine/grid/Device.js';
 import type { HeadOutput } from '../../../src/engine/grid/Task.js';
 import type { BeginMessage } from '../../../src/engine/peers/PeerMessage.js';
 
@@ -92,7 +93,7 @@ test('what comes first, and after it, is what it has to be', async () => {
 test('a page that a prompt, or what it begins with, does not fill begins empty: what stood there is not sent', async () => {
   const { prompts, ask } = served(8, 100);
   for (const message of [begin, prompt(0, 34), prompt(1, 33), prompt(2, 32), prompt(3, 3)]) ask(message);
-  const given = [];
+  const given: (GivenPages | undefined)[] = [];
   for (let row = 0; row < 4; row++) given.push((await prompts.next()).value?.sequence.given);
   const empty = (first: number): object[] => [{ first, count: 1, values: new Uint8Array(8) }];
   // Of 33 tokens the last one is not sent, but its page may be copied for a prompt that goes on from there.
