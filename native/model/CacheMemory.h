@@ -43,6 +43,7 @@ class CacheMemory {
   uint8_t* data() const { return block_.data(); }                 // once reserved
   const CacheLayout& layout() const { return layouts_.front(); }  // where all layers have one
   const CacheLayout& layout(size_t layer) const { return layouts_[layer]; }
+  const std::vector<CacheLayout>& layouts() const { return layouts_; }
   uint32_t pageTokens() const { return layouts_.front().pageTokens; }
   const CacheGroups& groups() const { return groups_; }
   uint32_t pages() const { return pages_; }

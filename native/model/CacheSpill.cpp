@@ -68,30 +68,32 @@ class Reading {
   uint64_t all_ = 0;
 };
 
-size_t firstReadBytes(const CacheLayout& layout, size_t slotBytes, size_t blockBytes) {
-  if (!layout.keysApart) return slotBytes;
-  return (layout.kvHeads * cacheKeyBytes(layout) + blockBytes - 1) / blockBytes * blockBytes;
-}
-
 }  // namespace
 
 CacheSpill::CacheSpill(DirectFile& file, uint32_t firstLayer, const CacheGroups& groups, uint32_t pages,
-                       size_t slotBytes, const CacheLayout& layout)
+                       size_t slotBytes, std::vector<CacheLayout> layouts)
     : file_(file),
       firstLayer_(firstLayer),
       groups_(groups),
       pages_(pages),
       slotBytes_(slotBytes),
-      layout_(layout),
-      keyBytes_(firstReadBytes(layout, slotBytes, file.blockBytes())),
+      layouts_(std::move(layouts)),
       states_(new std::atomic<uint8_t>[size_t(groups.width()) * pages]()) {}
+
+size_t CacheSpill::keyBytes(uint32_t layer) const {
+  const CacheLayout& layout = layouts_[layer];
+  if (!layout.keysApart) return slotBytes_;
+  const size_t block = file_.blockBytes();
+  return (layout.kvHeads * cacheKeyBytes(layout) + block - 1) / block * block;
+}
 
 std::string CacheSpill::name(uint32_t layer) const { return "layer " + std::to_string(firstLayer_ + layer) + " cache"; }
 
 uint64_t CacheSpill::load(uint32_t layer, uint32_t window, const Batch& batch, uint8_t* buffer,
                           const std::atomic<bool>& stopped) {
   Reading reading(file_, name(layer), stopped);
-  forStagedPages(batch, groups_.groupOf(layer), window, layout_.pageTokens, [&](const StagedPage& page) {
+  const size_t keys = keyBytes(layer);
+  forStagedPages(batch, groups_.groupOf(layer), window, layouts_[layer].pageTokens, [&](const StagedPage& page) {
     if (!page.loaded) return true;
     const uint8_t found = state(layer, page.diskPage).load(std::memory_order_acquire);
     if (found != kStored) {
@@ -101,7 +103,7 @@ uint64_t CacheSpill::load(uint32_t layer, uint32_t window, const Batch& batch, u
                       ", expected one that was stored");
     }
     reading.add(offset(layer, page.diskPage), buffer + page.place * slotBytes_,
-                isChoosing(batch.ranges[page.range]) ? keyBytes_ : slotBytes_);
+                isChoosing(batch.ranges[page.range]) ? keys : slotBytes_);
     return true;
   });
   return reading.finish();
@@ -110,7 +112,8 @@ uint64_t CacheSpill::load(uint32_t layer, uint32_t window, const Batch& batch, u
 uint64_t CacheSpill::loadValues(uint32_t layer, uint32_t window, const Batch& batch, const uint64_t* const* chosen,
                                 uint8_t* buffer, const std::atomic<bool>& stopped) {
   Reading reading(file_, name(layer), stopped);
-  const uint32_t group = groups_.groupOf(layer), pageTokens = layout_.pageTokens;
+  const CacheLayout& layout = layouts_[layer];
+  const uint32_t group = groups_.groupOf(layer), pageTokens = layout.pageTokens;
   const size_t block = file_.blockBytes(), blocks = slotBytes_ / block;
   std::vector<uint8_t> wanted(blocks);  // of a slot's blocks
   forStagedPages(batch, group, window, pageTokens, [&](const StagedPage& page) {
@@ -119,17 +122,17 @@ uint64_t CacheSpill::loadValues(uint32_t layer, uint32_t window, const Batch& ba
     std::fill(wanted.begin(), wanted.end(), 0);
     const size_t words = chosenWords(range.firstPosition, range.tokens),
                  first = size_t(page.entry - range.table(group)) * pageTokens;
-    for (uint32_t head = 0; head < layout_.kvHeads; head++) {
+    for (uint32_t head = 0; head < layout.kvHeads; head++) {
       const uint64_t* bits = chosen[page.range] + head * words;
-      const size_t values = cacheValuesOffset(layout_, head);
+      const size_t values = cacheValuesOffset(layout, head);
       for (uint32_t index = 0; index < pageTokens; index++) {
         if ((bits[(first + index) / 64] >> (first + index) % 64 & 1) == 0) continue;
-        forValueBytes(layout_, index, [&](size_t at, size_t bytes) {
+        forValueBytes(layout, index, [&](size_t at, size_t bytes) {
           for (size_t b = (values + at) / block; b * block < values + at + bytes; b++) wanted[b] = 1;
         });
       }
     }
-    for (size_t b = keyBytes_ / block; b < blocks; b++) {
+    for (size_t b = keyBytes(layer) / block; b < blocks; b++) {
       if (wanted[b] != 0)
         reading.add(offset(layer, page.diskPage) + b * block, buffer + page.place * slotBytes_ + b * block, block);
     }
@@ -141,12 +144,12 @@ uint64_t CacheSpill::loadValues(uint32_t layer, uint32_t window, const Batch& ba
 void CacheSpill::store(uint32_t layer, uint32_t window, const Batch& batch, const uint8_t* buffer) {
   std::vector<DirectFile::WriteRange> ranges;
   const auto mark = [&](State value) {
-    forStagedPages(batch, groups_.groupOf(layer), window, layout_.pageTokens, [&](const StagedPage& page) {
+    forStagedPages(batch, groups_.groupOf(layer), window, layouts_[layer].pageTokens, [&](const StagedPage& page) {
       if (!page.loaded) state(layer, page.diskPage).store(value, std::memory_order_release);
       return true;
     });
   };
-  forStagedPages(batch, groups_.groupOf(layer), window, layout_.pageTokens, [&](const StagedPage& page) {
+  forStagedPages(batch, groups_.groupOf(layer), window, layouts_[layer].pageTokens, [&](const StagedPage& page) {
     if (!page.loaded)
       append(ranges, offset(layer, page.diskPage), static_cast<const void*>(buffer + page.place * slotBytes_),
              slotBytes_);

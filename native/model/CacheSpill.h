@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "../system/DirectFile.h"
 #include "Batch.h"
@@ -16,11 +17,12 @@ namespace spillway {
 class CacheSpill {
  public:
   // file: must outlive this; its first groups.width() x pages x slotBytes bytes are the cache's.
-  // layout: where keys stand apart, those of ranges that choose come alone, and values of chosen ones after them.
+  // layouts: of each layer, pages of one number of tokens all. Where keys stand apart, those of ranges that choose come
+  // alone, and values of chosen ones after them.
   // firstLayer: the number that messages give the first of the layers.
   // groups: must outlive this.
   CacheSpill(DirectFile& file, uint32_t firstLayer, const CacheGroups& groups, uint32_t pages, size_t slotBytes,
-             const CacheLayout& layout);
+             std::vector<CacheLayout> layouts);
 
   // Moves what forStagedPages() names for a layer with this window; a place of `buffer` is slotBytes large. By one
   // thread at a time each. Reading gives up between requests once `stopped` is set. Throws FileError naming layer,
@@ -33,7 +35,9 @@ class CacheSpill {
                       uint8_t* buffer, const std::atomic<bool>& stopped);
   void store(uint32_t layer, uint32_t window, const Batch& batch, const uint8_t* buffer);
 
-  size_t keyBytes() const { return keyBytes_; }  // that load() reads of a page whose keys come alone
+  // That load() reads of a layer's page whose keys come alone: whole blocks that keys begin in; all of a slot where
+  // these do not stand apart.
+  size_t keyBytes(uint32_t layer) const;
 
  private:
   enum State : uint8_t { kEmpty, kWriting, kStored };
@@ -48,8 +52,7 @@ class CacheSpill {
   const CacheGroups& groups_;
   uint32_t pages_;
   size_t slotBytes_;
-  const CacheLayout layout_;
-  const size_t keyBytes_;  // of a slot, whole blocks that keys begin in; all of it where they do not stand apart
+  const std::vector<CacheLayout> layouts_;
   std::unique_ptr<std::atomic<uint8_t>[]> states_;
 };
 

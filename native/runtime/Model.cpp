@@ -212,7 +212,7 @@ void Model::reserve(DiskTraffic* traffic) {
     const SpillOptions& spill = *options_.spill;
     const size_t slotBytes = DirectFile::aligned(cache_.pageBytes());
     cacheSpill_ = std::make_unique<CacheSpill>(*spillFile(), options_.decoder.firstLayer, cache_.groups(), spill.pages,
-                                               slotBytes, cache_.layout());
+                                               slotBytes, cache_.layouts());
     staging_.reserve(spill.buffers, spill.bufferPages * slotBytes);
   } else if (options_.gpu) {
     staging_.reserve(options_.gpu->cacheBuffers, 0);
@@ -225,7 +225,8 @@ RuntimeBytes Model::bytes() const {
   bytes.cache = cache_.bytes();
   bytes.state = cache_.stateBytes();
   bytes.pageSlot = DirectFile::aligned(cache_.pageBytes());
-  bytes.pageKeys = cacheSpill_ == nullptr || !cache_.layout().keysApart ? 0 : cacheSpill_->keyBytes();
+  for (uint32_t layer = 0; cacheSpill_ != nullptr && layer < options_.decoder.layers; layer++)
+    if (cache_.layout(layer).keysApart) bytes.pageKeys = std::max(bytes.pageKeys, cacheSpill_->keyBytes(layer));
   bytes.spillBlock = spillFile_ == nullptr ? DirectFile::kAlignment : spillFile_->file().blockBytes();
   bytes.staging = stagingBytes(options_, bytes.pageSlot);
   bytes.spill = spilledCacheBytes() + (options_.spill ? DirectFile::aligned(options_.spill->hiddenBytes) : 0);

@@ -360,6 +360,11 @@ export function hasOwnHeads({ headDim, kvHeads, keysOf, valuesAreKeys = false }:
   return headDim !== undefined || kvHeads !== undefined || keysOf !== undefined || valuesAreKeys;
 }
 
+/** The size of a token's hidden state between layers, of all streams. */
+export function hiddenBytes({ hiddenSize, streams }: Pick<DecoderSpec, 'hiddenSize' | 'streams'>): number {
+  return (streams?.count ?? 1) * hiddenSize * 4;
+}
+
 /** Numbers that a row's pooled hidden states come to. */
 export function pooledWidth({ pooled = [], hiddenSize }: DecoderSpec): number {
   return pooled.at(-1)?.outputs ?? hiddenSize;

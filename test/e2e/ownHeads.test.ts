@@ -1,6 +1,16 @@
-import { beforeAll, describe, expect, test } from '@jest/globals';
-import { Engine, UsageError, type EngineOptions, type Row, type RowResult, type RunOptions } from '../../src/index.js';
+import { beforeAll, describe, expect, jest, test } from '@jest/globals';
+import {
+  Engine,
+  UsageError,
+  type EngineOptions,
+  type Row,
+  type RowResult,
+  type RunOptions,
+  type RunStats,
+} from '../../src/index.js';
 import { diagonalBlock, rowByRow, zigZagBlock } from '../../src/api/schedules.js';
+import type { NativeRuntime } from '../../src/bindings/Addon.js';
+import { loadAddon } from '../../src/bindings/loadAddon.js';
 import { engineRing } from '../support/engineRing.js';
 import { temporaryFolder } from '../jobs/support/files.js';
 import { at, collect, model } from './support.js';
@@ -45,8 +55,28 @@ describe.each(['gemma3n', 'gemma4', 'gemma4-equal', 'gemma4-moe', 'llama4', 'min
     const places = { weights: onDisk, activations: { cpu: 0.5, disk: 0.5 } };
     expect(await generate({ model: model(name), ...places })).toEqual(reference);
     const cached = generate({ model: model(name), ...places, cache: onDisk });
-    if (SHARES_KEYS.includes(name)) await expect(cached).rejects.toThrow(/cache: found a share on disk/);
-    else expect(await cached).toEqual(reference);
+    if (SHARES_KEYS.includes(name)) return expect(cached).rejects.toThrow(/cache: found a share on disk/);
+    expect(await cached).toEqual(reference);
+    // Keys, and the blocks of chosen values, are where each layer's heads have them.
+    const sparse = { model: model(name), sparseAttention: 0.2 };
+    expect(await generate({ ...sparse, cache: onDisk })).toEqual(await generate(sparse));
+  });
+
+  test('hidden states that go to disk are counted as they are moved, in however many streams', async () => {
+    const opened = jest.spyOn(loadAddon(), 'openRuntime');
+    await using engine = await Engine.open({ ...OPENED, disk, model: model(name), activations: { cpu: 0, disk: 1 } });
+    const runtime = opened.mock.results[0]?.value as NativeRuntime;
+    opened.mockRestore();
+    let stats: RunStats | undefined;
+    await collect(engine.generate(rows, { onStats: (each) => (stats = each) }));
+    expect(stats?.bytes.activations['disk→cpu']).toBeGreaterThan(0);
+    expect(stats?.bytes.activations).toMatchObject({
+      'disk→cpu': runtime.moved.read,
+      'cpu→disk': runtime.moved.written,
+    });
+    // There is room for four runs at once.
+    const runs = await Promise.all(Array.from({ length: 4 }, () => collect(engine.generate(rows, { logprobs: 2 }))));
+    for (const results of runs) expect(results).toEqual(reference);
   });
 
   test('also with its layers divided over engines, where none reads what another has', async () => {

@@ -150,7 +150,7 @@ describe('prompts on an engine of their own', () => {
     expect(sent).toBe(pages * pageBytes);
     const tokensOf = (events: readonly TraceEvent[]): number =>
       events
-        .filter(({ args }) => args['part'] === 'project' && args['layer'] === 0)
+        .filter(({ args }) => args['part'] === 'layer' && args['layer'] === 0)
         .flatMap(({ args }) => args['rows'] as readonly (readonly number[])[])
         .reduce((sum, [, , count = 0]) => sum + count, 0);
     // Of each row its last prompt token, and all new tokens but the last.
@@ -160,6 +160,34 @@ describe('prompts on an engine of their own', () => {
       const admitted = rowsOfTrace(events);
       validatePath(grid, admitted, recordsOfTrace(events, admitted).records);
     }
+  });
+
+  test('nothing that other runs have left in memory crosses the link, also after a beginning that prompts share', async () => {
+    const shared = Array.from({ length: 70 }, (_, j) => 7 + j);
+    const prompts: TokenRow[] = Array.from({ length: 6 }, (_, i) => ({
+      id: i,
+      tokens: [...shared, 200 + i, 100 + i, 3],
+      maxNewTokens: 1,
+    }));
+    const sentAfter = async (token: number): Promise<{ pages: string[]; beginnings: unknown[] }> => {
+      await using ring = await promptsRing({ ...OPENED, disk, model: model('llama-Q8_0.gguf') });
+      const before = Array.from({ length: 4 }, (_, id) => ({ id, tokens: new Array<number>(100).fill(token + id) }));
+      await collect(at(ring.engines, 1).generate(before, { sharePrefixes: false }));
+      const seen: PeerMessage[][] = [[], []];
+      const beginnings: unknown[] = [];
+      const onTrace = ({ name, args }: TraceEvent): void => {
+        if (name === 'admit' && args['prefix'] === true) beginnings.push(args['promptTokens']);
+      };
+      await run(ring, { rows: prompts, wrap: tapped(seen), follow: { onTrace } });
+      const pages = at(seen, 1).flatMap((each) =>
+        each.kind === 'pages' ? [`${each.row} ${each.first} ${Buffer.from(each.values).toString('base64')}`] : [],
+      );
+      return { pages: pages.sort(), beginnings };
+    };
+    const [one, other] = [await sentAfter(20), await sentAfter(150)];
+    expect(one.beginnings).toEqual([71]);
+    expect(one.pages).toHaveLength(prompts.length);
+    for (const [i, page] of one.pages.entries()) expect(other.pages[i] === page).toBe(true);
   });
 
   test('a prompt that the other engine has no room for is computed where it is generated', async () => {

@@ -92,14 +92,15 @@ TEST_F(ChosenValues, KeysAndChosenBlocksAreAllThatIsRead) {
   EXPECT_LE(read, keys + std::min<uint64_t>(keys, 10u * 2 * 2 * 2 * 8 * block));
 }
 
+// Of the second layer, whose heads are others than the first one's.
 TEST_F(ChosenValues, OfPagesTheBlocksOfChosenKeysCome) {
   for (const CacheType type : {CacheType::F32, CacheType::F16, CacheType::Q8, CacheType::Q4}) {
     const CacheLayout layout = {type, 3, 80, 32, false, true};
     const size_t slot = DirectFile::aligned(cachePageBytes(layout));
-    SpillFile spill(folder_.path(), 2 * slot);
+    SpillFile spill(folder_.path(), 2 * 2 * slot);
     DirectFile& file = spill.file();
-    const CacheGroups groups(1);
-    CacheSpill cache(file, 0, groups, 2, slot, layout);
+    const CacheGroups groups(2);
+    CacheSpill cache(file, 0, groups, 2, slot, {{type, 1, 16, 32, false, true}, layout});
     Batch batch;
     auto sequence = std::make_shared<Sequence>(sequenceOptions({1}, 100, 1));
     BatchRange range{};
@@ -113,12 +114,12 @@ TEST_F(ChosenValues, OfPagesTheBlocksOfChosenKeysCome) {
     batch.ranges = {range};
     const Arena pages(2 * slot, "pages"), found(2 * slot, "pages");
     for (size_t i = 0; i < 2 * slot; i++) pages.data()[i] = uint8_t(1 + i % 251);
-    cache.store(0, 0, batch, pages.data());
+    cache.store(1, 0, batch, pages.data());
     batch.ranges[0].firstPosition = 64;
     batch.ranges[0].tokens = 1;
     std::memset(found.data(), 0, 2 * slot);
     const std::atomic<bool> stopped{false};
-    EXPECT_EQ(cache.load(0, 0, batch, found.data(), stopped), 2 * cache.keyBytes());
+    EXPECT_EQ(cache.load(1, 0, batch, found.data(), stopped), 2 * cache.keyBytes(1));
     const auto here = [&](size_t page, size_t at) { return found.data()[page * slot + at] != 0; };
     for (size_t at = 0; at < 3 * cacheKeyBytes(layout); at++) ASSERT_TRUE(here(0, at) && here(1, at));
     EXPECT_FALSE(here(0, cachePageBytes(layout) - 1));
@@ -127,11 +128,11 @@ TEST_F(ChosenValues, OfPagesTheBlocksOfChosenKeysCome) {
     bits[0] = uint64_t{1} << 5;
     bits[2 * chosenWords(64, 1)] = uint64_t{1} << 40;
     const uint64_t* chosen = bits.data();
-    const uint64_t read = cache.loadValues(0, 0, batch, &chosen, found.data(), stopped);
+    const uint64_t read = cache.loadValues(1, 0, batch, &chosen, found.data(), stopped);
     size_t blocks = 0;
     const size_t block = file.blockBytes();
     for (size_t page = 0; page < 2; page++)
-      for (size_t b = cache.keyBytes() / block; b < slot / block; b++) blocks += here(page, b * block) ? 1 : 0;
+      for (size_t b = cache.keyBytes(1) / block; b < slot / block; b++) blocks += here(page, b * block) ? 1 : 0;
     EXPECT_EQ(read, blocks * block) << int(type);
     EXPECT_LE(blocks, 6u * (1 + 320 / block));
     const auto valuesHere = [&](uint32_t head, uint32_t token) {
@@ -146,7 +147,7 @@ TEST_F(ChosenValues, OfPagesTheBlocksOfChosenKeysCome) {
     EXPECT_TRUE(valuesHere(0, 5));
     EXPECT_TRUE(valuesHere(2, 40));
     if (block == 512) EXPECT_FALSE(valuesHere(0, 31)) << int(type);
-    EXPECT_THROW(cache.loadValues(0, 0, batch, &chosen, found.data(), std::atomic<bool>{true}), Error);
+    EXPECT_THROW(cache.loadValues(1, 0, batch, &chosen, found.data(), std::atomic<bool>{true}), Error);
   }
 }
 

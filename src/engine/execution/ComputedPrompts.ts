@@ -2,6 +2,7 @@ import { Semaphore } from '../../collections/Semaphore.js';
 import { PeerError } from '../../errors/engineErrors.js';
 import { GREEDY } from './greedy.js';
 import type { RunRow } from './RunRow.js';
+import type { GivenPages } from '../grid/Device.js';
 import type { RowId } from '../grid/Square.js';
 import type { HeadOutput } from '../grid/Task.js';
 import { checkMessage } from '../peers/checkMessage.js';
@@ -101,6 +102,22 @@ export class ComputedPrompts implements AsyncIterator<RunRow<ComputedPrompt>> {
   }
 }
 
+/**
+ * What stood in a page after so many tokens is no peer's to see: their last page begins empty, unless they fill it. So
+ * does that of a beginning that prompts have in common, of which theirs may begin as a copy.
+ */
+function emptyAfter(tokens: number, setup: Pick<ComputedSetup, 'pageTokens' | 'pageBytes'>): GivenPages {
+  const { pageTokens, pageBytes } = setup;
+  return {
+    tokens: 0,
+    take: () =>
+      tokens % pageTokens === 0
+        ? []
+        : [{ first: Math.floor(tokens / pageTokens), count: 1, values: new Uint8Array(pageBytes) }],
+    beginning: (first) => emptyAfter(first, setup),
+  };
+}
+
 /** A prompt: when its last token has been through all layers, its pages are copied. */
 class PromptRow implements RunRow<ComputedPrompt> {
   readonly newTokens = 1;
@@ -111,11 +128,7 @@ class PromptRow implements RunRow<ComputedPrompt> {
     private readonly setup: ComputedSetup,
   ) {
     const { tokens, promptTokens } = message;
-    const { pageTokens, pageBytes } = setup;
-    const filled = tokens.length - 1;
-    // What stood in a page after the prompt is no peer's to see: the last one begins empty, unless it is filled.
-    const empty = { first: Math.floor(filled / pageTokens), count: 1, values: new Uint8Array(pageBytes) };
-    const given = { tokens: 0, take: () => (filled % pageTokens === 0 ? [] : [empty]) };
+    const given = emptyAfter(tokens.length, setup);
     this.sequence = { ...GREEDY, tokens, promptTokens, capacityTokens: tokens.length + 1, given };
   }
 

@@ -235,8 +235,15 @@ export class RowAdmission<Result> {
     if (!pages) return undefined;
     if (pages === 'coming') return 'later';
     const { tokens, promptTokens = tokens.length } = row.sequence;
-    const given = tokens.slice(0, pages.lengths.positions);
-    return this.open(call, undefined, pages, { ...GREEDY, tokens: given, promptTokens, capacityTokens: given.length });
+    const first = tokens.slice(0, pages.lengths.positions);
+    const given = row.sequence.given?.beginning?.(first.length);
+    return this.open(call, undefined, pages, {
+      ...GREEDY,
+      tokens: first,
+      promptTokens,
+      capacityTokens: first.length,
+      ...(given && { given }),
+    });
   }
 
   private openRow(waiting: WaitingRow<Result>, admission: Admission): AdmittedRow | undefined {

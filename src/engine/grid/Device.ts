@@ -40,6 +40,8 @@ export interface GivenPages {
   readonly tokens: number;
   /** Stretches of pages as `NativeRuntime.readPages` copies them. They are there once. */
   take(): readonly { readonly first: number; readonly count: number; readonly values: Uint8Array }[];
+  /** For the first tokens, where these are computed by themselves and rows go on from there. Default: nothing. */
+  beginning?(tokens: number): GivenPages;
 }
 
 /** How a row's next tokens are chosen, as a device needs to know it. */
