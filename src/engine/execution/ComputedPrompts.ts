@@ -114,8 +114,10 @@ class PromptRow implements RunRow<ComputedPrompt> {
     const { pageTokens, pageBytes } = setup;
     const filled = tokens.length - 1;
     // What stood in a page after the prompt is no peer's to see: the last one begins empty, unless it is filled.
-    const empty = { first: Math.floor(filled / pageTokens), count: 1, values: new Uint8Array(pageBytes) };
-    const given = { tokens: 0, take: () => (filled % pageTokens === 0 ? [] : [empty]) };
+    const first = Math.floor(filled / pageTokens);
+    const take = (): readonly (PageStretch & { readonly values: Uint8Array })[] =>
+      filled % pageTokens === 0 ? [] : [{ first, count: 1, values: new Uint8Array(pageBytes) }];
+    const given = { tokens: 0, take };
     this.sequence = { ...GREEDY, tokens, promptTokens, capacityTokens: tokens.length + 1, given };
   }
 

@@ -41,6 +41,10 @@ export class PromptedRows<Result> implements AsyncIterator<RunRow<Result>> {
   private begun = false;
   private pulling = false;
   private sourceEnded = false;
+  /** What the source threw, whatever that is: rows before that are still answered. */
+  private sourceFailure: { readonly error: unknown } | undefined;
+  /** The prompt of which some pages are here, and not all: there is one at most. */
+  private arriving: number | undefined;
   private closed = false;
   private failure: { readonly error: unknown } | undefined;
   private wake: () => void = () => undefined;
@@ -58,9 +62,11 @@ export class PromptedRows<Result> implements AsyncIterator<RunRow<Result>> {
       const row = this.ready.shift();
       if (row) return { done: false, value: row };
       if (this.failure) throw this.failure.error;
-      if (this.closed || (this.sourceEnded && this.asked.size === 0)) {
+      if (this.closed) return { done: true, value: undefined };
+      if (this.sourceEnded && this.asked.size === 0) {
         this.close();
-        return { done: true, value: undefined };
+        if (this.sourceFailure) throw this.sourceFailure.error;
+        continue;
       }
       this.pull();
       await new Promise<void>((resolve) => (this.wake = resolve));
@@ -69,16 +75,16 @@ export class PromptedRows<Result> implements AsyncIterator<RunRow<Result>> {
 
   return(): Promise<IteratorResult<RunRow<Result>, undefined>> {
     this.close();
-    if (!this.sourceEnded) this.source.return?.().catch(() => undefined);
     return Promise.resolve({ done: true, value: undefined });
   }
 
-  /** Lets go of the other engine. Idempotent. */
+  /** Lets go of the other engine, and of the rows' source. Idempotent. */
   close(): void {
     if (this.closed) return;
     this.closed = true;
     this.setup.peers.sink.close();
     this.messages.return?.().catch(() => undefined);
+    if (!this.sourceEnded) this.source.return?.().catch(() => undefined);
     this.waiting.open();
     this.wake();
   }
@@ -93,8 +99,8 @@ export class PromptedRows<Result> implements AsyncIterator<RunRow<Result>> {
 
   /** Takes rows from their source as long as the other engine may have more. */
   private pull(): void {
-    if (this.pulling || this.sourceEnded || this.closed || this.asked.size + this.ready.length >= this.setup.mostAsked)
-      return;
+    if (this.pulling || this.sourceEnded || this.closed || this.failure) return;
+    if (this.asked.size + this.ready.length >= this.setup.mostAsked) return;
     this.pulling = true;
     this.source.next().then(
       ({ done, value }) => {
@@ -106,7 +112,8 @@ export class PromptedRows<Result> implements AsyncIterator<RunRow<Result>> {
       },
       (error: unknown) => {
         this.sourceEnded = true;
-        this.fail(error);
+        this.sourceFailure = { error };
+        this.wake();
       },
     );
   }
@@ -142,6 +149,8 @@ export class PromptedRows<Result> implements AsyncIterator<RunRow<Result>> {
     // None at all: there is no room for it.
     if (values.length === 0 && last && pages.length === 0) this.isReady(number, row);
     else {
+      if (this.arriving !== undefined && this.arriving !== number)
+        throw new PeerError(`pages: found those of prompt ${number}, expected the others of prompt ${this.arriving}`);
       const stretch = stretches[pages.length];
       const bytes = (stretch?.count ?? 0) * this.setup.pageBytes;
       const ends = pages.length === stretches.length - 1;
@@ -150,6 +159,7 @@ export class PromptedRows<Result> implements AsyncIterator<RunRow<Result>> {
           `pages: found ${values.length} bytes from page ${first} on${last ? ', the last ones' : ''}, expected ${bytes} from page ${stretch?.first ?? 0} on${ends ? ', the last ones' : ''}`,
         );
       pages.push(values);
+      this.arriving = last ? undefined : number;
       if (last) this.isReady(number, this.given(asked));
     }
     this.pull();
@@ -192,9 +202,12 @@ export class PromptedRows<Result> implements AsyncIterator<RunRow<Result>> {
   }
 }
 
-/** Keys and values of all tokens but the last are all that is wanted of the prompt, and depend on its tokens alone. */
-function canBePrompted({ sequence, newTokens }: RunRow<unknown>): boolean {
-  return newTokens > 0 && sequence.tokens.length > 1 && sequence.pooling === undefined;
+/**
+ * Keys and values of all tokens but the last are all that is wanted of the prompt, depend on its tokens alone, and are
+ * kept for no rows that go on after it.
+ */
+function canBePrompted({ sequence, newTokens, goesOn }: RunRow<unknown>): boolean {
+  return newTokens > 0 && sequence.tokens.length > 1 && sequence.pooling === undefined && goesOn !== true;
 }
 
 /** A row as it came, but for what is there of it. */
