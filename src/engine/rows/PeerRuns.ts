@@ -92,7 +92,7 @@ export class PeerRuns {
       vocabularySize: source.decoder.vocabularySize,
       pageTokens,
       pageBytes,
-      longest: () => pool.rowLimit.tokens,
+      longest: () => Math.min(pool.rowLimit.tokens, source.decoder.contextTokens),
       read: (row, stretch) => device.readPages(run.id, row, stretch),
     });
     const run = start(prompts, options);
