@@ -150,7 +150,7 @@ describe('prompts on an engine of their own', () => {
     expect(sent).toBe(pages * pageBytes);
     const tokensOf = (events: readonly TraceEvent[]): number =>
       events
-        .filter(({ args }) => args['part'] === 'project' && args['layer'] === 0)
+        .filter(({ args }) => (args['part'] === 'project' || args['part'] === 'layer') && args['layer'] === 0)
         .flatMap(({ args }) => args['rows'] as readonly (readonly number[])[])
         .reduce((sum, [, , count = 0]) => sum + count, 0);
     // Of each row its last prompt token, and all new tokens but the last.
