@@ -4,7 +4,7 @@ import { GREEDY } from '../../../src/engine/execution/greedy.js';
 import { PromptedRows } from '../../../src/engine/execution/PromptedRows.js';
 import type { RunRow } from '../../../src/engine/execution/RunRow.js';
 import type { BeginMessage } from '../../../src/engine/peers/PeerMessage.js';
-import { MOST_PAGES_BYTES } from '../../../src/engine/peers/pageStretches.js';
+import { MOST_PAGES_BYTES, type MovingMemory } from '../../../src/engine/peers/pageStretches.js';
 
 const begin = {
   kind: 'begin',
@@ -38,13 +38,17 @@ interface Prompted {
   readonly fail: (error: Error) => void;
   readonly asked: AsyncIterator<PeerMessage>;
   /** What became of the source. */
-  readonly seen: { read: number; left: boolean };
+  readonly seen: { read: number; left: boolean; gaveBack: boolean };
 }
+
+/** What prompts on their way may take. */
+const MOVING_BYTES = 3 * MOST_PAGES_BYTES;
 
 /** Rows of a source that throws what `thrown` has, if anything, after the last one. */
 function prompted(given: readonly RunRow<never>[], pageBytes = 8, thrown?: { readonly error: unknown }): Prompted {
   const [there, back] = [activationLink(), activationLink()];
-  const seen = { read: 0, left: false };
+  const seen = { read: 0, left: false, gaveBack: false };
+  const keep = (): MovingMemory => ({ bytes: MOVING_BYTES, giveBack: () => void (seen.gaveBack = true) });
   const source: AsyncIterator<RunRow<never>> = {
     next: () => {
       const value = given[seen.read++];
@@ -59,7 +63,7 @@ function prompted(given: readonly RunRow<never>[], pageBytes = 8, thrown?: { rea
   };
   const peers = { source: back.source, sink: there.sink };
   return {
-    rows: new PromptedRows(source, { peers, begin, pageTokens: 32, pageBytes, mostAsked: 4 }),
+    rows: new PromptedRows(source, { peers, begin, pageTokens: 32, pageBytes, mostAsked: 4, keep }),
     answer: (message) => void back.sink.send(message).catch(() => undefined),
     fail: (error) => {
       back.sink.close(error);
@@ -91,7 +95,7 @@ test('where the other engine fails, no more rows are read, and their source is l
   const { read } = seen;
   expect(read).toBeLessThanOrEqual(5);
   rows.close();
-  expect(seen).toEqual({ read, left: true });
+  expect(seen).toEqual({ read, left: true, gaveBack: true });
 });
 
 test('of one prompt after the other: pages of a second one before the first one is whole end the run', async () => {
@@ -119,12 +123,26 @@ test('that there is no room for one prompt may be said between the pages of anot
   rows.close();
 });
 
+test('a prompt for which there is no room stays with the other engine until a row has its place', async () => {
+  const { rows, answer } = prompted([row(65), row(65)], MOST_PAGES_BYTES);
+  const first = rows.next();
+  answer({ ...begin, engines: 2 });
+  for (const number of [0, 1]) for (const page of [0, 1]) answer(pages(number, page, page === 1, MOST_PAGES_BYTES));
+  const placed = await first;
+  const second = rows.next();
+  expect(await Promise.race([second, new Promise((resolve) => setImmediate(() => resolve('waits')))])).toBe('waits');
+  expect(placed.value?.sequence.given?.take()).toHaveLength(2);
+  expect((await second).value?.sequence.given?.take()).toHaveLength(2);
+  rows.close();
+});
+
 test.each([
   ['one token', row(1)],
   ['rows that go on after it', row(3, { goesOn: true })],
   ['no new token', row(3, { newTokens: 0 })],
+  ['more pages than may be on their way', row(32 * 4)],
 ])('a prompt with %s is not asked for', async (_, only) => {
-  const { rows } = prompted([only]);
+  const { rows } = prompted([only], MOST_PAGES_BYTES);
   expect((await rows.next()).value).toBe(only);
   expect((await rows.next()).done).toBe(true);
 });
