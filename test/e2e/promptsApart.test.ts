@@ -212,9 +212,10 @@ describe('what does not fit', () => {
     await expect(engine.follow(peers)).rejects.toThrow(message);
   });
 
-  test('micro-batches are refused', async () => {
+  test('micro-batches are refused, and squares that another engine announces', async () => {
     await using ring = await promptsRing({ ...options, disk });
     const peers = ring.connect();
+    expect(() => at(ring.engines, 1).following(at(peers, 1))).toThrow(/following: found an engine of all layers/);
     expect(() => at(ring.engines, 0).generate(rows, { peers: at(peers, 0), microBatches: 2 })).toThrow(
       /microBatches: found 2 in an engine of all layers/,
     );

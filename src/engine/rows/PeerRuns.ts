@@ -1,4 +1,5 @@
 import { errorOf } from '../../errors/errorOf.js';
+import { UsageError } from '../../errors/UsageError.js';
 import type { ModelSource } from '../../model/ModelSource.js';
 import { FollowingRun } from '../execution/FollowingRun.js';
 import type { NativeDevice } from '../execution/NativeDevice.js';
@@ -59,7 +60,12 @@ export class PeerRuns {
   following(peers: Peers, options: FollowOptions): FollowingRun {
     this.host.checkOpen();
     checkFollowOptions(options);
-    checkEmbeds('follow', this.host.opened.grid, false);
+    const { grid } = this.host.opened;
+    checkEmbeds('follow', grid, false);
+    if (!sharesModel(grid))
+      throw new UsageError(
+        'following: found an engine of all layers, expected one of some, or of a share of each: by `follow` it computes prompts',
+      );
     checkPeers(peers);
     const run = new FollowingRun({
       ...this.host.setup(options),

@@ -53,8 +53,8 @@ function prompted(given: readonly RunRow<never>[], pageBytes = 8, thrown?: { rea
     next: () => {
       const value = given[seen.read++];
       if (value) return Promise.resolve({ done: false, value });
-      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- whatever a source throws
-      return thrown ? Promise.reject(thrown.error) : Promise.resolve({ done: true, value: undefined });
+      // Whatever a source throws.
+      return thrown ? Promise.reject(thrown.error as Error) : Promise.resolve({ done: true, value: undefined });
     },
     return: () => {
       seen.left = true;
