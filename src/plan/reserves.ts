@@ -37,6 +37,13 @@ export const NATIVE_GROWTH_BYTES = 12 * 2 ** 20;
 export const PINNED_BYTES = 32 * 2 ** 20;
 
 /**
+ * Prompts that one engine computes for another take so much on their way, or as much as a prompt of so many tokens;
+ * longer ones are computed where they are generated.
+ */
+export const MOVING_BYTES = 64 * 2 ** 20;
+export const MOVING_TOKENS = 4096;
+
+/**
  * Copies of a square's sums that go round engines with a share of each layer: one that is here, one that goes and one
  * that has come.
  */

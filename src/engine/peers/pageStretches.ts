@@ -1,3 +1,5 @@
+import { MOVING_BYTES, MOVING_TOKENS } from '../../plan/reserves.js';
+
 /** Pages of a prompt, from one on, that one message brings. */
 export interface PageStretch {
   readonly first: number;
@@ -7,10 +9,7 @@ export interface PageStretch {
 /** One message brings no more bytes than that, or one page. */
 export const MOST_PAGES_BYTES = 4 * 2 ** 20;
 
-/** Prompts that are on their way take so many bytes at most, or those of a prompt of so many tokens. */
-const MOST_MOVING_BYTES = 64 * 2 ** 20;
-const LONGEST_MOVING_TOKENS = 4096;
-/** The part of a cache that they take at most. */
+/** The part of a cache that prompts on their way take at most. */
 const MOVING_SHARE = 1 / 4;
 
 /**
@@ -29,9 +28,9 @@ export function movingPages({
   readonly pageBytes: number;
   readonly contextTokens: number;
 }): number {
-  const ofPrompt = Math.ceil(LONGEST_MOVING_TOKENS / pageTokens);
+  const ofPrompt = Math.ceil(MOVING_TOKENS / pageTokens);
   const row = Math.min(ofPrompt, Math.ceil(contextTokens / pageTokens));
-  const most = Math.max(ofPrompt, Math.floor(MOST_MOVING_BYTES / pageBytes));
+  const most = Math.max(ofPrompt, Math.floor(MOVING_BYTES / pageBytes));
   return Math.max(0, Math.min(most, Math.floor(pages * MOVING_SHARE), pages - row));
 }
 
