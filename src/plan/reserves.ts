@@ -1,6 +1,6 @@
 /**
- * The amounts that the engine reserves and the cost model counts: `PAGE_TOKENS`, `SUM_COPIES`, `HEAP_MARGIN_BYTES` and
- * `PINNED_BYTES` are one truth for both.
+ * The amounts that the engine reserves and the cost model counts: `PAGE_TOKENS`, `SUM_COPIES`, `HEAP_MARGIN_BYTES`,
+ * `PINNED_BYTES`, `MOVING_BYTES` and `MOVING_TOKENS` are one truth for both.
  */
 
 /** Tokens of a page of the KV cache. */
