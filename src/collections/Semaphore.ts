@@ -12,13 +12,16 @@ export class Semaphore {
   private count = 0;
   private weight = 0;
   private opened = false;
-  private waiting: (() => void) | undefined;
+  private waiting: { readonly resolve: () => void; readonly weight: number } | undefined;
 
   constructor(private readonly bounds: SemaphoreBounds) {}
 
-  /** Waits until there is room, or nobody need wait any more. One caller at a time. */
-  async room(): Promise<void> {
-    if (this.full) await new Promise<void>((resolve) => (this.waiting = resolve));
+  /**
+   * Waits until there is room for so much, or nobody need wait any more. One caller at a time.
+   * @param weight 0: until it is not full
+   */
+  async room(weight = 0): Promise<void> {
+    if (this.lacks(weight)) await new Promise<void>((resolve) => (this.waiting = { resolve, weight }));
   }
 
   /** Takes room, whether or not there is some. */
@@ -30,7 +33,7 @@ export class Semaphore {
   release(weight = 0): void {
     this.count--;
     this.weight -= weight;
-    if (!this.full) this.wake();
+    if (this.waiting && !this.lacks(this.waiting.weight)) this.wake();
   }
 
   /** From now on nobody waits: what they wait for is about to end. */
@@ -40,13 +43,18 @@ export class Semaphore {
   }
 
   get full(): boolean {
+    return this.lacks(0);
+  }
+
+  private lacks(more: number): boolean {
     const { count, least = count, weight = Infinity } = this.bounds;
-    return !this.opened && (this.count >= count || (this.count >= least && this.weight >= weight));
+    const heavy = this.weight >= weight || this.weight + more > weight;
+    return !this.opened && (this.count >= count || (this.count >= least && heavy));
   }
 
   private wake(): void {
-    const resolve = this.waiting;
+    const { waiting } = this;
     this.waiting = undefined;
-    resolve?.();
+    waiting?.resolve();
   }
 }

@@ -43,7 +43,8 @@ export function headsOfShare(
   if (of <= kvHeads) {
     const step = whole / commonDivisor(whole, group);
     const keyHeads = scaled(stretchOf(kvHeads / step, { index, of }), step);
-    if (kvHeads / step >= of) return { queryHeads: scaled(keyHeads, group), keyHeads };
+    // Where they do not divide by the step, the model's own output projection would cut through blocks.
+    if (kvHeads % step === 0 && kvHeads / step >= of) return { queryHeads: scaled(keyHeads, group), keyHeads };
   } else {
     const firstOf = (keyHead: number): number => Math.floor((keyHead * of) / kvHeads);
     const keyHead = Math.ceil(((index + 1) * kvHeads) / of) - 1;

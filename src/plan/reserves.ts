@@ -1,6 +1,6 @@
 /**
- * The amounts that the engine reserves and the cost model counts: `PAGE_TOKENS`, `SUM_COPIES`, `HEAP_MARGIN_BYTES` and
- * `PINNED_BYTES` are one truth for both.
+ * The amounts that the engine reserves and the cost model counts: `PAGE_TOKENS`, `SUM_COPIES`, `HEAP_MARGIN_BYTES`,
+ * `PINNED_BYTES`, `MOVING_BYTES` and `MOVING_TOKENS` are one truth for both.
  */
 
 /** Tokens of a page of the KV cache. */
@@ -35,6 +35,13 @@ export const NATIVE_GROWTH_BYTES = 12 * 2 ** 20;
 
 /** Host memory beside a GPU that everything which crosses the link goes through. */
 export const PINNED_BYTES = 32 * 2 ** 20;
+
+/**
+ * Prompts that one engine computes for another take so much on their way, or as much as a prompt of so many tokens;
+ * longer ones are computed where they are generated.
+ */
+export const MOVING_BYTES = 64 * 2 ** 20;
+export const MOVING_TOKENS = 4096;
 
 /**
  * Copies of a square's sums that go round engines with a share of each layer: one that is here, one that goes and one

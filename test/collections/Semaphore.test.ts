@@ -20,6 +20,21 @@ test('is full at its count, or at its weight beyond the least', () => {
   expect(weighed.full).toBe(true);
 });
 
+test('whoever brings a weight waits until there is room for all of it', async () => {
+  const semaphore = new Semaphore({ count: Infinity, least: 1, weight: 100 });
+  await semaphore.room(500);
+  semaphore.take(60);
+  semaphore.take(20);
+  await semaphore.room(20);
+  let through = false;
+  void semaphore.room(30).then(() => (through = true));
+  await turn();
+  expect(through).toBe(false);
+  semaphore.release(20);
+  await turn();
+  expect(through).toBe(true);
+});
+
 test('whoever waits goes on when there is room, and when it is opened', async () => {
   const semaphore = new Semaphore({ count: 1 });
   semaphore.take();

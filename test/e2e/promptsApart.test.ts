@@ -150,7 +150,7 @@ describe('prompts on an engine of their own', () => {
     expect(sent).toBe(pages * pageBytes);
     const tokensOf = (events: readonly TraceEvent[]): number =>
       events
-        .filter(({ args }) => args['part'] === 'layer' && args['layer'] === 0)
+        .filter(({ args }) => (args['part'] === 'project' || args['part'] === 'layer') && args['layer'] === 0)
         .flatMap(({ args }) => args['rows'] as readonly (readonly number[])[])
         .reduce((sum, [, , count = 0]) => sum + count, 0);
     // Of each row its last prompt token, and all new tokens but the last.
@@ -240,9 +240,10 @@ describe('what does not fit', () => {
     await expect(engine.follow(peers)).rejects.toThrow(message);
   });
 
-  test('micro-batches are refused', async () => {
+  test('micro-batches are refused, and squares that another engine announces', async () => {
     await using ring = await promptsRing({ ...options, disk });
     const peers = ring.connect();
+    expect(() => at(ring.engines, 1).following(at(peers, 1))).toThrow(/following: found an engine of all layers/);
     expect(() => at(ring.engines, 0).generate(rows, { peers: at(peers, 0), microBatches: 2 })).toThrow(
       /microBatches: found 2 in an engine of all layers/,
     );

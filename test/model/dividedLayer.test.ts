@@ -84,6 +84,8 @@ describe('headsOfShare', () => {
   test('blocks that span heads of keys and values stay whole', () => {
     expect(sharesOf(32, 32, 64, 256, 3).map(({ keyHeads }) => keyHeads.count)).toEqual([8, 12, 12]);
     expect(() => sharesOf(32, 32, 80, 256, 3)).toThrow(/32 heads of 80 .* in whole blocks of 256/);
+    // As plans ask, which know one type of all weights: no head is left out.
+    expect(() => sharesOf(10, 5, 64, 256, 2)).toThrow(/10 heads of 64 .* in whole blocks of 256/);
   });
 });
 

@@ -8,7 +8,7 @@ import type { HeadOutput } from '../grid/Task.js';
 import { checkMessage } from '../peers/checkMessage.js';
 import type { Peers } from '../peers/PeerConnection.js';
 import type { BeginMessage, PeerMessage, PromptMessage } from '../peers/PeerMessage.js';
-import { MOST_MOVING_BYTES, pageStretches, type PageStretch } from '../peers/pageStretches.js';
+import { bytesOfPrompt, pageStretches, type MovingMemory, type PageStretch } from '../peers/pageStretches.js';
 
 export interface ComputedSetup {
   readonly peers: Peers;
@@ -19,6 +19,8 @@ export interface ComputedSetup {
   readonly pageBytes: number;
   /** The longest row that can be computed. */
   readonly longest: () => number;
+  /** Asked once, before a prompt is let in. */
+  readonly keep: () => MovingMemory;
   /** Copies pages of a row of the run. */
   readonly read: (row: RowId, stretch: PageStretch) => Uint8Array;
 }
@@ -33,16 +35,18 @@ export interface ComputedPrompt {
 export class ComputedPrompts implements AsyncIterator<RunRow<ComputedPrompt>> {
   private readonly messages: AsyncIterator<PeerMessage>;
   /** The bytes of prompts that have been let in and not been sent. */
-  private readonly moving = new Semaphore({ count: Infinity, least: 1, weight: MOST_MOVING_BYTES });
+  private readonly moving: Semaphore;
+  private readonly memory: MovingMemory;
   private begun = false;
 
   constructor(private readonly setup: ComputedSetup) {
     this.messages = setup.peers.source[Symbol.asyncIterator]();
+    this.memory = setup.keep();
+    this.moving = new Semaphore({ count: Infinity, least: 1, weight: this.memory.bytes });
   }
 
   async next(): Promise<IteratorResult<RunRow<ComputedPrompt>, undefined>> {
     for (;;) {
-      await this.moving.room();
       const step = await this.messages.next();
       if (step.done === true) return { done: true, value: undefined };
       const message = checkMessage(step.value);
@@ -55,7 +59,8 @@ export class ComputedPrompts implements AsyncIterator<RunRow<ComputedPrompt>> {
       if (message.kind !== 'prompt') continue;
       this.check(message);
       const { row: number, tokens } = message;
-      if (tokens.length > this.setup.longest()) {
+      const bytes = bytesOfPrompt(tokens.length, this.setup);
+      if (tokens.length > this.setup.longest() || bytes > this.memory.bytes) {
         await this.setup.peers.sink.send({
           kind: 'pages',
           row: number,
@@ -65,7 +70,8 @@ export class ComputedPrompts implements AsyncIterator<RunRow<ComputedPrompt>> {
         });
         continue;
       }
-      this.moving.take(this.bytesOf(tokens.length));
+      await this.moving.room(bytes);
+      this.moving.take(bytes);
       return { done: false, value: new PromptRow(message, this.setup) };
     }
   }
@@ -87,6 +93,7 @@ export class ComputedPrompts implements AsyncIterator<RunRow<ComputedPrompt>> {
   close(error?: Error): void {
     this.setup.peers.sink.close(error);
     void this.return();
+    this.memory.giveBack();
   }
 
   private check({ tokens, promptTokens }: PromptMessage): void {
@@ -95,10 +102,6 @@ export class ComputedPrompts implements AsyncIterator<RunRow<ComputedPrompt>> {
     if (other !== undefined) throw new PeerError(`prompt.tokens: found ${other}, expected ids under ${vocabularySize}`);
     if (tokens.length < 2) throw new PeerError(`prompt.tokens: found ${tokens.length}, expected at least 2`);
     if (promptTokens < 1) throw new PeerError(`prompt.promptTokens: found ${promptTokens}, expected at least 1`);
-  }
-
-  private bytesOf(tokens: number): number {
-    return pageStretches(tokens, this.setup).reduce((sum, { count }) => sum + count * this.setup.pageBytes, 0);
   }
 }
 

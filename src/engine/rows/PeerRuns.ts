@@ -1,9 +1,12 @@
+import { errorOf } from '../../errors/errorOf.js';
+import { UsageError } from '../../errors/UsageError.js';
 import type { ModelSource } from '../../model/ModelSource.js';
 import { FollowingRun } from '../execution/FollowingRun.js';
 import type { NativeDevice } from '../execution/NativeDevice.js';
 import type { Run } from '../execution/Run.js';
 import type { RunRow } from '../execution/RunRow.js';
 import type { SquareRunSetup } from '../execution/SquareRun.js';
+import { NO_PAGES } from '../grid/pageCounts.js';
 import type { PagePool } from '../memory/PagePool.js';
 import type { Opened } from '../open/Opened.js';
 import type { ResultIdentity } from '../open/resultIdentity.js';
@@ -12,6 +15,7 @@ import { checkEmbeds, checkMovesPages, checkPeers, sharesModel } from '../peers/
 import type { Peers } from '../peers/PeerConnection.js';
 import { ComputedPrompts, type ComputedPrompt } from '../execution/ComputedPrompts.js';
 import { PromptedRows } from '../execution/PromptedRows.js';
+import { movingPages, type MovingMemory } from '../peers/pageStretches.js';
 import { connectPeers, type ConnectedPeers } from '../peers/sockets/connectPeers.js';
 import { engineFacts, type EngineFacts } from '../peers/sockets/EngineFacts.js';
 import { PeerListener, type ListeningEngine } from '../peers/sockets/PeerListener.js';
@@ -42,6 +46,8 @@ export class PeerRuns {
   /** Resolves when all runs that have followed are over. */
   private followed: Promise<unknown> = Promise.resolve();
   private closed = false;
+  /** Pages of the cache that are kept for prompts on their way. */
+  private keptPages = 0;
 
   constructor(private readonly host: PeerHost) {}
 
@@ -54,7 +60,12 @@ export class PeerRuns {
   following(peers: Peers, options: FollowOptions): FollowingRun {
     this.host.checkOpen();
     checkFollowOptions(options);
-    checkEmbeds('follow', this.host.opened.grid, false);
+    const { grid } = this.host.opened;
+    checkEmbeds('follow', grid, false);
+    if (!sharesModel(grid))
+      throw new UsageError(
+        'following: found an engine of all layers, expected one of some, or of a share of each: by `follow` it computes prompts',
+      );
     checkPeers(peers);
     const run = new FollowingRun({
       ...this.host.setup(options),
@@ -92,10 +103,19 @@ export class PeerRuns {
       vocabularySize: source.decoder.vocabularySize,
       pageTokens,
       pageBytes,
-      longest: () => pool.rowLimit.tokens,
+      longest: () => Math.min(pool.rowLimit.tokens, source.decoder.contextTokens),
+      keep: () => this.keep(),
       read: (row, stretch) => device.readPages(run.id, row, stretch),
     });
-    const run = start(prompts, options);
+    const started = (): Run<ComputedPrompt> => {
+      try {
+        return start(prompts, options);
+      } catch (error) {
+        prompts.close(errorOf(error));
+        throw error;
+      }
+    };
+    const run = started();
     return { run, prompts };
   }
 
@@ -104,7 +124,29 @@ export class PeerRuns {
     const { cache, grid } = this.host.opened;
     const { pageTokens, pageBytes } = cache;
     const mostAsked = grid.slots * grid.rowsPerSlot;
-    return new PromptedRows(rows, { peers, begin: beginOf(this.facts), pageTokens, pageBytes, mostAsked });
+    const begin = beginOf(this.facts);
+    return new PromptedRows(rows, { peers, begin, pageTokens, pageBytes, mostAsked, keep: () => this.keep() });
+  }
+
+  /** Keeps pages of the cache from rows: prompts on their way take the memory of those that none has touched yet. */
+  private keep(): MovingMemory {
+    const { source, opened, pool } = this.host;
+    const { pages, pageTokens, pageBytes } = opened.cache;
+    const { contextTokens } = source.decoder;
+    const left = pages - this.keptPages;
+    const kept = movingPages({ pages: left, pageTokens, pageBytes, contextTokens });
+    const untouched = left - pool.peakUsed.memory;
+    this.keptPages += kept;
+    const unlimited = pool.limitTo({ ...NO_PAGES, memory: left - kept });
+    let given = false;
+    return {
+      bytes: Math.max(0, Math.min(kept, untouched)) * pageBytes,
+      giveBack: () => {
+        if (!given) this.keptPages -= kept;
+        given = true;
+        unlimited();
+      },
+    };
   }
 
   /** The ends of a ring over sockets, for a run of this engine's. */

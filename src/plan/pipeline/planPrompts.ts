@@ -2,6 +2,7 @@ import { UsageError } from '../../errors/UsageError.js';
 import { COST_MODELS } from '../costModels.js';
 import { countSweeps } from '../model/countSweeps.js';
 import { sizesOf } from '../model/sizes.js';
+import { MOVING_BYTES, MOVING_TOKENS, PAGE_TOKENS } from '../reserves.js';
 import type { MixerShape } from '../ModelShape.js';
 import { mostBatchSizeOf } from '../PlanRequest.js';
 import { tokensPerSquareOf, type Policy } from '../Policy.js';
@@ -54,7 +55,7 @@ const HALVINGS = 24;
  * and batches are no fuller than that. Pure.
  *
  * @throws UsageError for a request that makes no sense; for other than two machines, one with a GPU, or one that does
- *   not hold the model; for a model whose layers remember a state
+ *   not hold the model; for a model whose layers remember a state; for prompts longer than engines send
  */
 export function planPrompts(given: PipelineRequest): PromptsPlan {
   const request = parsePipelineRequest(given);
@@ -89,6 +90,11 @@ export function planPrompts(given: PipelineRequest): PromptsPlan {
   const sent = { promptTokens: promptTokens - 1, newTokens: 1 };
   const sizes = sizesOf({ shape: { ...shape, keepsAll: true }, workload: sent, block: prompts.cost.policy });
   const bytesPerPrompt = sizes.rowPages * sizes.pageBytes;
+  const mostPages = Math.max(Math.ceil(MOVING_TOKENS / PAGE_TOKENS), Math.floor(MOVING_BYTES / sizes.pageBytes));
+  if (sizes.rowPages > mostPages)
+    throw new UsageError(
+      `promptTokens: found ${promptTokens}, expected at most ${mostPages * PAGE_TOKENS + 1} where another machine computes them: longer ones are computed where they are generated`,
+    );
   const onLink = bytesPerPrompt / bytesPerSecond;
   // Where all processors compute, one of them does not while it hands pages over, or takes them in.
   const handing = ({ hardware }: CappedMachine): number => lostShare(hardware, request.allow?.threads) * onLink;

@@ -1,7 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { activationLink, type PeerMessage } from '../../../src/index.js';
 import { ComputedPrompts } from '../../../src/engine/execution/ComputedPrompts.js';
-import { MOST_MOVING_BYTES } from '../../../src/engine/peers/pageStretches.js';
 import type { GivenPages } from '../../../src/engine/grid/Device.js';
 import type { HeadOutput } from '../../../src/engine/grid/Task.js';
 import type { BeginMessage } from '../../../src/engine/peers/PeerMessage.js';
@@ -17,6 +16,9 @@ const begin = {
   pages: { gpu: 0, memory: 1, disk: 0 },
   sharesPages: true,
 } satisfies BeginMessage;
+
+/** What prompts on their way may take. */
+const MOVING_BYTES = 1024;
 
 function served(
   pageBytes: number,
@@ -34,6 +36,7 @@ function served(
     pageTokens: 32,
     pageBytes,
     longest: () => longest,
+    keep: () => ({ bytes: MOVING_BYTES, giveBack: () => undefined }),
     read: (_row, { count }) => new Uint8Array(count * pageBytes),
   });
   return {
@@ -69,7 +72,7 @@ test('a prompt without room is answered with no pages, and the next one computed
 });
 
 test('no more prompts are let in than may be on their way; one always is', async () => {
-  const { prompts, ask } = served(MOST_MOVING_BYTES);
+  const { prompts, ask } = served(MOVING_BYTES);
   for (const message of [begin, prompt(0, 3), prompt(1, 3)]) ask(message);
   const { value: first } = await prompts.next();
   const second = prompts.next();
@@ -78,6 +81,14 @@ test('no more prompts are let in than may be on their way; one always is', async
   if (!computed || !('number' in computed)) throw new RangeError('not computed');
   await prompts.send(computed);
   expect((await second).value?.sequence.tokens).toHaveLength(3);
+});
+
+test('a prompt that takes more than all of them may is one without room', async () => {
+  const { prompts, ask, answers } = served(MOVING_BYTES / 2, 100);
+  for (const message of [begin, prompt(0, 66), prompt(1, 65)]) ask(message);
+  expect((await prompts.next()).value?.sequence.tokens).toHaveLength(65);
+  await answers.next();
+  expect(await answers.next()).toMatchObject({ value: { kind: 'pages', row: 0, values: new Uint8Array(0) } });
 });
 
 test('what comes first, and after it, is what it has to be', async () => {

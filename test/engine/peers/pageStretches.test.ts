@@ -1,5 +1,10 @@
 import { expect, test } from '@jest/globals';
-import { MOST_PAGES_BYTES, pageStretches } from '../../../src/engine/peers/pageStretches.js';
+import {
+  bytesOfPrompt,
+  MOST_PAGES_BYTES,
+  movingPages,
+  pageStretches,
+} from '../../../src/engine/peers/pageStretches.js';
 
 test('all pages but those of the last token alone, a message no larger than it may be', () => {
   const pageTokens = 32;
@@ -17,5 +22,18 @@ test('all pages but those of the last token alone, a message no larger than it m
         next += count;
       }
       expect(next).toBe(pages);
+      expect(bytesOfPrompt(tokens, { pageTokens, pageBytes })).toBe(pages * pageBytes);
     }
+});
+
+test('prompts on their way have a quarter of the cache at most, and leave it the longest row that is provided for', () => {
+  const of = (pages: number, pageBytes: number, contextTokens: number): number =>
+    movingPages({ pages, pageTokens: 32, pageBytes, contextTokens });
+  expect(of(4096, 2 ** 22, 1e6)).toBe(128);
+  expect(of(4096, 2 ** 17, 1e6)).toBe(512);
+  expect(of(256, 2 ** 22, 1e6)).toBe(64);
+  expect(of(140, 2 ** 22, 1e6)).toBe(12);
+  expect(of(100, 2 ** 22, 1e6)).toBe(0);
+  expect(of(16, 2048, 128)).toBe(4);
+  expect(of(4, 2048, 128)).toBe(0);
 });

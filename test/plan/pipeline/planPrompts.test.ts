@@ -62,6 +62,14 @@ describe('planPrompts', () => {
       request(two(NEAR), { workload: { promptTokens: 1, newTokens: 5, rows: 4 } }),
       'promptTokens: found 1, expected at least 2',
     ],
+    [
+      request(two(NEAR), {
+        shape: { ...request(two(NEAR)).shape, contextTokens: 8192 },
+        workload: { promptTokens: 4098, newTokens: 5, rows: 4 },
+        allow: { batchSize: 1, batches: 1 },
+      }),
+      'promptTokens: found 4098, expected at most 4097',
+    ],
   ])('what does not go is refused', (given, message) => {
     expect(() => planPrompts(given)).toThrow(UsageError);
     expect(() => planPrompts(given)).toThrow(message);

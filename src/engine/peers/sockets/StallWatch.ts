@@ -10,6 +10,8 @@ export class StallWatch {
   private movedAt: number;
   private movedOnce = false;
   private ending = false;
+  /** Prompts are asked for: who has enough of them, or of their pages, has rows of its own to compute meanwhile. */
+  private prompts = false;
 
   constructor(
     private readonly stallSeconds: number,
@@ -21,6 +23,7 @@ export class StallWatch {
   /** @param first whether this is the engine of the first layers, whose results come back */
   sent({ kind }: Pick<PeerMessage, 'kind'>, first: boolean): void {
     this.movedAt = this.now();
+    this.prompts ||= kind === 'prompt';
     // Each partial sum that goes is answered by one that comes.
     if (kind === 'partial' || (first && (kind === 'hidden' || kind === 'begin' || kind === 'prompt'))) this.due++;
   }
@@ -28,6 +31,7 @@ export class StallWatch {
   received(message: PeerMessage, first: boolean): void {
     this.movedAt = this.now();
     this.movedOnce = true;
+    this.prompts ||= message.kind === 'prompt';
     if (message.kind === 'pages' && !message.last) return;
     if (!first && message.kind === 'sweep') this.due += message.batches.length;
     else if (first || message.kind === 'hidden' || message.kind === 'partial') this.due = Math.max(0, this.due - 1);
@@ -45,7 +49,7 @@ export class StallWatch {
    * of a peer of no good will, it may be what is not computed before something that comes later
    */
   overdue(waitingSince: number | undefined): string | undefined {
-    const due = waitingSince === undefined ? this.movedOnce : this.due > 0 || this.ending;
+    const due = waitingSince === undefined ? this.movedOnce && !this.prompts : this.due > 0 || this.ending;
     const seconds = (this.now() - Math.max(waitingSince ?? 0, this.movedAt)) / 1000;
     if (!due || seconds <= this.stallSeconds) return undefined;
     return waitingSince === undefined

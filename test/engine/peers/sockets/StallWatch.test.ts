@@ -67,6 +67,25 @@ test('who reads no more because enough is here waits until some of it is compute
   expect(watch.overdue(undefined)).toBeUndefined();
 });
 
+test('whoever asks for prompts waits for all pages of each; who has enough of them for now waits for nobody', () => {
+  const prompt: PeerMessage = { kind: 'prompt', row: 0, tokens: [1, 2], promptTokens: 2 };
+  const pages: PeerMessage = { kind: 'pages', row: 0, first: 0, last: false, values: new Uint8Array(0) };
+  const { watch, clock } = watched();
+  watch.sent(prompt, true);
+  watch.received(pages, true);
+  clock.seconds = 11;
+  expect(watch.overdue(0)).toContain('10 s');
+  expect(watch.overdue(undefined)).toBeUndefined();
+  watch.received({ ...pages, last: true }, true);
+  clock.seconds = 22;
+  expect(watch.overdue(0)).toBeUndefined();
+  expect(watch.overdue(undefined)).toBeUndefined();
+  const other = watched();
+  other.watch.received(prompt, false);
+  other.clock.seconds = 100;
+  expect(other.watch.overdue(undefined)).toBeUndefined();
+});
+
 test('whoever sends a partial sum waits for one', () => {
   const partial: PeerMessage = { kind: 'partial', pass: 0, slot: 0, layer: 0, step: 0, values: new Float32Array(0) };
   for (const first of [true, false]) {
