@@ -360,6 +360,11 @@ export function hasOwnHeads({ headDim, kvHeads, keysOf, valuesAreKeys = false }:
   return headDim !== undefined || kvHeads !== undefined || keysOf !== undefined || valuesAreKeys;
 }
 
+/** Numbers that a token's hidden states come to, of all streams. */
+export function hiddenWidth({ hiddenSize, streams }: Pick<DecoderSpec, 'hiddenSize' | 'streams'>): number {
+  return hiddenSize * (streams?.count ?? 1);
+}
+
 /** Numbers that a row's pooled hidden states come to. */
 export function pooledWidth({ pooled = [], hiddenSize }: DecoderSpec): number {
   return pooled.at(-1)?.outputs ?? hiddenSize;

@@ -1,5 +1,5 @@
 import type { NativeRuntime, RuntimeOptions } from '../../bindings/Addon.js';
-import type { DecoderSpec } from '../../model/DecoderSpec.js';
+import { hiddenWidth, type DecoderSpec } from '../../model/DecoderSpec.js';
 import { NativeDevice } from '../execution/NativeDevice.js';
 import type { MemoryUse } from '../execution/RunRecorder.js';
 import type { SpilledActivations } from '../execution/SlotActivations.js';
@@ -123,11 +123,15 @@ export function poolOf({ cache, gpu, grid }: Pick<Opened, 'cache' | 'gpu' | 'gri
 /** Says what moves for a square. */
 export function movementOf(
   { grid, gpu, cache, weights, activations }: Pick<Opened, 'grid' | 'gpu' | 'cache' | 'weights' | 'activations'>,
-  { layerSpecs, hiddenSize, feedForward: { experts } }: DecoderSpec,
+  decoder: DecoderSpec,
   computeTier: Tier,
 ): Movement {
+  const {
+    layerSpecs,
+    feedForward: { experts },
+  } = decoder;
   const { first, last } = layerBounds(grid);
-  const tokenBytes = hiddenSize * 4;
+  const tokenBytes = hiddenWidth(decoder) * 4;
   const movement = pagedMovement({
     streamedBytes: weights.streamedBytes,
     pageTokens: cache.pageTokens,

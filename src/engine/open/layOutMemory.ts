@@ -2,7 +2,7 @@ import type { Addon, MachineFacts, RuntimeBytes, RuntimeOptions } from '../../bi
 import type { EngineOptions } from '../../EngineOptions.js';
 import { nativeCall } from '../../bindings/nativeCall.js';
 import { compressBindings } from '../../model/compressBindings.js';
-import { isEncoder } from '../../model/DecoderSpec.js';
+import { hiddenWidth, isEncoder } from '../../model/DecoderSpec.js';
 import type { ModelSource } from '../../model/ModelSource.js';
 import { PAGE_TOKENS, SUM_COPIES } from '../../plan/reserves.js';
 import { SMALLER_SQUARES } from '../../plan/search/choosePolicy.js';
@@ -274,7 +274,7 @@ class BlockMemory {
       cacheBuffers: gpu && gpu.hostShare < 1 ? CACHE_BUFFERS : undefined,
       activationShare: memory.activationsOnDisk,
       gpuActivationShare: gpu?.activationShare,
-      tokenBytes: decoder.hiddenSize * 4,
+      tokenBytes: hiddenWidth(decoder) * 4,
       groups: groupRules(this.groups, block),
     });
     const { activations: spilled } = this.spill;
@@ -285,7 +285,7 @@ class BlockMemory {
     const { staging, activations } = this.onePage;
     const { scratch } = this.gpu ? this.measure(tablePages) : this.onePage;
     const moving = spilled ? slots - spilled.stayingSlots : 0;
-    const stores = spilled ? moving * spilled.residentTokens * decoder.hiddenSize * 4 : 0;
+    const stores = spilled ? moving * spilled.residentTokens * hiddenWidth(decoder) * 4 : 0;
     const pinned = this.gpu?.options.pinnedBytes ?? 0;
     this.workingBytes =
       scratch +
