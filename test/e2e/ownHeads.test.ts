@@ -46,7 +46,9 @@ describe.each(['gemma3n', 'gemma4', 'gemma4-equal', 'gemma4-moe', 'llama4', 'min
     expect(await generate({ model: model(name), ...places })).toEqual(reference);
     // Runs of two schedules, each with a store of its own for each batch.
     await using engine = await Engine.open({ ...OPENED, disk, model: model(name), activations: onDisk });
-    const runs = [rowByRow(), zigZagBlock()].map((schedule) => collect(engine.generate(rows, { logprobs: 2, schedule })));
+    const runs = [rowByRow(), zigZagBlock()].map((schedule) =>
+      collect(engine.generate(rows, { logprobs: 2, schedule })),
+    );
     for (const results of await Promise.all(runs)) expect(results).toEqual(reference);
     const cached = generate({ model: model(name), ...places, cache: onDisk });
     if (SHARES_KEYS.includes(name)) await expect(cached).rejects.toThrow(/cache: found a share on disk/);

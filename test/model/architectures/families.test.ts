@@ -838,12 +838,14 @@ describe('Gemma 3n', () => {
     expect(deviations(10)).toEqual(Array<number>(10).fill(0));
   });
   test.each([
-    [[1.28], 'activation_sparsity_scale: found an array of 1, expected an array of 2 numbers'],
-    [[1.28, 'x'], 'activation_sparsity_scale[1]: found "x", expected a number'],
-    [Float32Array.of(NaN, 0), 'activation_sparsity_scale[0]: found NaN, expected a number'],
-    [[-Infinity, Infinity], 'activation_sparsity_scale[1]: found Infinity, expected a number'],
-    [1.28, 'activation_sparsity_scale: found 1.28, expected an array of 2 numbers'],
-  ])('GGUF: deviations are a number for each layer: %p', (scale, message) => {
+    [{ activation_sparsity_scale: [1.28] }, 'activation_sparsity_scale: found an array of 1, expected an array of 2 n'],
+    [{ activation_sparsity_scale: [1.28, 'x'] }, 'activation_sparsity_scale[1]: found "x", expected a number'],
+    [{ activation_sparsity_scale: Float32Array.of(NaN, 0) }, 'activation_sparsity_scale[0]: found NaN, expected a num'],
+    [{ activation_sparsity_scale: [-Infinity, Infinity] }, 'activation_sparsity_scale[1]: found Infinity, expected a'],
+    [{ activation_sparsity_scale: 1.28 }, 'activation_sparsity_scale: found 1.28, expected an array of 2 numbers'],
+    [{ 'attention.shared_kv_layers': 1 }, 'gemma3n.attention.shared_kv_layers: found 1, expected fewer'],
+    [{ 'altup.active_idx': 1 }, 'gemma3n.altup.active_idx: found 1, expected 0'],
+  ])('GGUF: refuses %p by the name that the file has', (changes, message) => {
     const fields = {
       block_count: 2,
       embedding_length: 8,
@@ -854,7 +856,8 @@ describe('Gemma 3n', () => {
       'attention.head_count_kv': 1,
       'attention.layer_norm_rms_epsilon': 1e-6,
       'attention.shared_kv_layers': 0,
-      activation_sparsity_scale: scale,
+      'attention.sliding_window_pattern': [true, false],
+      ...changes,
     };
     expect(() => describeModel(ggufHeader('gemma3n', fields, { 'token_embd.weight': [10, 8] }))).toThrow(message);
   });

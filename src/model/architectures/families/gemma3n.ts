@@ -9,7 +9,7 @@ import { softCaps } from '../sandwichDecoder.js';
 import { ggufSlidingLayers, slidingLayers } from '../slidingLayers.js';
 import { activation, rotary } from '../specs.js';
 import { GGUF_LAYER, weights } from '../weights.js';
-import { BASES, layerSpecs, skipSharedKeys } from './gemma4.js';
+import { BASES, GGUF_SHARING, layerSpecs, skipSharedKeys } from './gemma4.js';
 
 const DEFAULTS: GatedDefaults = {
   vocabulary: 262400,
@@ -216,7 +216,7 @@ function describeGguf(model: GgufModel): Description {
   const window = fields.integer('attention.sliding_window', { min: 0, max: LIMITS.window.max }, WINDOW);
   const localTheta = fields.number('rope.freq_base_swa', LIMITS.theta, LOCAL_THETA);
   const sharing = fields.integer('attention.shared_kv_layers', { min: 0, max: count - 1 }, Math.min(15, count - 1));
-  const decoder = describe(fields, plain, {
+  const decoder = describe(fields.renamed({ ...GGUF_SHARING, altup_active_idx: 'altup.active_idx' }), plain, {
     epsilon: plain.norm.epsilon,
     activation: 'gelu-tanh',
     tables: [...position.tables, { frequencies: defaultFrequencies(localTheta, headDim), scale: 1 }],
