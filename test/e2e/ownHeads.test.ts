@@ -54,6 +54,12 @@ describe.each(['gemma3n', 'gemma4', 'gemma4-equal', 'gemma4-moe', 'llama4', 'min
     const onDisk = { cpu: 0, disk: 1 };
     const places = { weights: onDisk, activations: { cpu: 0.5, disk: 0.5 } };
     expect(await generate({ model: model(name), ...places })).toEqual(reference);
+    // Runs of two schedules, each with a store of its own for each batch.
+    await using engine = await Engine.open({ ...OPENED, disk, model: model(name), activations: onDisk });
+    const runs = [rowByRow(), zigZagBlock()].map((schedule) =>
+      collect(engine.generate(rows, { logprobs: 2, schedule })),
+    );
+    for (const results of await Promise.all(runs)) expect(results).toEqual(reference);
     const cached = generate({ model: model(name), ...places, cache: onDisk });
     if (SHARES_KEYS.includes(name)) return expect(cached).rejects.toThrow(/cache: found a share on disk/);
     expect(await cached).toEqual(reference);

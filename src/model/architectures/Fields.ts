@@ -41,6 +41,8 @@ export class Fields {
     readonly file: string,
     private readonly where: string,
     private readonly lookUp: (key: string) => unknown,
+    /** For messages: what the file calls a field. */
+    private readonly nameOf: (key: string) => string = (key) => key,
   ) {}
 
   /**
@@ -62,8 +64,22 @@ export class Fields {
 
   /** These fields with some replaced; undefined removes one. */
   with(replaced: Readonly<Record<string, unknown>>): Fields {
-    return new Fields(this.file, this.where, (key) =>
-      Object.hasOwn(replaced, key) ? replaced[key] : this.lookUp(key),
+    return new Fields(
+      this.file,
+      this.where,
+      (key) => (Object.hasOwn(replaced, key) ? replaced[key] : this.lookUp(key)),
+      this.nameOf,
+    );
+  }
+
+  /** These fields, some of which are read under other names than the file's, by these. */
+  renamed(names: Readonly<Record<string, string>>): Fields {
+    const own = (key: string): string => (Object.hasOwn(names, key) ? (names[key] ?? key) : key);
+    return new Fields(
+      this.file,
+      this.where,
+      (key) => this.lookUp(own(key)),
+      (key) => this.nameOf(own(key)),
     );
   }
 
@@ -84,7 +100,7 @@ export class Fields {
   }
 
   refuse(key: string, expected: string, found: unknown = this.lookUp(key)): never {
-    throw new ModelFileError(this.file, `${this.where}${key}`, foundInFile(found), expected);
+    throw new ModelFileError(this.file, `${this.where}${this.nameOf(key)}`, foundInFile(found), expected);
   }
 
   integer(key: string, bounds: Bounds, fallback?: number): number {
@@ -124,7 +140,9 @@ export class Fields {
   /** A nested object; undefined if absent or null. */
   child(key: string): Fields | undefined {
     const value = this.lookUp(key);
-    return value === undefined || value === null ? undefined : Fields.ofObject(this.file, value, `${this.where}${key}`);
+    return value === undefined || value === null
+      ? undefined
+      : Fields.ofObject(this.file, value, `${this.where}${this.nameOf(key)}`);
   }
 
   /** An array of exactly `length` numbers. */

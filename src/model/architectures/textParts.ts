@@ -9,7 +9,6 @@ import type { TensorIndex } from './TensorIndex.js';
 const INSIDE: Readonly<Record<string, string | undefined>> = {
   aya_vision: 'cohere2',
   cohere2_vision: 'cohere2',
-  cosmos3_omni: 'qwen3_vl_text',
   deepseek_vl: 'llama',
   deepseek_vl_hybrid: 'llama',
   exaone4_5: 'exaone4',
@@ -101,6 +100,7 @@ const BASES = [
   'model.',
   'model.text_model.',
   'thinker.model.',
+  'language_model.backbone.',
   'language_model.',
 ];
 const HEADS = [

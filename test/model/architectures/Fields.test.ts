@@ -37,6 +37,18 @@ describe('Fields', () => {
     ).toThrow('config.json: rope.factor: found "x"');
   });
 
+  test('read under other names, they are named as the file has them', () => {
+    const fields = of({ state_size: 99, rope: 5, expand: 2 }).renamed({
+      width: 'state_size',
+      turn: 'rope',
+      by: 'expand',
+    });
+    expect(fields.integer('by', BOUNDS)).toBe(2);
+    expect(() => fields.with({ by: 3 }).integer('width', BOUNDS)).toThrow('config.json: state_size: found 99');
+    expect(() => fields.child('turn')).toThrow('config.json: rope: found 5');
+    expect(fields.has('absent')).toBe(false);
+  });
+
   test('sees own properties only', () => {
     const fields = of(JSON.parse('{"__proto__": {"layers": 3}}'));
     expect(fields.has('layers')).toBe(false);

@@ -827,3 +827,74 @@ describe('GGUF llama', () => {
     expect(scaleOf({ 'rope.scaling.yarn_attn_factor': 1.5 })).toBe(1.5);
   });
 });
+
+describe('Gemma 3n', () => {
+  test('gates of the first ten layers are cut off where the configuration does not say, in larger models alone', () => {
+    const deviations = (layers: number): unknown[] =>
+      decoder({ model_type: 'gemma3n_text', num_hidden_layers: layers, num_kv_shared_layers: 0 }).layerSpecs.map(
+        ({ gateDeviations = 0 }) => Math.round(gateDeviations * 1e4) / 1e4,
+      );
+    expect(deviations(12)).toEqual([...Array<number>(10).fill(1.6449), 0, 0]);
+    expect(deviations(10)).toEqual(Array<number>(10).fill(0));
+  });
+  test.each([
+    [{ activation_sparsity_scale: [1.28] }, 'activation_sparsity_scale: found an array of 1, expected an array of 2 n'],
+    [{ activation_sparsity_scale: [1.28, 'x'] }, 'activation_sparsity_scale[1]: found "x", expected a number'],
+    [{ activation_sparsity_scale: Float32Array.of(NaN, 0) }, 'activation_sparsity_scale[0]: found NaN, expected a num'],
+    [{ activation_sparsity_scale: [-Infinity, Infinity] }, 'activation_sparsity_scale[1]: found Infinity, expected a'],
+    [{ activation_sparsity_scale: 1.28 }, 'activation_sparsity_scale: found 1.28, expected an array of 2 numbers'],
+    [{ 'attention.shared_kv_layers': 1 }, 'gemma3n.attention.shared_kv_layers: found 1, expected fewer'],
+    [{ 'altup.active_idx': 1 }, 'gemma3n.altup.active_idx: found 1, expected 0'],
+  ])('GGUF: refuses %p by the name that the file has', (changes, message) => {
+    const fields = {
+      block_count: 2,
+      embedding_length: 8,
+      context_length: 64,
+      feed_forward_length: 6,
+      vocab_size: 10,
+      'attention.head_count': 2,
+      'attention.head_count_kv': 1,
+      'attention.layer_norm_rms_epsilon': 1e-6,
+      'attention.shared_kv_layers': 0,
+      'attention.sliding_window_pattern': [true, false],
+      ...changes,
+    };
+    expect(() => describeModel(ggufHeader('gemma3n', fields, { 'token_embd.weight': [10, 8] }))).toThrow(message);
+  });
+});
+
+describe('models that also see or hear', () => {
+  test('Nemotron-H inside another model, as it is published', () => {
+    const config = {
+      model_type: 'nemotron_h_omni',
+      llm_config: {
+        layers_block_type: ['full_attention', 'mlp'],
+        hidden_size: 8,
+        head_dim: 4,
+        num_attention_heads: 2,
+        num_key_value_heads: 1,
+        intermediate_size: 6,
+        vocab_size: 10,
+      },
+    };
+    const base = 'language_model.backbone.';
+    const header = safetensorsHeader(config, {
+      [`${base}embeddings.weight`]: [10, 8],
+      [`${base}norm_f.weight`]: [8],
+      'language_model.lm_head.weight': [10, 8],
+      [`${base}layers.0.norm.weight`]: [8],
+      [`${base}layers.0.mixer.q_proj.weight`]: [8, 8],
+      [`${base}layers.0.mixer.k_proj.weight`]: [4, 8],
+      [`${base}layers.0.mixer.v_proj.weight`]: [4, 8],
+      [`${base}layers.0.mixer.o_proj.weight`]: [8, 8],
+      [`${base}layers.1.norm.weight`]: [8],
+      [`${base}layers.1.mixer.up_proj.weight`]: [6, 8],
+      [`${base}layers.1.mixer.down_proj.weight`]: [8, 6],
+    });
+    expect(describeBindings(describeModel(header).bindings, header.tensors)).toMatchObject({
+      'token_embedding@-1': `${base}embeddings.weight 0+10`,
+      'head.weight@-1': 'language_model.lm_head.weight 0+10',
+      'up.weight@0': `${base}layers.1.mixer.up_proj.weight 0+6`,
+    });
+  });
+});

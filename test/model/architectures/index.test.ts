@@ -35,7 +35,6 @@ describe('families', () => {
       'cohere',
       'cohere2',
       'cohere2_vision',
-      'cosmos3_omni',
       'cwm',
       'deberta-v2',
       'deepseek_v2',

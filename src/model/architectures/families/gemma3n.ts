@@ -9,7 +9,7 @@ import { softCaps } from '../sandwichDecoder.js';
 import { ggufSlidingLayers, slidingLayers } from '../slidingLayers.js';
 import { activation, rotary } from '../specs.js';
 import { GGUF_LAYER, weights } from '../weights.js';
-import { BASES, layerSpecs, skipSharedKeys } from './gemma4.js';
+import { BASES, GGUF_SHARING, layerSpecs, skipSharedKeys } from './gemma4.js';
 
 const DEFAULTS: GatedDefaults = {
   vocabulary: 262400,
@@ -31,6 +31,7 @@ const PATTERN = 5;
 const SPARSE_LAYERS = 10;
 const SPARSE_SHARE = 0.95;
 const SHARE = { min: 0, max: 1 - 1e-6 };
+const DEVIATIONS = { min: -Infinity, max: 10 };
 const SOFT_CAPS = { attention: null, logits: 30 };
 const STREAMS = { min: 2, max: 4 };
 const RANK = { min: 1, max: LIMITS.hidden.max };
@@ -193,6 +194,13 @@ function deviationsOf(share: number): number {
   return Math.fround(share < 0.5 ? -at : at);
 }
 
+/** Negatively infinite where the share is nothing. As in config.json where the file does not say. */
+function ggufDeviations(fields: Fields, layers: number): readonly number[] {
+  const key = 'activation_sparsity_scale';
+  if (!fields.has(key)) return sparsity(fields, layers).map(deviationsOf);
+  return fields.numbers(key, layers, DEVIATIONS).map((each) => (each === -Infinity ? 0 : each));
+}
+
 /** As llama.cpp has it: with the matrices of streams stacked, and deviations in place of shares. */
 function describeGguf(model: GgufModel): Description {
   const { fields, tensors } = model;
@@ -208,10 +216,7 @@ function describeGguf(model: GgufModel): Description {
   const window = fields.integer('attention.sliding_window', { min: 0, max: LIMITS.window.max }, WINDOW);
   const localTheta = fields.number('rope.freq_base_swa', LIMITS.theta, LOCAL_THETA);
   const sharing = fields.integer('attention.shared_kv_layers', { min: 0, max: count - 1 }, Math.min(15, count - 1));
-  const scales = fields.raw('activation_sparsity_scale');
-  const deviations: unknown[] =
-    Array.isArray(scales) || ArrayBuffer.isView(scales) ? Array.from(scales as ArrayLike<unknown>) : [];
-  const decoder = describe(fields, plain, {
+  const decoder = describe(fields.renamed({ ...GGUF_SHARING, altup_active_idx: 'altup.active_idx' }), plain, {
     epsilon: plain.norm.epsilon,
     activation: 'gelu-tanh',
     tables: [...position.tables, { frequencies: defaultFrequencies(localTheta, headDim), scale: 1 }],
@@ -219,11 +224,7 @@ function describeGguf(model: GgufModel): Description {
     window,
     sharing,
     innerSizes,
-    // Of a share of nothing it is infinite.
-    deviations: Array.from({ length: count }, (_, layer) => {
-      const given = deviations[layer];
-      return typeof given === 'number' && Number.isFinite(given) ? given : 0;
-    }),
+    deviations: ggufDeviations(fields, count),
     streams: fields.integer('altup.num_inputs', STREAMS, 4),
     active: fields.integer('altup.active_idx', { min: 0, max: 3 }, 0),
     bypassRank: tensors.find('blk.0.laurel_l.weight')?.shape[0] ?? 64,

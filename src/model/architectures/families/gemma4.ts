@@ -33,6 +33,9 @@ const NONE = { min: 0, max: LIMITS.hidden.max };
 /** The text model by itself, and with what sees and hears. */
 export const BASES = ['model.language_model.', 'model.', 'language_model.model.', ''];
 
+/** What GGUF calls the number of layers that read others' keys. */
+export const GGUF_SHARING = { num_kv_shared_layers: 'attention.shared_kv_layers' };
+
 /** Facts that both formats state of layers. */
 export interface Layers {
   readonly sliding: readonly boolean[];
@@ -262,7 +265,7 @@ function describeGguf(model: GgufModel): Description {
   };
   const experts = fields.integer('expert_count', { min: 0, max: LIMITS.experts.max }, 0);
   const decoder = describe(
-    fields,
+    fields.renamed(GGUF_SHARING),
     {
       layers: count,
       hiddenSize,

@@ -15,11 +15,11 @@ export const mamba: Family = {
   modelTypes: ['mamba', 'falcon_mamba'],
   fromConfig(config: Fields): Description {
     const hiddenSize = config.integer('hidden_size', LIMITS.hidden, 768);
-    const fields = config.with({
-      mamba_expand: config.raw('expand'),
-      mamba_d_state: config.raw('state_size'),
-      mamba_d_conv: config.raw('conv_kernel'),
-      mamba_dt_rank: config.raw('time_step_rank'),
+    const fields = config.renamed({
+      mamba_expand: 'expand',
+      mamba_d_state: 'state_size',
+      mamba_d_conv: 'conv_kernel',
+      mamba_dt_rank: 'time_step_rank',
     });
     const norms =
       config.raw('model_type') === 'falcon_mamba'
@@ -54,15 +54,15 @@ export const mamba2: Family = {
   modelTypes: ['mamba2'],
   fromConfig(config: Fields): Description {
     const sizes = configSizes(config, 32768, 4096, 64);
-    const fields = config.with({
-      mamba_n_heads: config.raw('num_heads'),
-      mamba_d_head: config.raw('head_dim') ?? 64,
-      mamba_d_state: config.raw('state_size') ?? 128,
-      mamba_d_conv: config.raw('conv_kernel'),
-      mamba_n_groups: config.raw('n_groups') ?? 8,
-      mamba_expand: config.raw('expand'),
-      mamba_conv_bias: config.raw('use_conv_bias'),
-      mamba_proj_bias: config.raw('use_bias'),
+    const fields = config.withDefaults({ head_dim: 64, state_size: 128, n_groups: 8 }).renamed({
+      mamba_n_heads: 'num_heads',
+      mamba_d_head: 'head_dim',
+      mamba_d_state: 'state_size',
+      mamba_d_conv: 'conv_kernel',
+      mamba_n_groups: 'n_groups',
+      mamba_expand: 'expand',
+      mamba_conv_bias: 'use_conv_bias',
+      mamba_proj_bias: 'use_bias',
     });
     const decoder = alone(sizes, readStateSpace(fields, sizes.hiddenSize), 'state-space', {
       family: 'mamba2',

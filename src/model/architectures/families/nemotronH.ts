@@ -148,15 +148,23 @@ function nemotronDecoder(
 
 /** Mamba-2's settings as other hybrids call them. */
 function mambaFields(config: Fields): Fields {
-  return config.with({
-    mamba_n_heads: config.raw('mamba_num_heads') ?? 128,
-    mamba_d_head: config.raw('mamba_head_dim') ?? 64,
-    mamba_d_state: config.raw('ssm_state_size') ?? 128,
-    mamba_d_conv: config.raw('conv_kernel') ?? 4,
-    mamba_n_groups: config.raw('n_groups') ?? 8,
-    mamba_conv_bias: config.raw('use_conv_bias') ?? true,
-    mamba_proj_bias: config.raw('use_bias') ?? false,
-    time_step_limit: undefined,
+  const defaults = {
+    mamba_num_heads: 128,
+    mamba_head_dim: 64,
+    ssm_state_size: 128,
+    conv_kernel: 4,
+    n_groups: 8,
+    use_conv_bias: true,
+    use_bias: false,
+  };
+  return config.withDefaults(defaults).with({ time_step_limit: undefined }).renamed({
+    mamba_n_heads: 'mamba_num_heads',
+    mamba_d_head: 'mamba_head_dim',
+    mamba_d_state: 'ssm_state_size',
+    mamba_d_conv: 'conv_kernel',
+    mamba_n_groups: 'n_groups',
+    mamba_conv_bias: 'use_conv_bias',
+    mamba_proj_bias: 'use_bias',
   });
 }
 
