@@ -87,3 +87,20 @@ test('as the package has it, there is a thread, which is given all that the temp
     failed: { rowCode: 'chat-template', message: expect.stringContaining('unsupported operand') as unknown },
   });
 });
+
+test('as the package has it, where no thread is to be had, it is rendered without one', async () => {
+  const source = '{% for i in range(99999) %}{% set x = i + i + i %}{% endfor %}{{ messages[0].content }}';
+  const script = `
+    import { createRequire, syncBuiltinESMExports } from 'node:module';
+    createRequire('file:///')('node:worker_threads').Worker = class {
+      constructor() { throw Object.assign(new Error('EAGAIN'), { code: 'ERR_WORKER_INIT_FAILED' }); }
+    };
+    syncBuiltinESMExports();
+    const { inTurns } = await import(${JSON.stringify(pathToFileURL(built('collections/inTurns.js')).href)});
+    const { ChatTemplate } = await import(${JSON.stringify(pathToFileURL(built('model/tokenizer/ChatTemplate.js')).href)});
+    const template = new ChatTemplate(${JSON.stringify(source)}, {}, { field: '' });
+    const work = template.renderInParts([{ role: 'user', content: 'hello' }]);
+    console.log(await inTurns(work));`;
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script]);
+  expect(stdout).toBe('hello\n');
+});
