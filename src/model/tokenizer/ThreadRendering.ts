@@ -65,8 +65,9 @@ export class ThreadRendering {
     const variables = withTexts(given.variables);
     const worker = new Worker(THREAD, {
       eval: true,
-      // The program's own may say that what is evaluated is a module.
+      // The program's own flags, and those of NODE_OPTIONS, may say that what is evaluated is a module, or load others.
       execArgv: [],
+      env: {},
       workerData: { module, source, given: { ...given, variables } },
       resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MIB },
     });
