@@ -151,6 +151,16 @@ describe('templates that are broken or hostile', () => {
   });
 
   test.each([
+    ['repeated', '{% set x = [0] * 60000000 %}'],
+    ['repeated, of tuples', '{% set x = (0,) * 60000000 %}'],
+    ['put together', '{% set x = [0] * 1000000 %}{% for i in range(9) %}{% set y = x + x %}{% endfor %}'],
+    ['filled', '{% set x = [0]|batch(60000000, 1)|list %}'],
+  ])('lists that are %s take steps, though a long message allows long ones', (_, template) => {
+    const messages = [{ role: 'user', content: 'x'.repeat(7_900_000) }];
+    expect(() => new ChatTemplate(template, {}, GUARD).render(messages)).toThrow(/too many steps/);
+  });
+
+  test.each([
     [
       'steps',
       '{% for m in messages %}{% for i in range(5000) %}{% set x = i %}{% endfor %}{% endfor %}',
