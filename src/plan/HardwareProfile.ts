@@ -253,7 +253,14 @@ export const profileSchema = z
     flexgen: flexgenSchema.optional(),
     lmOffload: lmOffloadSchema.optional(),
   })
-  .superRefine(({ memory, links, gpu }, context) => {
+  .superRefine(({ memory, links, cpu, gpu }, context) => {
+    for (const [name, on] of Object.entries({ cpu, gpu }))
+      if (on?.oneThreadACore && on.oneThreadACore.threads >= on.threads)
+        context.addIssue({
+          code: 'custom',
+          path: [name, 'oneThreadACore', 'threads'],
+          message: `expected fewer than ${name}.threads, which are ${on.threads}`,
+        });
     const need = (value: unknown, path: readonly string[], tier: keyof typeof memory): void => {
       if (value === undefined && memory[tier] > 0)
         context.addIssue({ code: 'custom', path: [...path], message: `expected a value, as memory.${tier} is not 0` });

@@ -1,6 +1,6 @@
 import { type Affine, times } from './Affine.js';
 import type { BlockCost, BlockSetting } from './CostModel.js';
-import { type ComputeProfile, hasGpu } from './HardwareProfile.js';
+import { type ComputeProfile, hasGpu, type OtherCompute } from './HardwareProfile.js';
 import { layerFlopsPerToken } from './model/computeSeconds.js';
 import { cacheValues, layerElements, meanOfLayers, type ModelShape } from './ModelShape.js';
 import { type Compression, hostShare, slotsOf } from './Policy.js';
@@ -57,10 +57,11 @@ function floorsOf(
     diskReadBytesPerSecond: read = Infinity,
     diskWriteBytesPerSecond: write = Infinity,
   } = links;
+  const products = measuredOf(on).flatMap(({ matmul }) => matmul);
   const compute = {
     constant:
       (shape.layers * tokenFlops * rows * (tokens + steps - 1)) /
-      Math.max(...on.matmul.map(({ flopsPerSecond }) => flopsPerSecond)),
+      Math.max(...products.map(({ flopsPerSecond }) => flopsPerSecond)),
   };
   const weightsRead = reads(on, weights, { multiplied });
   const disk = {
@@ -86,6 +87,11 @@ function floorsOf(
   return Object.fromEntries(Object.entries(floors).map(([part, seconds]) => [part, times(learned, seconds)]));
 }
 
+/** The figures of a processor by numbers of threads: fewer than all may be faster. */
+function measuredOf(on: ComputeProfile): readonly (ComputeProfile | OtherCompute)[] {
+  return on.oneThreadACore ? [on, on.oneThreadACore] : [on];
+}
+
 /** Bytes of a layer's weights as they are stored. */
 function storedBytes(shape: ModelShape, compression: Compression): number {
   return compression === 'none'
@@ -107,8 +113,11 @@ const statedReads: Reads = ({ memoryBytesPerSecond }, bytes) => bytes / memoryBy
  * have been busy while memory was looked at.
  */
 const measuredReads: Reads = (on, bytes, { multiplied = 0, attended = 0 }) => {
-  const { decodeBytesPerSecond, decode = [] } = on.attention;
-  const products = Math.max(...on.matmul.map(({ tokens, flopsPerSecond }) => flopsPerSecond / tokens));
-  const attention = Math.max(decodeBytesPerSecond, ...decode.map(({ bytesPerSecond }) => bytesPerSecond));
+  const rates = measuredOf(on).map(({ matmul, attention: { decodeBytesPerSecond, decode = [] } }) => ({
+    products: Math.max(...matmul.map(({ tokens, flopsPerSecond }) => flopsPerSecond / tokens)),
+    attention: Math.max(decodeBytesPerSecond, ...decode.map(({ bytesPerSecond }) => bytesPerSecond)),
+  }));
+  const products = Math.max(...rates.map((rate) => rate.products));
+  const attention = Math.max(...rates.map((rate) => rate.attention));
   return Math.min(statedReads(on, bytes, {}), (2 * multiplied) / products + (2 * attended) / attention);
 };

@@ -50,17 +50,18 @@ export function spendingMeter(
   const before = joules?.();
   return (seconds, newTokens) => {
     const now = joules?.();
-    const drawn = now === undefined || before === undefined ? undefined : now - before;
-    const spending = spendingOf(rates, seconds, newTokens, drawn);
+    const drawn = now === undefined || before === undefined ? 0 : now - before;
+    // Counters that stand still, as in some virtual machines, count nothing.
+    const spending = spendingOf(rates, seconds, newTokens, drawn > 0 ? drawn : undefined);
     return spending ? { spending } : {};
   };
 }
 
-/** Several jobs' spending, one after another. @returns undefined where none has any */
+/** Several jobs' spending, one after another: what is known of all. @returns undefined where that is nothing */
 export function spendingTogether(all: readonly (Spending | undefined)[], newTokens: number): Spending | undefined {
-  const known = all.filter((each) => each !== undefined);
-  if (known.length === 0) return undefined;
+  const known = all.map((each) => each ?? {});
   const [dollars, joules] = [sumOfAll(known, 'dollars'), sumOfAll(known, 'joules')];
+  if (known.length === 0 || (dollars === undefined && joules === undefined)) return undefined;
   const joulesFrom = known.every((each) => each.joulesFrom === 'measured') ? 'measured' : 'hardware';
   return {
     ...(dollars !== undefined && { dollars, ...(newTokens > 0 && { tokensPerDollar: newTokens / dollars }) }),

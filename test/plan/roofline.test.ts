@@ -276,6 +276,24 @@ describe('no model promises what a machine cannot do', () => {
     expect(of({ ...busy, machine: {} })).toBeLessThan(0.05);
   });
 
+  test('a machine that is faster on a thread for each core is held to what it does on these', () => {
+    const { matmul, attention } = CPU_MACHINE.cpu;
+    const oneThreadACore = {
+      threads: 2,
+      matmul: matmul.map((point) => ({ ...point, flopsPerSecond: 2 * point.flopsPerSecond })),
+      attention: { ...attention, decodeBytesPerSecond: 2 * attention.decodeBytesPerSecond },
+    };
+    const cpu = { ...CPU_MACHINE.cpu, threads: 4, memoryBytesPerSecond: 1e8 };
+    const policy = flexgenPolicy(1, 1, [0, 100, 0, 100, 0, 100]);
+    const floorsOn = (on: HardwareProfile['cpu']) => {
+      const request = { shape: requireKnownShape('opt-1.3b'), workload: { promptTokens: 16, newTokens: 4 } };
+      const { cost } = settingOf({ ...request, hardware: { ...CPU_MACHINE, cpu: on }, costModel: own }, policy);
+      return ['cpu-compute', 'cpu-memory'].map((part) => cost.floors?.[part]?.constant ?? NaN);
+    };
+    const all = floorsOn(cpu);
+    expect(floorsOn({ ...cpu, oneThreadACore })).toEqual(all.map((seconds) => seconds / 2));
+  });
+
   test('what runs taught of a machine may be faster than its profile', () => {
     const request = {
       hardware: CPU_MACHINE,

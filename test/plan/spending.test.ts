@@ -3,7 +3,7 @@ import { parseHardware } from '../../src/plan/HardwareProfile.js';
 import { planCurves } from '../../src/plan/document/planCurves.js';
 import { planDocument } from '../../src/plan/document/planDocument.js';
 import { requireKnownShape } from '../../src/plan/knownShapes.js';
-import { ratesTogether, spendingOf, spendingTogether } from '../../src/plan/spending.js';
+import { ratesTogether, spendingMeter, spendingOf, spendingTogether } from '../../src/plan/spending.js';
 import { CPU_MACHINE } from './support/hardware.js';
 
 const PRICED = { ...CPU_MACHINE, dollarsPerHour: 0.72, watts: 50 };
@@ -32,9 +32,20 @@ describe('what a job takes', () => {
       joulesPerToken: 1.25,
       joulesFrom: 'hardware',
     });
-    expect(spendingTogether([undefined, { dollars: 1 }, { joules: 1, joulesFrom: 'measured' }], 9)).toEqual({});
+    expect(spendingTogether([{ dollars: 1, joules: 2, joulesFrom: 'measured' }, { dollars: 1 }], 4)).toEqual({
+      dollars: 2,
+      tokensPerDollar: 2,
+    });
+    for (const other of [undefined, { joules: 1, joulesFrom: 'measured' as const }])
+      expect(spendingTogether([other, { dollars: 1 }], 9)).toBeUndefined();
     expect(spendingTogether([undefined], 9)).toBeUndefined();
+    expect(spendingTogether([], 9)).toBeUndefined();
   });
+});
+
+test('counters that stand still are none: the watts of the hardware file count', () => {
+  expect(spendingMeter({ watts: 20 }, () => 7)(10, 100).spending).toEqual(spendingOf({ watts: 20 }, 10, 100));
+  expect(spendingMeter({}, () => 7)(10, 100)).toEqual({});
 });
 
 test('machines that work together cost what they cost together, where all say', () => {

@@ -3,8 +3,10 @@ import { join } from 'node:path';
 
 /** Where Linux shows what processors count of their own energy (RAPL, of Intel and AMD). */
 const FOLDER = '/sys/class/powercap';
-/** A package's and its memory's: others are parts of a package, or the whole board with these in it. */
-const COUNTED = /^(package-\d+|dram)$/;
+/** A package, or each die of one that has several. */
+const PACKAGE = /^package-\d+(-die-\d+)?$/;
+/** Its memory. Others are parts of a package, or the whole board with these in it. */
+const MEMORY = 'dram';
 const MICROJOULES = 1e6;
 /** A counter of 262 kJ, the usual one, begins anew after so long at 8 kW. */
 const LOOK_MILLISECONDS = 30_000;
@@ -25,13 +27,17 @@ export class EnergyCounters {
   /** @returns undefined where the system has no counters, or does not let this process read all of them */
   static open(folder = FOLDER): EnergyCounters | undefined {
     try {
-      const counters = readdirSync(folder)
-        .filter((name) => name.startsWith('intel-rapl:') && COUNTED.test(text(join(folder, name, 'name'))))
-        .map((name): Counter => {
-          const path = join(folder, name, 'energy_uj');
-          return { path, range: number(join(folder, name, 'max_energy_range_uj')), last: number(path) };
+      const zones = readdirSync(folder)
+        .filter((zone) => zone.startsWith('intel-rapl:'))
+        .map((zone) => ({ zone, name: text(join(folder, zone, 'name')) }));
+      if (!zones.some(({ name }) => PACKAGE.test(name))) return undefined;
+      const counters = zones
+        .filter(({ name }) => PACKAGE.test(name) || name === MEMORY)
+        .map(({ zone }): Counter => {
+          const path = join(folder, zone, 'energy_uj');
+          return { path, range: number(join(folder, zone, 'max_energy_range_uj')), last: number(path) };
         });
-      return counters.length > 0 ? new EnergyCounters(counters) : undefined;
+      return new EnergyCounters(counters);
     } catch {
       return undefined;
     }

@@ -21,11 +21,16 @@ export async function orFailure<T>(name: string, said: string, work: () => Promi
   try {
     return await work();
   } catch (error) {
-    if (error instanceof SpillwayError) throw error;
-    const words = withoutSecrets(wordsOf(error, []), said);
-    // Not the database's own as the cause: whoever logs an error logs that, too.
-    throw new JobFileError(name, `the query failed: ${words}; rows that were finished are intact`, {
-      cause: new Error(words),
-    });
+    throw failureOf(name, said, error);
   }
+}
+
+/** The error that `orFailure` throws for another one. */
+export function failureOf(name: string, said: string, error: unknown): SpillwayError {
+  if (error instanceof SpillwayError) return error;
+  const words = withoutSecrets(wordsOf(error, []), said);
+  // Not the database's own as the cause: whoever logs an error logs that, too.
+  return new JobFileError(name, `the query failed: ${words}; rows that were finished are intact`, {
+    cause: new Error(words),
+  });
 }

@@ -1,6 +1,6 @@
 import { JobFileError } from '../../errors/JobFileError.js';
 import { loadPeers } from '../loadPeers.js';
-import { type OpenQuery, orFailure, type ValueRows } from './OpenQuery.js';
+import { failureOf, type OpenQuery, orFailure, type ValueRows } from './OpenQuery.js';
 import { withoutSecrets } from './sqlSecrets.js';
 import { type DuckDbType, wholeNumbers } from './wholeNumbers.js';
 
@@ -48,7 +48,8 @@ export async function duckDbQuery(sql: string, database: string): Promise<OpenQu
   const [duckDb] = await loadPeers('SQL', PACKAGE);
   const { DuckDBInstance, JsonDuckDBValueConverter } = duckDb as DuckDb;
   const name = database === MEMORY ? 'SQL' : withoutSecrets(database);
-  const failing = <T>(work: () => Promise<T>): Promise<T> => orFailure(name, `${sql}\n${database}`, work);
+  const said = `${sql}\n${database}`;
+  const failing = <T>(work: () => Promise<T>): Promise<T> => orFailure(name, said, work);
   const instance = await failing(() =>
     DuckDBInstance.create(database, database === MEMORY ? {} : { access_mode: 'READ_ONLY' }),
   );
@@ -66,7 +67,7 @@ export async function duckDbQuery(sql: string, database: string): Promise<OpenQu
     return {
       name,
       header: answer.header,
-      chunks: () => chunksOf(name, answer, JsonDuckDBValueConverter, failing),
+      chunks: () => chunksOf(name, said, answer, JsonDuckDBValueConverter),
       [Symbol.asyncDispose]: close,
     };
   } catch (error) {
@@ -77,17 +78,24 @@ export async function duckDbQuery(sql: string, database: string): Promise<OpenQu
 
 async function* chunksOf(
   name: string,
+  said: string,
   { result, header, types, hasEnd }: Answer,
   converter: Converter,
-  failing: <T>(work: () => Promise<T>) => Promise<T>,
 ): AsyncGenerator<ValueRows, void, undefined> {
   const readers = types.map(wholeNumbers);
   let ended = !hasEnd;
   let number = 0;
+  const valuesOf = (chunk: Chunk, row: number): readonly unknown[] => {
+    try {
+      return chunk.convertRowValues(row, converter);
+    } catch (error) {
+      throw failureOf(name, said, error);
+    }
+  };
   /** One by one: two thousand rows may be of any size. */
   const rowsOf = function* (chunk: Chunk): Generator<readonly unknown[], void, undefined> {
     for (let row = 0; row < chunk.rowCount; row += 1) {
-      const values = chunk.convertRowValues(row, converter);
+      const values = valuesOf(chunk, row);
       if (hasEnd && values[header.length] === true) ended = true;
       else {
         number += 1;
@@ -96,8 +104,8 @@ async function* chunksOf(
     }
   };
   const chunks = result[Symbol.asyncIterator]();
-  for (let step = await failing(() => chunks.next()); step.done !== true; step = await failing(() => chunks.next()))
-    yield rowsOf(step.value);
+  const next = (): Promise<IteratorResult<Chunk>> => orFailure(name, said, () => chunks.next());
+  for (let step = await next(); step.done !== true; step = await next()) yield rowsOf(step.value);
   if (!ended) {
     throw new JobFileError(
       name,

@@ -4,12 +4,12 @@ import { text } from '../../arguments/memberChecks.js';
 import { Turns } from '../../collections/Turns.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { PARQUET_LIMITS } from '../../model/files/limits.js';
-import type { RowInput } from '../../Row.js';
+import type { BadRow, RowInput } from '../../Row.js';
 import { heldBytes } from '../../rows/heldBytes.js';
 import { formatBytes } from '../../units.js';
 import { checkColumns } from '../formats/checkColumns.js';
 import type { TakenColumns } from '../formats/RowFormat.js';
-import { checkPromptColumn, fieldsOfTable, takenColumns, tableRowInTurns } from '../formats/tableRow.js';
+import { checkPromptColumn, fieldsOfTable, tableRow, takenColumns, tableRowInTurns } from '../formats/tableRow.js';
 import { isPostgres } from '../database/postgresUrl.js';
 import { duckDbQuery, MEMORY } from './duckDbQuery.js';
 import { postgresQuery } from './postgresQuery.js';
@@ -94,7 +94,7 @@ async function* rowsOf(
       number += 1;
       if (turns.due) await turns.give();
       if (heldBytes(values, MOST_BYTES) >= MOST_BYTES) {
-        yield tooLarge(number);
+        yield tooLarge(idOf(values, header, fields, number), number);
         continue;
       }
       const { carry, ...row } = await tableRowInTurns(
@@ -109,8 +109,22 @@ async function* rowsOf(
 }
 
 const MOST_BYTES = PARQUET_LIMITS.rowBytes;
+const MOST_ID_BYTES = 2 ** 20;
 
-function tooLarge(number: number): RowInput {
+function tooLarge(identity: Pick<BadRow, 'id' | 'duplicate'>, number: number): RowInput {
   const message = `row ${number}: found values that take more than ${formatBytes(MOST_BYTES)} of memory, expected at most that`;
-  return { id: number, duplicate: false, error: { code: 'limit', message } };
+  return { ...identity, error: { code: 'limit', message } };
+}
+
+/** The id of a row that is not read otherwise: its number where it has none, or one that is too long itself. */
+function idOf(
+  values: readonly unknown[],
+  header: readonly string[],
+  fields: ReturnType<typeof fieldsOfTable>,
+  number: number,
+): Pick<BadRow, 'id' | 'duplicate'> {
+  const own = fields.filter(([field]) => field === 'id');
+  const carry = Object.fromEntries(own.map(([, column]) => [column, values[header.indexOf(column)]]));
+  const { id, duplicate } = tableRow(heldBytes(carry, MOST_ID_BYTES) < MOST_ID_BYTES ? carry : {}, own, number);
+  return { id: id ?? number, ...(duplicate !== undefined && { duplicate }) };
 }

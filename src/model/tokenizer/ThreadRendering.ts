@@ -51,11 +51,11 @@ export class ThreadRendering {
     if (this.#ended) return;
     try {
       // Tests have sources, which no thread reads.
-      this.rendered = import.meta.url.endsWith('.ts')
-        ? { text: new Template(source).render(given) }
-        : await this.#onThread(source, given);
+      this.rendered = import.meta.url.endsWith('.ts') ? rendered(source, given) : await this.#onThread(source, given);
     } catch (failure) {
-      this.rendered = { failure };
+      if (this.#ended) return;
+      // The system, or how Node was started, may allow no thread.
+      this.rendered = isOutOfMemory(failure) ? { failure } : rendered(source, given);
     }
   }
 
@@ -65,8 +65,9 @@ export class ThreadRendering {
     const variables = withTexts(given.variables);
     const worker = new Worker(THREAD, {
       eval: true,
-      // The program's own may say that what is evaluated is a module.
+      // The program's own flags, and those of NODE_OPTIONS, may say that what is evaluated is a module, or load others.
       execArgv: [],
+      env: {},
       workerData: { module, source, given: { ...given, variables } },
       resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MIB },
     });
@@ -78,6 +79,19 @@ export class ThreadRendering {
       await worker.terminate();
     }
   }
+}
+
+function rendered(source: string, given: Given): Rendered {
+  try {
+    return { text: new Template(source).render(given) };
+  } catch (failure) {
+    return { failure };
+  }
+}
+
+/** Tells whether a thread ended for want of memory: rendered elsewhere the template would end the process. */
+function isOutOfMemory(failure: unknown): boolean {
+  return failure instanceof Error && 'code' in failure && failure.code === 'ERR_WORKER_OUT_OF_MEMORY';
 }
 
 /** @throws Error */

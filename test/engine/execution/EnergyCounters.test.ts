@@ -40,6 +40,19 @@ test('packages and their memory are added up; parts of a package, and the board 
   expect(counters?.joules()).toBe(3.5);
 });
 
+test('a package of several dies has a counter for each, and memory alone is no measurement', () => {
+  const folder = folderOf({
+    'intel-rapl:0': ['package-0-die-0', 0],
+    'intel-rapl:1': ['package-0-die-1', 0],
+    'intel-rapl:1:0': ['dram', 0],
+  });
+  const counters = EnergyCounters.open(folder);
+  for (const zone of ['intel-rapl:0', 'intel-rapl:1', 'intel-rapl:1:0'])
+    writeFileSync(join(folder, zone, 'energy_uj'), '1000000');
+  expect(counters?.joules()).toBe(3);
+  expect(EnergyCounters.open(folderOf({ 'intel-rapl:4': ['dram', 0], 'intel-rapl:5': ['core', 0] }))).toBeUndefined();
+});
+
 test('a counter that begins anew goes on', () => {
   const folder = folderOf({ 'intel-rapl:0': ['package-0', 9_000_000] });
   const counters = EnergyCounters.open(folder);

@@ -151,6 +151,25 @@ describe('templates that are broken or hostile', () => {
   });
 
   test.each([
+    ['repeated', '{% set x = [0] * 60000000 %}'],
+    ['repeated, of tuples', '{% set x = (0,) * 60000000 %}'],
+    ['put together', '{% set x = [0] * 1000000 %}{% for i in range(9) %}{% set y = x + x %}{% endfor %}'],
+    ['filled', '{% set x = [0]|batch(60000000, 1)|list %}'],
+  ])('lists that are %s take steps, though a long message allows long ones', (_, template) => {
+    const messages = [{ role: 'user', content: 'x'.repeat(7_900_000) }];
+    expect(() => new ChatTemplate(template, {}, GUARD).render(messages)).toThrow(/too many steps/);
+  });
+
+  test.each([
+    ['in a tuple', '{(s, 1): 2}'],
+    ['that is looked for', '{s: 2}[t]'],
+  ])('a long text as a key, %s, is text that is gone through', (_, expression) => {
+    const template = `{% set s = messages[0].content + 'a' %}{% set t = messages[0].content + 'a' %}{% for i in range(99) %}{% set x = ${expression} %}{% endfor %}`;
+    const messages = [{ role: 'user', content: 'x'.repeat(1_000_000) }];
+    expect(() => new ChatTemplate(template, {}, GUARD).render(messages)).toThrow(/goes through too much text/);
+  });
+
+  test.each([
     [
       'steps',
       '{% for m in messages %}{% for i in range(5000) %}{% set x = i %}{% endfor %}{% endfor %}',

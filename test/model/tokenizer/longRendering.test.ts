@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, test } from '@jest/globals';
@@ -10,6 +11,9 @@ import type { ChatMessage, TemplateInput } from '../../../src/model/Tokenizer.js
 import { ChatTemplate } from '../../../src/model/tokenizer/ChatTemplate.js';
 import { Guard } from '../../../src/model/tokenizer/Guard.js';
 import { built } from '../../jobs/support/built.js';
+import { temporaryFolder } from '../../jobs/support/files.js';
+
+const path = temporaryFolder();
 
 const GUARD = new Guard(new Fields('tokenizer.json'));
 const chat = (source: string): ChatTemplate => new ChatTemplate(source, {}, GUARD);
@@ -78,7 +82,14 @@ test('as the package has it, there is a thread, which is given all that the temp
       new ChatTemplate("{% for i in range(99999) %}{% set x = i + i + i %}{% endfor %}{{ none + 1 }}", {}, { field: '' }).renderInParts(messages),
     )).catch(({ rowCode, message }) => ({ rowCode, message }));
     console.log(JSON.stringify({ threads, both, failed }));`;
-  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script]);
+  // Loaded into each process that NODE_OPTIONS reach; a thread needs none of it.
+  writeFileSync(
+    path('preload.cjs'),
+    `if (!require('node:worker_threads').isMainThread) require('node:fs').writeSync(1, 'preloaded');`,
+  );
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], {
+    env: { ...process.env, NODE_OPTIONS: `--require=${JSON.stringify(path('preload.cjs'))}` },
+  });
   const text = chat(source).render(messages, given);
   expect(text).toContain('[1.0, 12345678901234567890, 2, true, null, "é"]');
   expect(JSON.parse(stdout)).toEqual({
@@ -86,4 +97,21 @@ test('as the package has it, there is a thread, which is given all that the temp
     both: [text, text],
     failed: { rowCode: 'chat-template', message: expect.stringContaining('unsupported operand') as unknown },
   });
+});
+
+test('as the package has it, where no thread is to be had, it is rendered without one', async () => {
+  const source = '{% for i in range(99999) %}{% set x = i + i + i %}{% endfor %}{{ messages[0].content }}';
+  const script = `
+    import { createRequire, syncBuiltinESMExports } from 'node:module';
+    createRequire('file:///')('node:worker_threads').Worker = class {
+      constructor() { throw Object.assign(new Error('EAGAIN'), { code: 'ERR_WORKER_INIT_FAILED' }); }
+    };
+    syncBuiltinESMExports();
+    const { inTurns } = await import(${JSON.stringify(pathToFileURL(built('collections/inTurns.js')).href)});
+    const { ChatTemplate } = await import(${JSON.stringify(pathToFileURL(built('model/tokenizer/ChatTemplate.js')).href)});
+    const template = new ChatTemplate(${JSON.stringify(source)}, {}, { field: '' });
+    const work = template.renderInParts([{ role: 'user', content: 'hello' }]);
+    console.log(await inTurns(work));`;
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script]);
+  expect(stdout).toBe('hello\n');
 });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { parseHardware } from '../../../src/plan/HardwareProfile.js';
 import { requireKnownShape } from '../../../src/plan/knownShapes.js';
 import {
   decodeAttentionSeconds,
@@ -113,6 +114,19 @@ describe('speeds on one thread a core', () => {
       expect(three).toBeLessThan(four ?? NaN);
       expect(more).toBe(four);
       expect(term(shared)).toBe(four);
+    }
+  });
+
+  test('are of fewer threads than all, or the hardware file is refused', () => {
+    for (const [threads, cores] of [
+      [4, 4],
+      [2, 8],
+    ] as const) {
+      const { oneThreadACore } = shared.on;
+      const cpu = { ...CPU_MACHINE.cpu, threads, oneThreadACore: { ...oneThreadACore, threads: cores } };
+      expect(() => parseHardware({ ...CPU_MACHINE, cpu }, 'mine.json')).toThrow(
+        `cpu.oneThreadACore.threads: found ${cores}, expected fewer than cpu.threads, which are ${threads}`,
+      );
     }
   });
 

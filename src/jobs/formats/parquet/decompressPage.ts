@@ -61,8 +61,9 @@ async function onThread(work: {
 }): Promise<Uint8Array> {
   const worker = new Worker(THREAD, {
     eval: true,
-    // The program's own may say that what is evaluated is a module.
+    // The program's own flags, and those of NODE_OPTIONS, may say that what is evaluated is a module, or load others.
     execArgv: [],
+    env: {},
     workerData: work,
     transferList: [work.bytes.buffer],
   });

@@ -3,7 +3,7 @@ import { hasPairs } from './characters.js';
 import { same } from './compare.js';
 import { PythonError, typeError, unsupported, valueError } from './errors.js';
 import { escape } from './markup.js';
-import { make, scan, spend } from './meter.js';
+import { make, makeList, scan, spend } from './meter.js';
 import { asInt, index, lengthIfAny } from './numbers.js';
 import type { Access } from './strFormat.js';
 import { charactersOf, isStrMethod, strMethod } from './strMethods.js';
@@ -322,8 +322,7 @@ function indices(
 
 function picked<T>(at: (index: number) => T, from: number, to: number, step: number): T[] {
   const count = Math.max(0, Math.ceil((to - from) / step));
-  make(count);
-  spend(count / 16);
+  makeList(count);
   return Array.from({ length: count }, (_, i) => at(from + i * step));
 }
 

@@ -1,5 +1,5 @@
 import { typeError, unsupported } from './errors.js';
-import { make, spend } from './meter.js';
+import { make, makeList, spend } from './meter.js';
 import { Attributed, Dict, Iterating, Range, textOf, Tuple, typeName, Undefined, type Value, View } from './values.js';
 
 /** Gives the values that a loop over a value goes through. @throws PythonError for what cannot be gone through */
@@ -32,8 +32,7 @@ function* numbersOf(range: Range): Generator<Value, undefined> {
 /** All that a loop over a value goes through, in a list of its own. */
 export function listOf(value: Value): Value[] {
   if (Array.isArray(value)) {
-    make(value.length);
-    spend(value.length / 16);
+    makeList(value.length);
     return [...value];
   }
   const list: Value[] = [];

@@ -1,7 +1,7 @@
 import { equal } from './compare.js';
 import { PythonError } from './errors.js';
 import { iterate, listOf } from './iterate.js';
-import { make, spend } from './meter.js';
+import { make, makeList, spend } from './meter.js';
 import { index } from './numbers.js';
 import type { Value } from './values.js';
 
@@ -39,7 +39,7 @@ export function* batched(value: Value, [count = 1, fill = null]: Given): Generat
   if (batch.length > 0) {
     if (fill !== null) {
       const missing = Math.max(0, index(count) - batch.length);
-      make(missing);
+      makeList(missing);
       for (let i = 0; i < missing; i++) batch.push(fill);
     }
     yield batch;

@@ -63,6 +63,12 @@ export function make(units: number): void {
   if (left.made < 0) throw usedUp('the template makes too much text');
 }
 
+/** Counts a list, in members, that an operation is about to make of members that are there. */
+export function makeList(members: number): void {
+  make(members);
+  spend(members / 16);
+}
+
 /** A text with more after it, which is about to be made. */
 export function extended(text: string, more: string): string {
   left.made -= more.length;

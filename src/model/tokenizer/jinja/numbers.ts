@@ -2,7 +2,7 @@ import { lengthOf } from './characters.js';
 import { PythonError, typeError, unsupported } from './errors.js';
 import { percentFormat } from './percentFormat.js';
 import { escapeText, markupArgument } from './markup.js';
-import { make, made, spend } from './meter.js';
+import { make, made, makeList, spend } from './meter.js';
 import type { BinaryOperator } from './nodes.js';
 import { checkedInt, Dict, Float, Markup, Tuple, typeName, Undefined, type Value, View } from './values.js';
 
@@ -70,11 +70,11 @@ function concatenated(left: Value, right: Value): Value | undefined {
     return a === undefined || b === undefined ? undefined : new Markup(made(a + b));
   }
   if (Array.isArray(left) && Array.isArray(right)) {
-    make(left.length + right.length);
+    makeList(left.length + right.length);
     return [...left, ...right];
   }
   if (left instanceof Tuple && right instanceof Tuple) {
-    make(left.items.length + right.items.length);
+    makeList(left.items.length + right.items.length);
     return new Tuple([...left.items, ...right.items]);
   }
   return undefined;
@@ -93,9 +93,10 @@ function repeated(left: Value, right: Value): Value | undefined {
   if (sequence instanceof Markup) return new Markup(repeatedText(sequence.text, n));
   const items = Array.isArray(sequence) ? sequence : sequence instanceof Tuple ? sequence.items : undefined;
   if (items === undefined) return undefined;
-  make(items.length * n);
+  makeList(items.length * n);
   if (items.length === 0) return Array.isArray(sequence) ? [] : sequence;
-  const result = Array.from({ length: n }, () => items).flat();
+  const result: Value[] = [];
+  for (let i = 0; i < n; i++) for (const item of items) result.push(item);
   return Array.isArray(sequence) ? result : new Tuple(result);
 }
 

@@ -1,6 +1,6 @@
 import { SpelledNumber } from '../../../arguments/jsonNumbers.js';
 import { PythonError, typeError } from './errors.js';
-import { make } from './meter.js';
+import { make, makeList, scan } from './meter.js';
 
 /**
  * A value of Python's: None is null, an int a safe integer or a bigint beyond, a str a string, a list an array; all
@@ -138,6 +138,8 @@ export abstract class Attributed extends PythonObject {
 }
 
 const UNDEFINED_KEY = {};
+/** Longer keys take time to be compared. */
+const SHORT_KEY = 1024;
 type Key = string | number | bigint | null | object;
 
 /** A dict: its keys are whatever can be hashed, in the order in which they came. */
@@ -188,9 +190,10 @@ export class Dict extends PythonObject {
   }
 
   #found(key: Value): Key {
+    if (typeof key === 'string' && key.length > SHORT_KEY) scan(key.length);
     if (typeof key === 'string' || typeof key === 'number' || typeof key === 'bigint' || key === null) return key;
     if (typeof key === 'boolean') return key ? 1 : 0;
-    if (key instanceof Markup) return key.text;
+    if (key instanceof Markup) return this.#found(key.text);
     if (key instanceof Float) {
       if (Number.isNaN(key.value)) return key;
       return Number.isInteger(key.value) && !Number.isSafeInteger(key.value) ? BigInt(key.value) : key.value + 0;
@@ -212,11 +215,15 @@ export class Dict extends PythonObject {
 /** A text that is the same for what Python hashes and compares as equal. */
 function hashOf(value: Value): string {
   if (value instanceof Tuple) {
-    make(value.items.length);
+    makeList(16 * value.items.length);
     return `(${value.items.map(hashOf).join(',')})`;
   }
-  if (value instanceof Markup || typeof value === 'string')
-    return JSON.stringify(value instanceof Markup ? value.text : value);
+  if (value instanceof Markup || typeof value === 'string') {
+    const text = value instanceof Markup ? value.text : value;
+    scan(text.length);
+    make(text.length);
+    return JSON.stringify(text);
+  }
   if (typeof value === 'boolean') return value ? '1' : '0';
   if (value instanceof Float)
     return Number.isInteger(value.value) ? BigInt(value.value).toString() : String(value.value);
