@@ -21,6 +21,8 @@ const THREAD = `
   });`;
 /** Texts are made and dropped; a larger heap of young ones would only take more memory. */
 const YOUNG_MIB = 4;
+/** Lists that a template makes of a long conversation; where they take more, the row has an error. */
+const OLD_MIB = 1024;
 
 /** Threads take memory that no cap counts: there is one at a time. */
 let last: Promise<unknown> = Promise.resolve();
@@ -69,7 +71,7 @@ export class ThreadRendering {
       execArgv: [],
       env: {},
       workerData: { module, source, given: { ...given, variables } },
-      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MIB },
+      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MIB, maxOldGenerationSizeMb: OLD_MIB },
     });
     this.#worker = worker;
     try {

@@ -54,7 +54,7 @@ function prompted(given: readonly RunRow<never>[], pageBytes = 8, thrown?: { rea
       const value = given[seen.read++];
       if (value) return Promise.resolve({ done: false, value });
       // Whatever a source throws.
-      return thrown ? Promise.reject(thrown.error as Error) : Promise.resolve({ done: true, value: undefined });
+      return thrown ? Promise.reject(thrown.error) : Promise.resolve({ done: true, value: undefined });
     },
     return: () => {
       seen.left = true;
