@@ -61,7 +61,10 @@ describe.each(['gemma3n', 'gemma4', 'gemma4-equal', 'gemma4-moe', 'llama4', 'min
     );
     for (const results of await Promise.all(runs)) expect(results).toEqual(reference);
     const cached = generate({ model: model(name), ...places, cache: onDisk });
-    if (SHARES_KEYS.includes(name)) { await expect(cached).rejects.toThrow(/cache: found a share on disk/); return; }
+    if (SHARES_KEYS.includes(name)) {
+      await expect(cached).rejects.toThrow(/cache: found a share on disk/);
+      return;
+    }
     expect(await cached).toEqual(reference);
     // Keys, and the blocks of chosen values, are where each layer's heads have them.
     const sparse = { model: model(name), sparseAttention: 0.2 };

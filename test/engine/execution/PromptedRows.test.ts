@@ -45,7 +45,7 @@ interface Prompted {
 const MOVING_BYTES = 3 * MOST_PAGES_BYTES;
 
 /** Rows of a source that throws what `thrown` has, if anything, after the last one. */
-function prompted(given: readonly RunRow<never>[], pageBytes = 8, thrown?: { readonly error: unknown }): Prompted {
+function prompted(given: readonly RunRow<never>[], pageBytes = 8, thrown?: { readonly error: Error }): Prompted {
   const [there, back] = [activationLink(), activationLink()];
   const seen = { read: 0, left: false, gaveBack: false };
   const keep = (): MovingMemory => ({ bytes: MOVING_BYTES, giveBack: () => void (seen.gaveBack = true) });
@@ -74,7 +74,8 @@ function prompted(given: readonly RunRow<never>[], pageBytes = 8, thrown?: { rea
 }
 
 test('rows before a failure of their source come with their pages, and then what it threw, as it is', async () => {
-  const { rows, answer, asked } = prompted([row(3), row(40)], 8, { error: 'no row' });
+  const noRow = new RangeError('no row');
+  const { rows, answer, asked } = prompted([row(3), row(40)], 8, { error: noRow });
   const first = rows.next();
   for (const kind of ['begin', 'prompt', 'prompt'] as const)
     expect(await asked.next()).toMatchObject({ value: { kind } });
@@ -84,7 +85,7 @@ test('rows before a failure of their source come with their pages, and then what
   const second = rows.next();
   answer(pages(1, 0, true, 16));
   expect((await second).value?.sequence.given?.tokens).toBe(39);
-  await expect(rows.next()).rejects.toBe('no row');
+  await expect(rows.next()).rejects.toBe(noRow);
 });
 
 test('where the other engine fails, no more rows are read, and their source is let go with the run', async () => {
