@@ -44,7 +44,7 @@ export class PromptedRows<Result> implements AsyncIterator<RunRow<Result>> {
   private begun = false;
   private pulling = false;
   private sourceEnded = false;
-  /** What the source threw, whatever that is: rows before that are still answered. */
+  /** The failure of the source, whatever it threw: rows before that are still answered. */
   private sourceFailure: { readonly error: unknown } | undefined;
   /** The prompt of which some pages are here, and not all: there is one at most. */
   private arriving: number | undefined;

@@ -33,7 +33,7 @@ const NONE = { min: 0, max: LIMITS.hidden.max };
 /** The text model by itself, and with what sees and hears. */
 export const BASES = ['model.language_model.', 'model.', 'language_model.model.', ''];
 
-/** What GGUF calls the number of layers that read others' keys. */
+/** GGUF's name of the number of layers that read others' keys. */
 export const GGUF_SHARING = { num_kv_shared_layers: 'attention.shared_kv_layers' };
 
 /** Facts that both formats state of layers. */
