@@ -106,8 +106,8 @@ export class ComputedPrompts implements AsyncIterator<RunRow<ComputedPrompt>> {
 }
 
 /**
- * Pages that begin empty. No peer may see what stood in a page after so many tokens: their last page is such a one, unless
- * they fill it. So is that of a beginning that prompts have in common, of which theirs may begin as a copy.
+ * Pages that begin empty. No peer may see what stood in a page after so many tokens: their last page is such a one,
+ * unless they fill it. So is that of a beginning that prompts have in common, of which theirs may begin as a copy.
  */
 function emptyAfter(tokens: number, setup: Pick<ComputedSetup, 'pageTokens' | 'pageBytes'>): GivenPages {
   const { pageTokens, pageBytes } = setup;
