@@ -10,6 +10,6 @@ namespace spillway {
 // shape or length; in sampling, too, and in what native/model makes of the kernels. So do changes to tokenizers, chat
 // templates and readers that alter what a row or a model's file is taken to mean. Not what is only faster or lies
 // elsewhere, nor families of models that were refused before.
-constexpr uint32_t kNumericsVersion = 7;
+constexpr uint32_t kNumericsVersion = 6;
 
 }  // namespace spillway

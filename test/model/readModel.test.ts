@@ -87,8 +87,8 @@ describe('a path that is no model', () => {
   });
 
   test('of an unknown family', async () => {
-    await expect(readModel(await makeFolder({ ...FOLDER, 'config.json': '{"model_type": "mamba"}' }))).rejects.toThrow(
-      /mamba.*bamba/,
+    await expect(readModel(await makeFolder({ ...FOLDER, 'config.json': '{"model_type": "bambo"}' }))).rejects.toThrow(
+      /bambo.*bamba/,
     );
     await expect(readModel(await makeFolder({ ...FOLDER, 'config.json': '{}' }))).rejects.toMatchObject({
       code: 'model-file',
