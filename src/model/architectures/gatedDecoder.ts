@@ -109,6 +109,21 @@ export function gatedFeedForwardWeights(biased = false): WeightSource[] {
   );
 }
 
+/** The facts that families of recurrent layers, among ones that attend without positions, have in common. */
+export function unpositionedDecoder(family: string, sizes: Sizes, epsilon: number): Omit<DecoderSpec, 'layerSpecs'> {
+  return {
+    family,
+    ...sizes,
+    norm: { kind: 'rms', epsilon },
+    residual: 'pre',
+    finalNorm: true,
+    embedding: { size: sizes.hiddenSize, scale: 1 },
+    attention: { scale: sizes.headDim ** -0.5, qkNorm: 'none' },
+    position: { kind: 'none' },
+    feedForward: { kind: 'gated', activation: 'silu' },
+  };
+}
+
 /** Sizes that every GGUF architecture calls alike. */
 export function readGgufSizes({ fields, tensors }: GgufModel): Sizes {
   const hiddenSize = fields.integer('embedding_length', LIMITS.hidden);

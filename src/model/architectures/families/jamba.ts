@@ -1,7 +1,7 @@
 import type { DecoderSpec } from '../../DecoderSpec.js';
 import type { Family, GgufModel } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
-import { LLAMA_LAYER, readGgufSizes, readSizes, type GatedDefaults } from '../gatedDecoder.js';
+import { LLAMA_LAYER, readGgufSizes, readSizes, unpositionedDecoder, type GatedDefaults } from '../gatedDecoder.js';
 import { ggufAttendingLayers } from '../ggufMixedLayers.js';
 import { layersByMixer } from '../mixers.js';
 import {
@@ -47,7 +47,7 @@ export const jamba: Family = {
     const sparse = everySo(config, 'expert_layer', 2, 1);
     const experts = config.integer('num_experts', LIMITS.experts, 16);
     const plain: DecoderSpec = {
-      ...base(sizes, epsilon),
+      ...unpositionedDecoder('jamba', sizes, epsilon),
       feedForward: { kind: 'gated', activation: activation(config, 'hidden_act', 'silu') },
       layerSpecs: layersByMixer(sizes.layers, 'selective-scan', attends),
       recurrent: readScan(config, sizes.hiddenSize, { epsilon, weighted: true }),
@@ -101,7 +101,7 @@ export const jamba: Family = {
       const layerSpecs = layersByMixer(sizes.layers, 'selective-scan', attends);
       const first = layerSpecs.findIndex(({ mixer }) => mixer !== undefined);
       const plain: DecoderSpec = {
-        ...base(sizes, epsilon),
+        ...unpositionedDecoder('jamba', sizes, epsilon),
         layerSpecs,
         ...(first >= 0 && { recurrent: readGgufScan(model, first, epsilon) }),
       };
@@ -136,20 +136,6 @@ export const jamba: Family = {
     },
   },
 };
-
-function base(sizes: ReturnType<typeof readSizes>, epsilon: number): Omit<DecoderSpec, 'layerSpecs'> {
-  return {
-    family: 'jamba',
-    ...sizes,
-    norm: { kind: 'rms', epsilon },
-    residual: 'pre',
-    finalNorm: true,
-    embedding: { size: sizes.hiddenSize, scale: 1 },
-    attention: { scale: sizes.headDim ** -0.5, qkNorm: 'none' },
-    position: { kind: 'none' },
-    feedForward: { kind: 'gated', activation: 'silu' },
-  };
-}
 
 function everySo(config: Fields, what: string, period: number, offset: number): (layer: number) => boolean {
   const every = config.integer(`${what}_period`, PERIOD, period);

@@ -1,6 +1,7 @@
 import type { DecoderSpec, LayerSpec } from '../../DecoderSpec.js';
 import type { Description, Family, GgufModel, WeightSource } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
+import { unpositionedDecoder } from '../gatedDecoder.js';
 import { ggufScanWeights, readGgufScan, readScan, scanWeights, UNWEIGHTED_EPSILON } from '../selectiveScan.js';
 import { ggufStateSpaceWeights, readGgufStateSpace, readStateSpace, stateSpaceWeights } from '../stateSpace.js';
 import { GGUF_LAYER, ggufGlobals, head, weights } from '../weights.js';
@@ -90,19 +91,7 @@ function alone(
   { family, epsilon }: { readonly family: string; readonly epsilon: number },
 ): DecoderSpec {
   return {
-    family,
-    ...sizes,
-    heads: 1,
-    kvHeads: 1,
-    headDim: 1,
-    feedForwardSize: 1,
-    norm: { kind: 'rms', epsilon },
-    residual: 'pre',
-    finalNorm: true,
-    embedding: { size: sizes.hiddenSize, scale: 1 },
-    attention: { scale: 1, qkNorm: 'none' },
-    position: { kind: 'none' },
-    feedForward: { kind: 'gated', activation: 'silu' },
+    ...unpositionedDecoder(family, { ...sizes, heads: 1, kvHeads: 1, headDim: 1, feedForwardSize: 1 }, epsilon),
     recurrent,
     layerSpecs: Array.from({ length: sizes.layers }, () => ({ window: 0, rotaryTable: 0, mixer, mixerOnly: true })),
   };

@@ -1,7 +1,7 @@
 import type { DecoderSpec, LayerSpec } from '../../DecoderSpec.js';
 import type { Description, Family, GgufModel, WeightSource } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
-import { readGgufSizes, readSizes, type GatedDefaults } from '../gatedDecoder.js';
+import { readGgufSizes, readSizes, unpositionedDecoder, type GatedDefaults } from '../gatedDecoder.js';
 import { ggufMixture, sigmoidRouter, withExperts } from '../mixture.js';
 import { activation } from '../specs.js';
 import { ggufStateSpaceWeights, readGgufStateSpace, readStateSpace, stateSpaceWeights } from '../stateSpace.js';
@@ -132,18 +132,8 @@ function nemotronDecoder(
   epsilon: number,
   activation: DecoderSpec['feedForward']['activation'],
 ): DecoderSpec {
-  return {
-    family: 'nemotron_h',
-    ...sizes,
-    norm: { kind: 'rms', epsilon },
-    residual: 'pre',
-    finalNorm: true,
-    embedding: { size: sizes.hiddenSize, scale: 1 },
-    attention: { scale: sizes.headDim ** -0.5, qkNorm: 'none' },
-    position: { kind: 'none' },
-    feedForward: { kind: 'plain', activation },
-    layerSpecs,
-  };
+  const feedForward = { kind: 'plain', activation } as const;
+  return { ...unpositionedDecoder('nemotron_h', sizes, epsilon), feedForward, layerSpecs };
 }
 
 /** Mamba-2's settings as other hybrids call them. */
