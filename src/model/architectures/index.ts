@@ -77,7 +77,12 @@ import { phimoe } from './families/phimoe.js';
 import { jais2 } from './families/jais2.js';
 import { hunyuanV3 } from './families/hunyuanV3.js';
 import { afmoe } from './families/afmoe.js';
-import { sarvamMoe } from './families/sarvamMoe.js';
+import { bailingMoe, sarvamMoe } from './families/bailing.js';
+import { biogpt } from './families/biogpt.js';
+import { dbrx } from './families/dbrx.js';
+import { minicpm } from './families/minicpm.js';
+import { minimaxM3 } from './families/minimaxM3.js';
+import { openaiGpt } from './families/openaiGpt.js';
 import { hyperClovaX } from './families/hyperClovaX.js';
 import { mllama } from './families/mllama.js';
 import { deepseekV32, glmMoeDsa } from './families/sparseLatent.js';
@@ -175,6 +180,12 @@ const FAMILIES: readonly Family[] = [
   hunyuanV3,
   afmoe,
   sarvamMoe,
+  bailingMoe,
+  biogpt,
+  dbrx,
+  minicpm,
+  minimaxM3,
+  openaiGpt,
   gpt2,
   graniteSwa,
   vaultGemma,
