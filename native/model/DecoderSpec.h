@@ -227,7 +227,7 @@ struct DecoderSpec {
   RouterSpec router;
   uint32_t sharedSize = 0;  // inner width of the block beside the experts, 0: none
   bool sharedGate = false;
-  float sharedScale = 1;  // of its inner elements
+  float sharedScale = 1;   // of its inner elements
   uint32_t denseSize = 0;  // inner width of layers without experts, where others have them
   float logitScale = 1;
   float logitSoftCap = 0;

@@ -85,7 +85,8 @@ Presence norm1(const Spec& spec, const Layer&) {
 Presence ifBranchNorms(const Spec& spec, const Layer&) { return requiredIf(normsBranches(spec)); }
 // Where norms stand before branches, experts' results may be normed as well.
 Presence ifBlockNorm(const Spec& spec, const Layer& layer) {
-  return normsBranches(spec) ? Presence::Required : optionalIf(spec.residual == Residual::Pre && spec.hasExperts(layer));
+  return normsBranches(spec) ? Presence::Required
+                             : optionalIf(spec.residual == Residual::Pre && spec.hasExperts(layer));
 }
 bool normsHeads(const Spec& spec) { return spec.qkNorm != QueryKeyNorm::None && spec.qkNorm != QueryKeyNorm::Unit; }
 Presence ifAttention(const Spec&, const Layer& layer) { return requiredIf(attends(layer)); }

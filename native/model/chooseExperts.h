@@ -87,8 +87,8 @@ inline void chooseSparsely(const float* logits, uint32_t experts, uint32_t count
 }
 
 // As chooseExperts(), by any router: scores are a softmax of the logits, or the logistic function of each; those (or
-// the logits) plus `choiceBias`, where that is given, decide which experts a token goes to, and the scores themselves what they weigh.
-// room: [experts]; logits are overwritten.
+// the logits) plus `choiceBias`, where that is given, decide which experts a token goes to, and the scores themselves
+// what they weigh. room: [experts]; logits are overwritten.
 inline void chooseExperts(const RowKernels& kernels, const RouterSpec& router, const float* choiceBias, float* logits,
                           uint32_t experts, uint32_t count, ExpertChoice* choices, float* room) {
   if (router.plain()) return chooseExperts(kernels, logits, experts, count, choices);
