@@ -347,7 +347,10 @@ describe('families', () => {
   });
 
   test.each([
-    [{ quant_method: 'torchao', quant_type: 'int4_weight_only' }, 'found "torchao"'],
+    [
+      { quant_method: 'torchao', quant_type: { default: { _type: 'Int4WeightOnlyConfig' } } },
+      'found "Int4WeightOnlyConfig"',
+    ],
     [{ quant_method: 'modelopt', quant_algo: 'W4A8_AWQ' }, 'found "W4A8_AWQ"'],
     [{ quant_method: 'compressed-tensors', format: 'mixed-precision' }, 'found "mixed-precision"'],
   ])('what is quantised by %p is refused with the remedy', (quantization_config, found) => {
