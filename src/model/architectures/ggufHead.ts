@@ -1,3 +1,4 @@
+import { ModelFileError } from '../../errors/ModelFileError.js';
 import type { PooledLayer } from '../DecoderSpec.js';
 import type { SequenceClassifier } from '../ModelSource.js';
 import { type ClassifierHead, LABELS, unnamedLabels } from './encoder.js';
@@ -7,9 +8,11 @@ import { LIMITS } from './Fields.js';
 /** Where families differ in their heads. */
 export interface GgufHeadOptions {
   /** After the layer before the last one. Default: tanh. */
-  readonly activation?: 'tanh' | 'gelu';
+  readonly activation?: 'tanh' | 'gelu' | 'relu';
   /** Which hidden states it takes, where the file does not say. Default: the first. */
   readonly pooling?: SequenceClassifier['pooling'];
+  /** Whether there is always a layer before the last one, so that a file without it has lost it. Default: false. */
+  readonly twoLayers?: boolean;
 }
 
 /** By llama.cpp's numbers, as `classifier.pooling_type` has them. */
@@ -26,10 +29,17 @@ const POOLINGS = new Map<unknown, SequenceClassifier['pooling']>([
 export function ggufClassifier(
   { fields, tensors }: GgufModel,
   hiddenSize: number,
-  { activation = 'tanh', pooling = 'cls' }: GgufHeadOptions = {},
+  { activation = 'tanh', pooling = 'cls', twoLayers = false }: GgufHeadOptions = {},
 ): ClassifierHead | undefined {
   const last = ['cls.output', 'cls'].find((name) => tensors.has(`${name}.weight`));
   if (last === undefined) return undefined;
+  if (twoLayers && (last === 'cls' || !tensors.has('cls.weight')))
+    throw new ModelFileError(
+      tensors.path,
+      'the head that classifies',
+      `${last}.weight alone`,
+      'cls.weight and cls.output.weight: the pooler between is lost, as llama.cpp converts BertForSequenceClassification, and its scores with it (open the safetensors)',
+    );
   const outputs = tensors.find(`${last}.weight`)?.shape[0] ?? 0;
   const layers: { readonly layer: PooledLayer; readonly tensor: string }[] = [];
   if (last === 'cls.output' && tensors.has('cls.weight')) {

@@ -44,6 +44,8 @@ export const bert: Family = {
     architecture: 'bert',
     describe(model): Description {
       const plain = ggufEncoder('bert', model, { kind: 'learned', offset: 0 });
+      // BERT, RoBERTa, or DistilBERT: the file does not say which, but only the last has no types of tokens.
+      const distilled = !model.tensors.has('token_types.weight');
       return withHead(
         {
           decoder: { ...plain, feedForward: { kind: 'plain', activation: 'gelu' } },
@@ -54,7 +56,7 @@ export const bert: Family = {
             ...ggufEncoderLayers(model, false),
           ],
         },
-        ggufClassifier(model, plain.hiddenSize),
+        ggufClassifier(model, plain.hiddenSize, { activation: distilled ? 'relu' : 'tanh', twoLayers: true }),
       );
     },
   },
