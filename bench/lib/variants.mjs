@@ -212,7 +212,8 @@ export async function benchVariants({ name, title, own = {}, ownUsage = '', vari
     runs: done,
   };
   await explain?.(document, { model, disk: values.disk });
-  const file = `${name}-${document.date}-${basename(model).replace(/\.gguf$/, '')}-${workload.rows}x${workload.maxNewTokens}`;
+  const share = resident === undefined ? '' : `-resident-${resident}`;
+  const file = `${name}-${document.date}-${basename(model).replace(/\.gguf$/, '')}-${workload.rows}x${workload.promptTokens}+${workload.maxNewTokens}${share}`;
   writeResults(values.output, file, document, markdown(document));
   return { values, document };
 }

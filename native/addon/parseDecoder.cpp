@@ -92,6 +92,7 @@ void parseRouter(const Napi::Object& object, const std::string& path, RouterSpec
   router.scale = readFloat(object.Get("scale"), path + "scale");
   router.epsilon = floatOr(object, "epsilon", path, 0);
   router.choiceBias = readBoolean(object.Get("choiceBias"), path + "choiceBias");
+  router.choosesByLogits = optionalBoolean(object, "choosesByLogits", path, false);
   router.logitScale = floatOr(object, "logitScale", path, 1);
   router.weighsInputs = optionalBoolean(object, "weighsInputs", path, false);
   router.expertScale = optionalBoolean(object, "expertScale", path, false);
@@ -131,6 +132,7 @@ void parseFeedForward(const Napi::Object& object, const std::string& path, Decod
     const Napi::Object block = readObject(shared, path + "experts.shared");
     spec.sharedSize = count(block, "size", path + "experts.shared.");
     spec.sharedGate = readBoolean(block.Get("gate"), path + "experts.shared.gate");
+    spec.sharedScale = floatOr(block, "scale", path + "experts.shared.", 1);
     spec.router.apart = optionalBoolean(block, "apart", path + "experts.shared.", false);
   }
   if (!experts.Get("denseSize").IsUndefined()) spec.denseSize = count(experts, "denseSize", path + "experts.");

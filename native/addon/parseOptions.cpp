@@ -77,6 +77,8 @@ PackedIntegers parsePacked(const Napi::Value& value, const std::string& name) {
   const Napi::Value zeros = object.Get("zeros"), groupIndex = object.Get("groupIndex");
   if (!zeros.IsUndefined()) packed.zeros = parsePlace(zeros, path + "zeros");
   if (!groupIndex.IsUndefined()) packed.groupIndex = parsePlace(groupIndex, path + "groupIndex");
+  const Napi::Value zeroBytes = object.Get("zeroBytes");
+  packed.zeroBytes = !zeroBytes.IsUndefined() && readBoolean(zeroBytes, path + "zeroBytes");
   const Napi::Value scaleOf = object.Get("scaleOf");
   if (!scaleOf.IsUndefined()) packed.scaleOf = readFloat(scaleOf, path + "scaleOf");
   return packed;

@@ -210,7 +210,7 @@ void checkSelectiveScan(const DecoderSpec& spec) {
 
 void checkStateBeside(const DecoderSpec& spec) {
   for (const float scale :
-       {spec.attentionOutput, spec.gateScale, spec.innerScale, spec.recurrent.stateScales.gate,
+       {spec.attentionOutput, spec.gateScale, spec.innerScale, spec.sharedScale, spec.recurrent.stateScales.gate,
         spec.recurrent.stateScales.values, spec.recurrent.stateScales.written, spec.recurrent.stateScales.read,
         spec.recurrent.stateScales.step, spec.recurrent.stateScales.output})
     checkFinite("scales", scale);
@@ -309,9 +309,9 @@ bool DecoderSpec::needsProcessor() const {
   return remembers() || streams.count > 1 || attentionOutput != 1 || gateScale != 1 || innerScale != 1 ||
          attentionGate || latent.rank != 0 || valueNorm || queryScale.period != 0 || qkNorm == QueryKeyNorm::Unit ||
          layerInputSize != 0 || layerScale || router.apart || router.weighsInputs || router.expertScale ||
-         router.score == RouterScore::SparseMixer || gatelessExperts || unweightedNorms || attentionClip != 0 ||
-         activation == Activation::Xielu || disentangled.span != 0 || embeddingFactorised ||
-         std::any_of(layerSpecs.begin(), layerSpecs.end(), [](const LayerSpec& layer) {
+         router.choosesByLogits || sharedScale != 1 || router.score == RouterScore::SparseMixer || gatelessExperts ||
+         unweightedNorms || attentionClip != 0 || activation == Activation::Xielu || disentangled.span != 0 ||
+         embeddingFactorised || std::any_of(layerSpecs.begin(), layerSpecs.end(), [](const LayerSpec& layer) {
            return layer.headDim != 0 || layer.kvHeads != 0 || layer.keysOf != LayerSpec::kOwnKeys ||
                   layer.valuesAreKeys || layer.innerSize != 0 || layer.mixerOnly || layer.gateDeviations != 0 ||
                   isChunked(layer.window);

@@ -64,6 +64,7 @@ struct RouterSpec {
   float scale = 1;
   float epsilon = 0;  // added to the sum that divides
   bool choiceBias = false;
+  bool choosesByLogits = false;  // and not by scores
   uint32_t groups = 1, groupsPerToken = 1;
   GroupScore groupScore = GroupScore::Best;
   float jitter = 0;           // of SparseMixer: an expert counts beside a better one that is so near
@@ -231,6 +232,7 @@ struct DecoderSpec {
   RouterSpec router;
   uint32_t sharedSize = 0;  // inner width of the block beside the experts, 0: none
   bool sharedGate = false;
+  float sharedScale = 1;   // of its inner elements
   uint32_t denseSize = 0;  // inner width of layers without experts, where others have them
   float logitScale = 1;
   float logitSoftCap = 0;

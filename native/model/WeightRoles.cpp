@@ -83,6 +83,11 @@ Presence norm1(const Spec& spec, const Layer&) {
   return requiredIf(normsInputs(spec));
 }
 Presence ifBranchNorms(const Spec& spec, const Layer&) { return requiredIf(normsBranches(spec)); }
+// Where norms stand before branches, experts' results may be normed as well.
+Presence ifBlockNorm(const Spec& spec, const Layer& layer) {
+  return normsBranches(spec) ? Presence::Required
+                             : optionalIf(spec.residual == Residual::Pre && spec.hasExperts(layer));
+}
 bool normsHeads(const Spec& spec) { return spec.qkNorm != QueryKeyNorm::None && spec.qkNorm != QueryKeyNorm::Unit; }
 Presence ifAttention(const Spec&, const Layer& layer) { return requiredIf(attends(layer)); }
 Presence ifAttentionBias(const Spec&, const Layer& layer) { return optionalIf(attends(layer)); }
@@ -340,7 +345,7 @@ const std::vector<WeightRole<LayerWeights>>& layerRoles() {
       {"norm2.weight", nullptr, &L::norm2, norm2, hidden},
       {"norm2.bias", nullptr, &L::norm2Bias, ifSecondNormBias, hidden},
       {"post_norm1.weight", nullptr, &L::postNorm1, ifBranchNorms, hidden},
-      {"post_norm2.weight", nullptr, &L::postNorm2, ifBranchNorms, hidden},
+      {"post_norm2.weight", nullptr, &L::postNorm2, ifBlockNorm, hidden},
       {"q_down.weight", &L::qDown, nullptr, ifQueryRank, hiddenToQueryRank},
       {"q_down.bias", nullptr, &L::qDownBias, ifQueryRankBias, queryRank},
       {"q_down_norm.weight", nullptr, &L::qDownNorm, ifQueryRank, queryRank},

@@ -68,6 +68,7 @@ struct PackedIntegers {
   Place values, scales;
   WeightType scaleType = WeightType::F16;
   float scaleOf = 1;         // what each scale is divided by: the integer that it is the value of
+  bool zeroBytes = false;    // zero points are bytes with sign, [outputs, groups], with Order::Rows
   bool groupsFirst = false;  // scales are [groups, outputs], and so are zero points, several outputs a word
   std::optional<Place> zeros, groupIndex;
 };

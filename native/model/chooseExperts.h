@@ -86,9 +86,9 @@ inline void chooseSparsely(const float* logits, uint32_t experts, uint32_t count
   }
 }
 
-// As chooseExperts(), by any router: scores are a softmax of the logits, or the logistic function of each; those plus
-// `choiceBias`, where that is given, decide which experts a token goes to, and the scores themselves what they weigh.
-// room: [experts]; logits are overwritten.
+// As chooseExperts(), by any router: scores are a softmax of the logits, or the logistic function of each; those (or
+// the logits) plus `choiceBias`, where that is given, decide which experts a token goes to, and the scores themselves
+// what they weigh. room: [experts]; logits are overwritten.
 inline void chooseExperts(const RowKernels& kernels, const RouterSpec& router, const float* choiceBias, float* logits,
                           uint32_t experts, uint32_t count, ExpertChoice* choices, float* room) {
   if (router.plain()) return chooseExperts(kernels, logits, experts, count, choices);
@@ -102,6 +102,11 @@ inline void chooseExperts(const RowKernels& kernels, const RouterSpec& router, c
     return;
   }
   float* scores = logits;
+  float* wanted = room;
+  const auto want = [&](const float* by) {
+    for (uint32_t e = 0; e < experts; e++) wanted[e] = by[e] + (choiceBias == nullptr ? 0.0f : choiceBias[e]);
+  };
+  if (router.choosesByLogits) want(logits);
   if (router.score == RouterScore::Softmax) {
     kernels.expShifted(logits, maximum, experts, scores);
     float sum = 0;
@@ -110,8 +115,7 @@ inline void chooseExperts(const RowKernels& kernels, const RouterSpec& router, c
   } else {
     for (uint32_t e = 0; e < experts; e++) scores[e] = 1.0f / (1.0f + std::exp(-logits[e]));
   }
-  float* wanted = room;
-  for (uint32_t e = 0; e < experts; e++) wanted[e] = scores[e] + (choiceBias == nullptr ? 0.0f : choiceBias[e]);
+  if (!router.choosesByLogits) want(scores);
   if (router.groupsPerToken < router.groups) keepBestGroups(router, experts, wanted);
   float sum = 0;
   for (uint32_t c = 0; c < count; c++) {

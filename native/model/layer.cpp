@@ -427,7 +427,7 @@ static void addBranches(const Pass& pass, size_t layer) {
     case Residual::Pre:
       pass.addBranch(branch, nullptr, weights.norm2, weights.norm2Bias, normed);
       feedForward(pass, weights, normed, branch);
-      return pass.addBranch(branch, nullptr, nullptr, nullptr, nullptr);
+      return pass.addBranch(branch, weights.postNorm2, nullptr, nullptr, nullptr);
     case Residual::Sandwich:
       pass.addBranch(branch, weights.postNorm1, weights.norm2, weights.norm2Bias, normed);
       feedForward(pass, weights, normed, branch);

@@ -124,6 +124,7 @@ class PackedRun {
   void readZeros(const std::vector<File>& files) {
     zeros_.assign(size_t(count_) * groups_, packed_.zero);
     if (!packed_.zeros) return;
+    if (packed_.zeroBytes) return readZeroBytes(files[packed_.zeros->file]);
     const uint32_t per = perWord(packed_), all = packed_.tensorRows / per, from = first_ / per;
     const std::vector<uint8_t> read =
         packed_.groupsFirst
@@ -136,6 +137,13 @@ class PackedRun {
         zeros_[size_t(row) * groups_ + g] +=
             static_cast<int32_t>(field(&read[at * kWordBytes], placeInWord(packed_, first_ + row), packed_.bits));
       }
+  }
+
+  void readZeroBytes(const File& file) {
+    std::vector<int8_t> bytes(zeros_.size());
+    file.read(packed_.zeros->offset + uint64_t(first_) * groups_, reinterpret_cast<uint8_t*>(bytes.data()),
+              bytes.size(), label_);
+    for (size_t i = 0; i < bytes.size(); i++) zeros_[i] += bytes[i];
   }
 
   void readGroups(const std::vector<File>& files) {
@@ -192,6 +200,7 @@ uint64_t packedScaleBytes(const WeightBinding& binding) {
 }
 
 uint64_t packedZeroBytes(const WeightBinding& binding) {
+  if (binding.packed->zeroBytes) return uint64_t(binding.packed->tensorRows) * groupsOf(binding);
   return uint64_t(binding.packed->tensorRows) / perWord(*binding.packed) * groupsOf(binding) * kWordBytes;
 }
 

@@ -22,7 +22,8 @@ struct Figure {
   // gpu-matmul-cublaslt            gpu-matmul of many tokens by cuBLASLt, with what makes halves of the weights
   // link-up, link-down             bytes in copies of `requestBytes` between pinned memory and a GPU, `depth` of them
   // given at a time and waited for together disk-read, disk-write          bytes; disk-read-pages: scattered 64 KiB
-  // pages; disk-read-layers: `requestBytes` are waited for together
+  // pages; disk-read-blocks: scattered 1 KiB, where the file system reads so little; disk-read-layers: `requestBytes`
+  // are waited for together
   std::string what;
   std::string kind;            // f32, f16, q8, q4: of weights, or of the cache
   std::string instructionSet;  // what it ran on; empty on a GPU

@@ -25,11 +25,14 @@ constexpr size_t kLargeLayer = size_t{16} << 20;    // bytes that one call moves
 constexpr size_t kSmallLayer = size_t{2176} << 10;  // no whole number of requests, as layers are; the next layer's do
                                                     // not begin before the last of these has come
 constexpr size_t kPage = size_t{64} << 10;
+constexpr size_t kBlock = size_t{1} << 10;      // what sparse attention reads of a page, on average
+constexpr size_t kBlocksCall = size_t{2} << 20;
 constexpr uint64_t kUnit = uint64_t{1} << 20;
 constexpr uint64_t kLeastBytes = 16 * kUnit;
 const DirectOptions kEngines;  // how the engine reads and writes
 
-enum class What { Read, ReadSmallLayers, ReadPages, Write };  // pages are scattered; else it is one range after another
+enum class What { Read, ReadSmallLayers, ReadPages, ReadBlocks, Write };  // pages and blocks are scattered; else it is
+                                                                        // one range after another
 
 struct Way {
   What what;
@@ -41,6 +44,7 @@ const Way kWays[] = {
     {What::ReadSmallLayers, kEngines.requestBytes, kEngines.depth},
     {What::Write, kEngines.requestBytes, kEngines.depth},
     {What::ReadPages, kEngines.requestBytes, kEngines.depth},
+    {What::ReadBlocks, kEngines.requestBytes, kEngines.depth},
     {What::Read, size_t{128} << 10, 1},
     {What::Read, size_t{128} << 10, 8},
     {What::Read, size_t{1} << 20, 1},
@@ -55,6 +59,7 @@ const char* nameOf(What what) {
     case What::Read: return "disk-read";
     case What::ReadSmallLayers: return "disk-read-layers";
     case What::ReadPages: return "disk-read-pages";
+    case What::ReadBlocks: return "disk-read-blocks";
     case What::Write: break;
   }
   return "disk-write";
@@ -103,6 +108,7 @@ class DiskMeasurement final : public Measurement {
       const What what = kWays[way].what;
       Figure& figure = samples.report(into, nameOf(what));
       figure.requestBytes = what == What::ReadPages         ? kPage
+                            : what == What::ReadBlocks      ? kBlock
                             : what == What::ReadSmallLayers ? kSmallLayer
                                                             : kWays[way].requestBytes;
       figure.depth = kWays[way].depth;
@@ -169,7 +175,13 @@ class DiskMeasurement final : public Measurement {
     options.requestBytes = way.requestBytes;
     options.depth = way.depth;
     const std::unique_ptr<IoQueue> queue = engines ? nullptr : makeIoQueue(file_->file().backend(), way.depth, nullptr);
-    const size_t call = way.what == What::ReadSmallLayers ? std::min(kSmallLayer, call_) : call_;
+    const size_t piece = way.what == What::ReadPages ? kPage : way.what == What::ReadBlocks ? kBlock : 0;
+    // File systems that read larger blocks only are not asked for these.
+    if (piece == kBlock && kBlock % file_->file().blockBytes() != 0) return 0;
+    const size_t call = std::min(way.what == What::ReadSmallLayers ? kSmallLayer
+                                 : way.what == What::ReadBlocks    ? kBlocksCall
+                                                                   : call_,
+                                 call_);
     std::vector<DirectFile::ReadRange> ranges;
     double seconds = 0;
     uint64_t moved = 0;
@@ -181,10 +193,10 @@ class DiskMeasurement final : public Measurement {
       bench.check();
       ranges.clear();
       uint8_t* to = memory(bench, call);
-      if (way.what == What::ReadPages) {
-        for (size_t i = 0; i < call / kPage; i++) {
+      if (piece != 0) {
+        for (size_t i = 0; i < call / piece; i++) {
           random_ = random_ * 6364136223846793005u + 1442695040888963407u;
-          ranges.push_back({(random_ >> 33) % (bytes_ / kPage) * kPage, kPage, to + i * kPage});
+          ranges.push_back({(random_ >> 33) % (bytes_ / piece) * piece, piece, to + i * piece});
         }
       } else {
         if (next_ + call > bytes_) next_ = 0;

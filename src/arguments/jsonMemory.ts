@@ -1,18 +1,23 @@
 const [QUOTE, BACKSLASH, COLON, POINT, ZERO, NINE] = [0x22, 0x5c, 0x3a, 0x2e, 0x30, 0x39];
+const [OPENS_LIST, OPENS_OBJECT, CLOSES_LIST, CLOSES_OBJECT] = [0x5b, 0x7b, 0x5d, 0x7d];
 
 /** The bytes that each takes in the heap of V8, as measured, and where making it takes longer than that, more. */
 const STRING_BYTES = 40;
 const OBJECT_BYTES = 64;
+const LIST_BYTES = 48;
 /** A key that no object shortly before had: a place in tables of keys, and a shape of its own. */
 const NEW_KEY_BYTES = 256;
 /** A whole number of so many digits may lose some as a number, and is made a text as well. */
 const LONG_NUMBER = 16;
 /** By characters outside of strings: lists, objects, members, fractions (they are read digit by digit), the rest. */
 const BYTES_OF = new Uint8Array(256).fill(1);
-for (const [character, bytes] of Object.entries({ '{': OBJECT_BYTES, '[': 48, ',': 8, '.': 24, e: 24, E: 24 }))
+for (const [character, bytes] of Object.entries({ '{': OBJECT_BYTES, '[': LIST_BYTES, ',': 8, '.': 24, e: 24, E: 24 }))
   BYTES_OF[character.charCodeAt(0)] = bytes;
+/** Lists within so many lists and objects take twice as long to be made: the collector of garbage follows them down. */
+const DEEP = 32;
+const DEEP_BYTES = 64;
 /** No bytes of JSON come to more each than brackets that follow one another. */
-const MOST_BYTES_EACH = OBJECT_BYTES;
+const MOST_BYTES_EACH = LIST_BYTES + DEEP_BYTES;
 
 /** Bytes between two looks at what it comes to. */
 const SLICE_BYTES = 2 ** 18;
@@ -35,7 +40,7 @@ export function* jsonMemory(json: Buffer): Generator<number, void, undefined> {
   let bytes = 0;
   let next = SLICE_BYTES;
   let [start, end] = [0, 0];
-  let digits = 0;
+  let [digits, depth] = [0, 0];
   for (let at = 0; at < json.length; at++) {
     const byte = json[at] ?? 0;
     if (byte >= ZERO && byte <= NINE) {
@@ -48,7 +53,12 @@ export function* jsonMemory(json: Buffer): Generator<number, void, undefined> {
         at = end = endOfString(json, start);
         bytes += STRING_BYTES + end - start;
       } else if (byte === COLON) bytes += keyBytes(keys, hashOf(json, start, end));
-      else bytes += BYTES_OF[byte] ?? 1;
+      else {
+        bytes += BYTES_OF[byte] ?? 1;
+        if (byte === OPENS_LIST || byte === OPENS_OBJECT) {
+          if (++depth > DEEP && byte === OPENS_LIST) bytes += DEEP_BYTES;
+        } else if (byte === CLOSES_LIST || byte === CLOSES_OBJECT) depth--;
+      }
     }
     if (at >= next) {
       yield bytes;

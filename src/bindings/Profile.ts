@@ -60,6 +60,7 @@ export interface MachineFigure {
     | 'disk-read'
     | 'disk-read-layers'
     | 'disk-read-pages'
+    | 'disk-read-blocks'
     | 'disk-write'
     | GpuFigureName;
   /** f32, f16, q8 or q4: of weights, or of the cache. */

@@ -90,6 +90,7 @@ const OPERATION_WORDS = {
   read: 'read',
   readLayers: 'read, a layer at a time',
   readPages: 'read, scattered pages',
+  readBlocks: 'read, scattered blocks',
   write: 'write',
 } as const;
 

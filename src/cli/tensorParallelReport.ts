@@ -1,6 +1,6 @@
 import { formatBytes, type PipelinePlan, type TensorParallelPlan } from './library.js';
 import { blockFlags } from './pipelineReport.js';
-import { percent, rate, seconds } from './planReport.js';
+import { percent, rate, seconds, spendingWords } from './planReport.js';
 
 /** Says in words what the same machines do with a share of each layer each, beside dividing the layers. */
 export function describeTensorParallel(
@@ -8,7 +8,7 @@ export function describeTensorParallel(
   pipeline: Pick<PipelinePlan, 'tokensPerSecond'>,
 ): string {
   if ('refused' in plan) return `\ntensor parallel: not for these (${plan.refused})\n`;
-  const { shares, tokensPerSecond, wallSeconds, waitingSeconds, sentBytes } = plan;
+  const { shares, tokensPerSecond, wallSeconds, waitingSeconds, sentBytes, spending } = plan;
   const times = tokensPerSecond / pipeline.tokensPerSecond;
   const verdict =
     times >= 1
@@ -16,6 +16,7 @@ export function describeTensorParallel(
       : `${times.toFixed(2)} times the pipeline's: divide the layers`;
   return (
     `\ntensor parallel (follow --tensor-parallel K/${shares}): ${rate(tokensPerSecond)}, ${seconds(wallSeconds)}, ${verdict}\n` +
-    `every engine: ${blockFlags(plan)}; ${percent(waitingSeconds / wallSeconds)} of the time waits for sums, of which each engine sends ${formatBytes(sentBytes)}\n`
+    `every engine: ${blockFlags(plan)}; ${percent(waitingSeconds / wallSeconds)} of the time waits for sums, of which each engine sends ${formatBytes(sentBytes)}\n` +
+    (spending ? `it takes ${spendingWords(spending)}\n` : '')
   );
 }

@@ -35,7 +35,7 @@ export interface DecoderSpec {
   };
   /**
    * Where the norms stand and how the branches are added.
-   * - `pre`: h += attn(norm1 h); h += ffn(norm2 h)
+   * - `pre`: h += attn(norm1 h); h += ffn(norm2 h), which layers with experts may norm once more (A.X K1)
    * - `post` (OPT-350m): h = norm1(h + attn h); h = norm2(h + ffn h)
    * - `sandwich` (Gemma 2 and 3): h += postNorm1(attn(norm1 h)); h += postNorm2(ffn(norm2 h))
    * - `branch` (OLMo 2, EXAONE 4): h += postNorm1(attn h); h += postNorm2(ffn h)
@@ -351,6 +351,8 @@ export function needsProcessor({
     layerScale,
     router?.weighsInputs,
     router?.expertScale,
+    router?.choosesByLogits,
+    (shared?.scale ?? 1) !== 1,
     router?.score === 'sparse-mixer',
     feedForward.experts?.gateless,
     feedForward.activation === 'xielu',
@@ -451,6 +453,8 @@ export interface ExpertsSpec {
   readonly shared?: {
     readonly size: number;
     readonly gate: boolean;
+    /** Its inner elements are multiplied by this (Cohere's mixtures). Default 1. */
+    readonly scale?: number;
     /**
      * The mixture stands beside the block (Gemma 4): its router and its experts read the hidden states through norms of
      * their own, and both results are normed before they are added. Default false.
@@ -478,6 +482,8 @@ export interface RouterSpec {
   readonly scale: number;
   /** A vector is added to scores where experts are chosen by them, and not where they are weighed. */
   readonly choiceBias: boolean;
+  /** Experts are chosen by their logits, and not by their scores (Kolibri). Default false. */
+  readonly choosesByLogits?: boolean;
   /** Logits are multiplied by this, first. Default 1. */
   readonly logitScale?: number;
   /** Experts' inputs are multiplied by their weights, and not what they give (LLaMA 4). Default false. */

@@ -202,6 +202,8 @@ export interface PackedIntegers {
   /** Scales are [groups, outputs], and zero points [groups, outputs / n] words; else the other way round. */
   readonly groupsFirst: boolean;
   readonly zeros?: FilePlace;
+  /** Zero points are bytes with a sign, [outputs, groups]. Default: words. */
+  readonly zeroBytes?: boolean;
   readonly groupIndex?: FilePlace;
 }
 

@@ -115,7 +115,7 @@ const computeSchema = z.strictObject({
   otherInstructionSets: z.array(otherSchema).max(16).optional(),
 });
 
-const DISK_OPERATIONS = ['read', 'readLayers', 'readPages', 'write'] as const;
+const DISK_OPERATIONS = ['read', 'readLayers', 'readPages', 'readBlocks', 'write'] as const;
 export type DiskOperation = (typeof DISK_OPERATIONS)[number];
 
 /** One way of asking a disk for data. */

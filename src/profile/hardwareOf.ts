@@ -135,6 +135,7 @@ export function hardwareOf(
     'disk-read': 'read',
     'disk-read-layers': 'readLayers',
     'disk-read-pages': 'readPages',
+    'disk-read-blocks': 'readBlocks',
     'disk-write': 'write',
   } as const;
   const diskRequests = figures.flatMap((figure) => {

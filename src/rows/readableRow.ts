@@ -25,6 +25,7 @@ const FIELDS = [
   ...PAIRS,
   ...TOKEN_LISTS,
 ] as const;
+const ORDER: ReadonlyMap<string, number> = new Map(FIELDS.map((name, at) => [name, at]));
 
 /**
  * A row as it was given, as a plain object that is safe to read: its fields (null is as good as absent, as tables write
@@ -59,7 +60,7 @@ export function readableRow(given: unknown): RowInput {
       throw new RowError('invalid-row', `index: found ${found(index)}, expected ${rangeWords(INDICES, index)}`);
     checkNames(given);
     const fields: Record<string, unknown> = {};
-    for (const name of FIELDS) {
+    for (const name of namesIn(given)) {
       const value = given[name];
       if (value !== undefined) fields[name] = value;
     }
@@ -69,6 +70,14 @@ export function readableRow(given: unknown): RowInput {
     const { rowCode, message } = orRowError(error);
     return { ...identity, error: { code: rowCode, message } };
   }
+}
+
+/** Gives the names of fields that a row may have, in their order: of a row of a file, those that it has. */
+function namesIn(given: object): readonly string[] {
+  if (Object.getPrototypeOf(given) !== Object.prototype) return FIELDS;
+  const names = Object.getOwnPropertyNames(given);
+  if (names.length >= FIELDS.length) return FIELDS;
+  return names.filter((name) => ORDER.has(name)).sort((one, other) => (ORDER.get(one) ?? 0) - (ORDER.get(other) ?? 0));
 }
 
 /** Gives the error with which reading a row failed: its own error, or what one of its getters threw. */

@@ -39,6 +39,13 @@ test('millions of plain letters have room, and what is nested a million times ha
   expect(exceedsMemory(Buffer.from('['.repeat(1_000_000)), most)).toBe(true);
 });
 
+test('lists count for twice as much where they nest deep, and for what they take beside each other', () => {
+  const lists = 100_000;
+  expect(memoryOf('['.repeat(lists) + ']'.repeat(lists))).toBeGreaterThan(110 * lists);
+  expect(memoryOf(`[${'[[]],'.repeat(lists / 2)}0]`)).toBeLessThan(70 * lists);
+  expect(memoryOf(`[${`${'['.repeat(40)}${']'.repeat(40)},`.repeat(lists / 40)}0]`)).toBeLessThan(70 * lists);
+});
+
 test('what is so short that it need not be looked at comes to no more', () => {
   fc.assert(
     fc.property(fc.json(), (json) => {

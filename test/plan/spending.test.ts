@@ -3,8 +3,13 @@ import { parseHardware } from '../../src/plan/HardwareProfile.js';
 import { planCurves } from '../../src/plan/document/planCurves.js';
 import { planDocument } from '../../src/plan/document/planDocument.js';
 import { requireKnownShape } from '../../src/plan/knownShapes.js';
+import type { HardwareProfile } from '../../src/plan/HardwareProfile.js';
+import { planPipeline } from '../../src/plan/pipeline/planPipeline.js';
+import { planPrompts } from '../../src/plan/pipeline/planPrompts.js';
+import { planTensorParallel } from '../../src/plan/pipeline/planTensorParallel.js';
 import { ratesTogether, spendingMeter, spendingOf, spendingTogether } from '../../src/plan/spending.js';
 import { CPU_MACHINE } from './support/hardware.js';
+import { machine, request as machinesRequest } from './support/machines.js';
 
 const PRICED = { ...CPU_MACHINE, dollarsPerHour: 0.72, watts: 50 };
 const request = {
@@ -51,6 +56,22 @@ test('counters that stand still are none: the watts of the hardware file count',
 test('machines that work together cost what they cost together, where all say', () => {
   const two = [{ dollarsPerHour: 1, watts: 5 }, { dollarsPerHour: 2 }];
   expect(ratesTogether(two)).toEqual({ dollarsPerHour: 3, watts: undefined });
+});
+
+describe.each([
+  ['shares of each layer', planTensorParallel],
+  ['prompts apart', planPrompts],
+  ['layers divided', planPipeline],
+])('a plan of two machines: %s', (_, plan) => {
+  test('takes the money and the energy of both for as long as it lasts', () => {
+    const of = (second: HardwareProfile): ReturnType<typeof plan> =>
+      plan(machinesRequest([machine('a', PRICED), machine('b', second)]));
+    const { wallSeconds, tokensPerSecond, spending } = of({ ...PRICED, dollarsPerHour: 1.28, watts: 70 });
+    expect(spending?.dollars).toBeCloseTo((wallSeconds * 2) / 3600, 12);
+    expect(spending?.tokensPerDollar).toBeCloseTo((tokensPerSecond * 3600) / 2, 3);
+    expect(spending?.joulesPerToken).toBeCloseTo(120 / tokensPerSecond, 12);
+    expect(of(CPU_MACHINE).spending).toBeUndefined();
+  });
 });
 
 describe('a plan', () => {

@@ -46,6 +46,7 @@ function figures(): MachineFigures {
       figure('disk-read', 2.5e9, { requestBytes: 2 ** 20, depth: 8 }),
       figure('disk-read', 1e9, { requestBytes: 2 ** 17, depth: 1 }),
       figure('disk-read-pages', 2e9, { requestBytes: 2 ** 16, depth: 8 }),
+      figure('disk-read-blocks', 1e8, { requestBytes: 2 ** 10, depth: 8 }),
       figure('disk-write', 1.5e9, { requestBytes: 2 ** 20, depth: 8 }),
     ],
   };
@@ -116,6 +117,12 @@ describe('what was measured, as a hardware profile', () => {
       requestBytes: 2 ** 16,
       depth: 8,
       bytesPerSecond: 2e9,
+    });
+    expect(profile.diskRequests).toContainEqual({
+      operation: 'readBlocks',
+      requestBytes: 2 ** 10,
+      depth: 8,
+      bytesPerSecond: 1e8,
     });
   });
 

@@ -152,7 +152,9 @@ MatrixInput CpuPass::activated(const LayerWeights& layer, const MatrixInput& inp
   const bool whole =
       !(streams(first) && first.residentOutputs != 0) && !(streams(layer.up) && layer.up.residentOutputs != 0);
   const bool isXielu = spec.activation == Activation::Xielu;
-  const bool plain = !isXielu && layer.gateDeviations == 0 && spec.gateScale == 1 && spec.innerScale == 1;
+  // Of a layer with experts this is the block beside them.
+  const float innerScale = present(layer.router) ? spec.sharedScale : spec.innerScale;
+  const bool plain = !isXielu && layer.gateDeviations == 0 && spec.gateScale == 1 && innerScale == 1;
   if (whole && plain && quantisedInput(compute, first.type) == quantisedInput(compute, layer.up.type)) {
     // Groups of 8 bits are rounded as the whole row is, so only bfloat16 can be rounded part by part.
     const bool rounds = quantisedRows(down, 1) == QuantisedInput::Bfloat16;
@@ -185,7 +187,7 @@ MatrixInput CpuPass::activated(const LayerWeights& layer, const MatrixInput& inp
     activateXielu(layer.xielu, rows, width);
   else
     activate(rows, up, tokens(), width);
-  scaleRows(spec.innerScale);
+  scaleRows(innerScale);
   return prepared(down, 1, rows, tokens(), width, ProductOf::Tokens);
 }
 

@@ -58,15 +58,19 @@ ScaleAndOffset scaleAt(ScaleKind kind, const uint8_t* scales, size_t output, siz
   return {first * static_cast<float>(pair[output]), -(second * static_cast<float>(pair[kPanelOutputs + output]))};
 }
 
+// The type is looked at once a row: every token of a prompt is a row or more.
 void unpackFloats(const WeightMatrix& matrix, const uint8_t* panel, size_t output, float* values) {
-  for (size_t k = 0; k < matrix.inputs; k++) {
-    const size_t index = k * kPanelOutputs + output;
-    if (matrix.type == WeightType::F32)
-      memcpy(values + k, panel + 4 * index, 4);
-    else
-      values[k] =
-          matrix.type == WeightType::F16 ? halfToFloat(halfAt(panel, index)) : bfloat16ToFloat(halfAt(panel, index));
-  }
+  const auto each = [&](auto valueOf) {
+    for (size_t k = 0; k < matrix.inputs; k++) values[k] = valueOf(k * kPanelOutputs + output);
+  };
+  if (matrix.type == WeightType::F16) return each([panel](size_t index) { return halfToFloat(halfAt(panel, index)); });
+  if (matrix.type == WeightType::BF16)
+    return each([panel](size_t index) { return bfloat16ToFloat(halfAt(panel, index)); });
+  each([panel](size_t index) {
+    float value;
+    memcpy(&value, panel + 4 * index, 4);
+    return value;
+  });
 }
 
 }  // namespace
@@ -81,12 +85,18 @@ void unpackRow(const WeightMatrix& matrix, size_t output, float* values) {
   for (size_t k = 0; k < matrix.inputs; k += half) {
     const ScaleAndOffset by = scaleAt(format.kind, scales, output, k);
     const uint8_t* group = panel + k / kGroupInputs * static_cast<size_t>(format.bits) * kVectorBytes;
-    for (size_t i = k; i < k + half; i++) {
-      const int stored = valueAt(format.bits, group, output, i % kGroupInputs);
-      const int number = format.codebook == nullptr ? stored : format.codebook->numbers[stored];
-      const float scaled = by.scale * static_cast<float>(number - format.zero);
-      values[i] = format.offset ? scaled + by.offset : scaled;
-    }
+    const auto each = [&](auto storedAt) {
+      for (size_t i = k; i < k + half; i++) {
+        const int stored = storedAt(i % kGroupInputs);
+        const int number = format.codebook == nullptr ? stored : format.codebook->numbers[stored];
+        const float scaled = by.scale * static_cast<float>(number - format.zero);
+        values[i] = format.offset ? scaled + by.offset : scaled;
+      }
+    };
+    if (format.bits == 8)
+      each([&](size_t i) { return valueAt(8, group, output, i); });
+    else
+      each([&](size_t i) { return valueAt(format.bits, group, output, i); });
   }
 }
 

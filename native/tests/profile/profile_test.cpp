@@ -229,6 +229,7 @@ TEST(ProfileDisk, StaysWithinItsBytesAndLeavesNothing) {
     seen[figure.what]++;
     EXPECT_GT(figure.perSecond, 0) << figure.what;
   }
+  seen.erase("disk-read-blocks");  // only where so little is read at a time
   EXPECT_EQ(seen, (std::map<std::string, int>{
                       {"disk-read", 6}, {"disk-read-layers", 1}, {"disk-read-pages", 1}, {"disk-write", 3}}));
 }

@@ -101,6 +101,7 @@ export class PagePool {
   private readonly limits = new Set<{ readonly pages: PageCounts; readonly mostElsewherePages: number }>();
   /** Pages that may be used. */
   private size: PageCounts;
+  private longest: RowLimit;
 
   /** @param capacity pages in memory */
   constructor(
@@ -126,6 +127,7 @@ export class PagePool {
       attendedShare: gpu.attendedShare,
       ...groups,
     };
+    this.longest = this.limitOfRows();
   }
 
   /** Emits after pages were released: somebody who found no room may try again. */
@@ -144,12 +146,16 @@ export class PagePool {
 
   /** The longest row that can ever be admitted, in positions. */
   get longestRow(): number {
-    return longestRow(this.size, this.rules);
+    return this.longest.tokens;
   }
 
-  /** The same, and what holds no longer one. */
+  /** The same, and what holds no longer one. Each row asks. */
   get rowLimit(): RowLimit {
-    const tokens = this.longestRow;
+    return this.longest;
+  }
+
+  private limitOfRows(): RowLimit {
+    const tokens = longestRow(this.size, this.rules);
     const inPages = longestRow(this.size, {
       ...this.rules,
       mostFetchedPages: undefined,
@@ -184,6 +190,7 @@ export class PagePool {
     this.lists.memory.limitTo(this.size.memory);
     const elsewhere = [...this.limits].map(({ mostElsewherePages }) => mostElsewherePages);
     this.rules = { ...this.rules, mostElsewherePages: Math.min(...elsewhere) };
+    this.longest = this.limitOfRows();
   }
 
   /**

@@ -47,7 +47,7 @@ export class EmbeddedRow<Result> implements RunRow<Result> {
   accept(head: HeadOutput, row: RowId): Result | undefined {
     const hidden = head.sampled.get(row)?.embedding;
     if (!hidden) return undefined;
-    if (hidden.every((value) => Number.isFinite(value))) return this.end.embedded(hidden);
+    if (allFinite(hidden)) return this.end.embedded(hidden);
     return this.end.failed(
       new RowError(
         'numeric',
@@ -55,4 +55,9 @@ export class EmbeddedRow<Result> implements RunRow<Result> {
       ),
     );
   }
+}
+
+function allFinite(values: Float32Array): boolean {
+  for (const value of values) if (!Number.isFinite(value)) return false;
+  return true;
 }

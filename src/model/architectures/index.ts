@@ -13,7 +13,7 @@ import { graniteMoe } from './families/graniteMoe.js';
 import { olmo2, olmo3 } from './families/olmo2.js';
 import { glm, glm4 } from './families/glm.js';
 import { exaone4, exaoneMoe } from './families/exaone4.js';
-import { cohere, cohere2 } from './families/cohere.js';
+import { cohere, cohere2, cohere2Moe } from './families/cohere.js';
 import { ministral } from './families/ministral.js';
 import { starcoder2 } from './families/starcoder2.js';
 import { stablelm } from './families/stablelm.js';
@@ -53,7 +53,7 @@ import { qwen2 } from './families/qwen2.js';
 import { qwen3 } from './families/qwen3.js';
 import { qwen3Moe } from './families/qwen3Moe.js';
 import { qwen35, qwen35Moe, qwen3Next } from './families/qwen35.js';
-import { deepseekV2, deepseekV3, mistral4, sarvamMla, youtu } from './families/deepseek.js';
+import { axk1, deepseekV2, deepseekV3, mistral4, sarvamMla, youtu } from './families/deepseek.js';
 import { falconH1 } from './families/falconH1.js';
 import { flint } from './families/flint.js';
 import { gemma3n } from './families/gemma3n.js';
@@ -78,7 +78,13 @@ import { phimoe } from './families/phimoe.js';
 import { jais2 } from './families/jais2.js';
 import { hunyuanV3 } from './families/hunyuanV3.js';
 import { afmoe } from './families/afmoe.js';
-import { sarvamMoe } from './families/sarvamMoe.js';
+import { bailingMoe, sarvamMoe } from './families/bailing.js';
+import { biogpt } from './families/biogpt.js';
+import { dbrx } from './families/dbrx.js';
+import { kolibri1 } from './families/kolibri1.js';
+import { minicpm } from './families/minicpm.js';
+import { minimaxM3 } from './families/minimaxM3.js';
+import { openaiGpt } from './families/openaiGpt.js';
 import { hyperClovaX } from './families/hyperClovaX.js';
 import { mllama } from './families/mllama.js';
 import { deepseekV32, glmMoeDsa } from './families/sparseLatent.js';
@@ -176,6 +182,15 @@ const FAMILIES: readonly Family[] = [
   hunyuanV3,
   afmoe,
   sarvamMoe,
+  bailingMoe,
+  biogpt,
+  dbrx,
+  minicpm,
+  minimaxM3,
+  openaiGpt,
+  axk1,
+  cohere2Moe,
+  kolibri1,
   gpt2,
   graniteSwa,
   vaultGemma,

@@ -2,9 +2,9 @@ import type { Fields } from './Fields.js';
 
 /** How a checkpoint's quantiser packed integers, as its configuration says. */
 export interface PackedScheme {
-  readonly method: 'gptq' | 'awq' | 'compressed-tensors' | 'bitsandbytes';
+  readonly method: 'gptq' | 'awq' | 'compressed-tensors' | 'bitsandbytes' | 'torchao';
   readonly bits: 4 | 8;
-  /** Inputs that share a scale; undefined: all of them. */
+  /** Inputs that share a scale; undefined: all of them, or as the scales' shape says (torchao). */
   readonly group: number | undefined;
   /** No zero points but the middle. */
   readonly symmetric: boolean;
@@ -30,6 +30,8 @@ export function packedScheme(quantisation: Fields): PackedScheme | undefined {
       return compressedTensors(quantisation);
     case 'bitsandbytes':
       return quantisation.raw('load_in_8bit') === true ? BYTES_OF_ROWS : undefined;
+    case 'torchao':
+      return torchao(quantisation);
     default:
       return undefined;
   }
@@ -78,6 +80,32 @@ function awq(fields: Fields): PackedScheme {
     reordered: false,
     zeroAdd: 0,
   };
+}
+
+/** Configurations of torchao whose integers are bytes, each beside a byte of its zero point and a scale. */
+const BYTE_CONFIGS: readonly unknown[] = [
+  'Int8WeightOnlyConfig',
+  'Int8DynamicActivationInt8WeightConfig',
+  'IntxWeightOnlyConfig',
+  'Int8DynamicActivationIntxWeightConfig',
+];
+
+function torchao(fields: Fields): PackedScheme {
+  const kind = fields.child('quant_type')?.child('default');
+  const remedy = 'use the model that was quantised, or a GGUF file of it';
+  if (kind === undefined || !BYTE_CONFIGS.includes(kind.raw('_type')))
+    return (kind ?? fields).refuse(
+      kind === undefined ? 'quant_type' : '_type',
+      `one of ${BYTE_CONFIGS.join(', ')}: others are kept in the order of a GPU's kernels, or beside zero points of floats; ${remedy}`,
+    );
+  const packing = kind.child('_data')?.child('intx_packing_format')?.raw('_data') ?? 'UNPACKED_TO_INT8';
+  if (packing !== 'UNPACKED_TO_INT8')
+    kind.refuse(
+      '_data.intx_packing_format',
+      `UNPACKED_TO_INT8: others are in the order of kernels; ${remedy}`,
+      packing,
+    );
+  return { method: 'torchao', bits: 8, group: undefined, symmetric: true, reordered: false, zeroAdd: 0 };
 }
 
 const INTEGER_FORMATS: readonly unknown[] = ['pack-quantized', 'int-quantized', 'naive-quantized'];

@@ -103,7 +103,7 @@ function refuseIn(quantisation: Fields): void {
   const gguf = method === 'mxfp4' ? 'its GGUF file, which has the same MXFP4' : 'a GGUF file of it';
   quantisation.refuse(
     'quant_method',
-    'no quantization_config, or one of fp8, gptq, awq, bitsandbytes (load_in_4bit or load_in_8bit), modelopt or compressed-tensors, since safetensors are read as floats, floats of 8 or 4 bits, or packed integers: ' +
+    'no quantization_config, or one of fp8, gptq, awq, torchao, bitsandbytes (load_in_4bit or load_in_8bit), modelopt or compressed-tensors, since safetensors are read as floats, floats of 8 or 4 bits, or packed integers: ' +
       `use the model that was quantised (compressWeights makes 8 or 4 bits of its weights), or ${gguf}`,
   );
 }

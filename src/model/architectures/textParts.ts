@@ -40,6 +40,7 @@ const INSIDE: Readonly<Record<string, string | undefined>> = {
   minicpm_ocr: 'qwen3_5_text',
   minicpmv4_6: 'qwen3_5_text',
   minicpmv4_7: 'qwen3_5_text',
+  minimax_m3_vl: 'minimax_m3_vl_text',
   mistral3: 'mistral',
   nemotron_h_omni: 'nemotron_h',
   ovis2: 'qwen2',

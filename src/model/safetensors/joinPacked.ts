@@ -21,6 +21,12 @@ const WORDS: Names = {
   index: '.weight_g_idx',
 };
 const BYTES: Names = { ...WORDS, values: '.weight' };
+const SUBCLASSES: Names = {
+  values: '._weight_qdata',
+  scales: '._weight_scale',
+  zeros: '._weight_zero_point',
+  index: '',
+};
 const ROWS: Names = { ...BYTES, scales: '.SCB' };
 
 const NAMES: Readonly<Record<PackedScheme['method'], readonly Names[]>> = {
@@ -28,6 +34,7 @@ const NAMES: Readonly<Record<PackedScheme['method'], readonly Names[]>> = {
   awq: [MODULES],
   'compressed-tensors': [WORDS, BYTES],
   bitsandbytes: [ROWS],
+  torchao: [SUBCLASSES],
 };
 /** The number whose value a row's scale is, in bitsandbytes. */
 const LARGEST = 127;
@@ -82,7 +89,8 @@ class Join {
       asBytes || scheme.method === 'compressed-tensors' ? 'rows' : scheme.method === 'awq' ? 'outputs' : 'inputs';
     const rows = order === 'rows' ? first : order === 'inputs' ? second : second * per;
     const columns = order === 'rows' ? second * (asBytes ? 1 : per) : order === 'inputs' ? first * per : first;
-    const group = Math.min(scheme.group ?? columns, columns);
+    const told = names === SUBCLASSES ? this.floats.get(module + names.scales)?.shape[1] : undefined;
+    const group = Math.min(told ? Math.ceil(columns / told) : (scheme.group ?? columns), columns);
     const groups = Math.ceil(columns / group);
     const groupsFirst = order !== 'rows';
     const grid = (count: number): readonly number[] => (groupsFirst ? [groups, count] : [count, groups]);
@@ -95,8 +103,10 @@ class Join {
       return this.refuse(scales, `scales of type ${scaleType}`, 'F32, F16 or BF16');
     this.checkShape(scales, names === ROWS ? [rows] : grid(rows), 'scales');
     const zeros = this.integers.get(module + names.zeros);
-    if (zeros !== undefined && asBytes) this.refuse(zeros, 'zero points of bytes', 'none: those of W8A8 are symmetric');
-    if (zeros !== undefined) this.checkWords(zeros, grid(rows / per), 'zero points');
+    if (names === SUBCLASSES && zeros !== undefined) this.checkShape(zeros, grid(rows), 'zero points');
+    else if (zeros !== undefined && asBytes)
+      this.refuse(zeros, 'zero points of bytes', 'none: those of W8A8 are symmetric');
+    else if (zeros !== undefined) this.checkWords(zeros, grid(rows / per), 'zero points');
     if (zeros === undefined && !scheme.symmetric)
       this.refuse(values, 'integers without zero points', `a tensor ${printable(module + names.zeros)}`);
     const index = scheme.reordered ? this.integers.get(module + names.index) : undefined;
@@ -110,13 +120,13 @@ class Join {
       signed: asBytes,
       group,
       tensorRows: rows,
-      zero: zeros === undefined ? 2 ** (bits - 1) : scheme.zeroAdd,
+      zero: zeros === undefined || names === SUBCLASSES ? 2 ** (bits - 1) : scheme.zeroAdd,
       values: place(values),
       scales: place(scales),
       scaleType,
       ...(names === ROWS && { scaleOf: LARGEST }),
       groupsFirst,
-      ...(zeros && { zeros: place(zeros) }),
+      ...(zeros && { zeros: place(zeros), ...(names === SUBCLASSES && { zeroBytes: true }) }),
       ...(index && { groupIndex: place(index) }),
     };
     const blocks =
@@ -157,7 +167,7 @@ function blockType(bits: 4 | 8, symmetric: boolean): 'Q4_0' | 'Q5_0' | 'Q8_0' | 
   return symmetric ? 'Q8_0' : 'F32';
 }
 
-const isBytes = ({ values }: Names): boolean => values === '.weight';
+const isBytes = ({ values }: Names): boolean => values === '.weight' || values === SUBCLASSES.values;
 const place = ({ file, offset }: FilePlace): FilePlace => ({ file, offset });
 const shapeText = ({ shape }: { readonly shape: readonly number[] }): string =>
   `shape [${shape.slice(0, 8).join(', ')}]`;

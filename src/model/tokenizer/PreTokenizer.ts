@@ -161,15 +161,14 @@ function collect(guard: Guard, field: string, value: unknown, collected: Collect
   const { fields } = guard;
   const config = fields.object(field, value);
   fields.checkStep(field, steps.length, depth);
-  /** @param quickly what a short piece is cut into, where that is known without the pattern */
-  const cut = (pattern: Pattern, how: SplitBehavior, invert = false, quickly?: typeof asciiPieces): void => {
-    const step: Step = (piece) => {
-      guard.field = pattern.field;
-      const known = piece.length > PART_UNITS ? undefined : quickly?.(piece);
-      return known ?? cutAt(piece, pattern, how, invert, guard);
-    };
+  const addRemoving = (step: Step): void => {
     steps.push(step);
-    if (how === 'Removed') removing.add(step);
+    removing.add(step);
+  };
+  const cut = (pattern: Pattern, how: SplitBehavior, invert = false): void => {
+    const step: Step = (piece) => cutAt(piece, pattern, how, invert, guard);
+    if (how === 'Removed') addRemoving(step);
+    else steps.push(step);
   };
   /** One of ours. */
   const regex = (source: string): Pattern => compilePattern(fields, field, { Regex: source });
@@ -212,8 +211,7 @@ function collect(guard: Guard, field: string, value: unknown, collected: Collect
       cut(regex(String.raw`\s`), 'Removed');
       return;
     case 'BertPreTokenizer':
-      cut(regex(String.raw`\s`), 'Removed', false, asciiPieces);
-      cut(PUNCTUATION, 'Isolated', false, asciiPieces);
+      addRemoving(bertPieces(regex(String.raw`\s`), guard));
       return;
     case 'CharDelimiterSplit':
       cut(compilePattern(fields, `${field}.delimiter`, { String: config.delimiter }), 'Removed');
@@ -223,17 +221,43 @@ function collect(guard: Guard, field: string, value: unknown, collected: Collect
   }
 }
 
-function cutAt(
-  piece: string,
-  pattern: Pattern,
-  how: SplitBehavior,
-  invert: boolean,
-  { steps }: Guard,
-): Pieces | Batches {
-  return (piece.length > PART_UNITS ? splitInParts : split)(piece, pattern, how, invert, steps);
+function cutAt(piece: string, pattern: Pattern, how: SplitBehavior, invert: boolean, guard: Guard): Pieces | Batches {
+  guard.field = pattern.field;
+  return (piece.length > PART_UNITS ? splitInParts : split)(piece, pattern, how, invert, guard.steps);
 }
 
 const PUNCTUATION: Pattern = { field: 'pre_tokenizer', regex: PUNCTUATION_MARKS };
+
+/** Words, and signs by themselves: two cuts, in one step because most texts, and most words of others, need neither. */
+function bertPieces(blank: Pattern, guard: Guard): Step {
+  const signs = (word: string): Pieces | Batches =>
+    (word.length > PART_UNITS ? undefined : asciiPieces(word)) ?? cutAt(word, PUNCTUATION, 'Isolated', false, guard);
+  function* cut(words: Batches): Batches {
+    for (const batch of words) {
+      let pieces: string[] = [];
+      for (const word of batch ?? []) {
+        const parts = signs(word);
+        if (!('next' in parts)) {
+          for (const part of parts) pieces.push(part);
+          continue;
+        }
+        yield pieces;
+        pieces = [];
+        yield* parts;
+      }
+      yield pieces;
+    }
+  }
+  return (text) => {
+    if (text.length > PART_UNITS) return cut(splitInParts(text, blank, 'Removed', false, guard.steps));
+    const known = asciiPieces(text);
+    if (known) return known;
+    const pieces: string[] = [];
+    for (const word of allOf(cutAt(text, blank, 'Removed', false, guard)))
+      for (const part of allOf(signs(word))) pieces.push(part);
+    return pieces;
+  };
+}
 
 function metaspace(guard: Guard, field: string, config: JsonObject, steps: Step[]): void {
   const { fields } = guard;

@@ -10,6 +10,7 @@ import { sharesOfLayerRead } from './chosenExperts.js';
 import { valuesRead } from './chosenValues.js';
 import { diskRates, linkRates } from './transferRates.js';
 import {
+  choosingSeconds,
   decodeAttentionSeconds,
   dequantiseSeconds,
   finishSeconds,
@@ -38,8 +39,8 @@ export function computeSettings({ hardware, shape, block }: BlockSetting): {
   readonly gpu: ComputeSetting | undefined;
   readonly cpu: ComputeSetting;
 } {
-  const { compressWeights, compressCache, threads } = block;
-  const common = { shape, compressWeights, compressCache };
+  const { compressWeights, compressCache, sparseAttention, threads } = block;
+  const common = { shape, compressWeights, compressCache, sparseAttention };
   return {
     gpu: hardware.gpu && hardware.memory.gpuBytes > 0 ? { ...common, on: hardware.gpu, isCpu: false } : undefined,
     cpu: { ...common, on: hardware.cpu, threads, isCpu: true },
@@ -126,9 +127,13 @@ export function layerQueues(
       headSeconds(on, load.sampledRows) / shape.layers +
       (gpu ? 0 : tasks));
   const attend = corrected * squares * decodeAttentionSeconds(on, load.decodeKeys, load.decodeRows);
-  const layers = { layerBytes: w, streams };
-  const rates = diskRates(hardware, { ...layers, pageBytes: tokenCacheBytes * PAGE_TOKENS });
-  const chosenSeconds = chosen / diskRates(hardware, { ...layers, pageBytes: values.requestBytes }).readPages;
+  const rates = diskRates(hardware, {
+    layerBytes: w,
+    pageBytes: tokenCacheBytes * PAGE_TOKENS,
+    valueBytes: values.requestBytes,
+    streams,
+  });
+  const chosenSeconds = chosen / rates.readValues;
   const disk = {
     'disk-read': {
       constant: streams ? rates.readOnceSeconds : 0,
@@ -141,7 +146,9 @@ export function layerQueues(
   const diskBytes = { wn: read, cn: pages + chosen + fresh, hn: 2 * hidden };
   const memory = 1 / hardware.cpu.memoryBytesPerSecond;
   if (gpu === undefined) {
-    const compute = { constant: squares * perSquare + attend };
+    // Where values are read once their keys have been chosen, the keys are scored before, too.
+    const before = corrected * squares * choosingSeconds(on, load.decodeKeys, load.decodeRows);
+    const compute = { constant: squares * perSquare + attend, cn: before };
     const waits = { constant: squares * BETWEEN_SQUARES * on.on.taskSeconds * (corrections['between'] ?? 1) };
     const bounds = [
       // What comes from disk crosses the same memory that computing reads.

@@ -5,6 +5,7 @@ import type { PlacementShares } from '../Placement.js';
 import { hostShare, slotsOf } from '../Policy.js';
 import { PAGE_TOKENS } from '../reserves.js';
 import {
+  choosingSeconds,
   decodeAttentionSeconds,
   dequantiseSeconds,
   finishSeconds,
@@ -62,14 +63,17 @@ function taskParts(
   const { links, corrections } = setting.hardware;
   const weights = matmulKind(setting.shape, setting.block.compressWeights);
   const { layerWeightBytes, tokenCacheBytes } = sizesOf(setting);
-  const layers = { layerBytes: layerWeightBytes, streams: placement.weights.disk > 0 };
-  const disk = diskRates(setting.hardware, { ...layers, pageBytes: tokenCacheBytes * PAGE_TOKENS });
-  // A byte of the pages on disk, some of which come in the requests of values that have been chosen.
   const values = valuesRead(setting);
-  const { readPages: readValues } = diskRates(setting.hardware, { ...layers, pageBytes: values.requestBytes });
+  const disk = diskRates(setting.hardware, {
+    layerBytes: layerWeightBytes,
+    pageBytes: tokenCacheBytes * PAGE_TOKENS,
+    valueBytes: values.requestBytes,
+    streams: placement.weights.disk > 0,
+  });
+  // A byte of the pages on disk, some of which come in the requests of values that have been chosen.
   const chosen = values.valueShare / (values.keyShare + values.valueShare);
   const pageSecondsOf = (rows: TimedTask['batch']['rows']): number =>
-    rows.every(mayBeSampled) ? (1 - chosen) / disk.readPages + chosen / readValues : 1 / disk.readPages;
+    rows.every(mayBeSampled) ? (1 - chosen) / disk.readPages + chosen / disk.readValues : 1 / disk.readPages;
   const link = linkRates(setting.hardware);
   const rates: Readonly<Record<string, number | undefined>> = {
     'host-to-device': link.up,
@@ -120,7 +124,8 @@ function taskParts(
     const attention =
       prefillAttentionSeconds(on, promptKeys, promptTokens) +
       sharedAttentionSeconds(on, sharedKeys) +
-      (1 - onCpu) * decodeAttentionSeconds(on, decodeKeys, decodeRows);
+      (1 - onCpu) * decodeAttentionSeconds(on, decodeKeys, decodeRows) +
+      (gpu ? 0 : placement.cache.disk * choosingSeconds(on, decodeKeys, decodeRows));
     const attend = task('attend', attention);
     return part === 'layer' ? alone(project() + attend + finish()) : { on: attend, host };
   };

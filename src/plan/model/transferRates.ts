@@ -13,6 +13,8 @@ export interface DiskRates {
   readonly write: number;
   /** Pages of the cache, of one layer: small, and not beside each other. */
   readonly readPages: number;
+  /** The values of chosen keys, scattered over such pages. */
+  readonly readValues: number;
   readonly writePages: number;
 }
 
@@ -49,8 +51,15 @@ export function diskRates(
   {
     layerBytes,
     pageBytes,
+    valueBytes = pageBytes,
     streams,
-  }: { readonly layerBytes: number; readonly pageBytes: number; readonly streams: boolean },
+  }: {
+    readonly layerBytes: number;
+    readonly pageBytes: number;
+    /** A request for values of chosen keys. Default: a page's. */
+    readonly valueBytes?: number;
+    readonly streams: boolean;
+  },
 ): DiskRates {
   const { diskReadBytesPerSecond: read = Infinity, diskWriteBytesPerSecond: write = Infinity } = links;
   const measured = (...operations: readonly DiskOperation[]): readonly Point[] =>
@@ -61,19 +70,21 @@ export function diskRates(
     [...measured('readLayers'), { requestBytes: LARGE_LAYER_BYTES, bytesPerSecond: read }],
     read,
   );
-  const pages = (rate: number, points: readonly Point[]): number => {
-    const { onceSeconds, bytesPerSecond } = costOf(pageBytes, points, rate);
-    return onceSeconds === 0 ? bytesPerSecond : pageBytes / (onceSeconds + pageBytes / bytesPerSecond);
+  const requests = (bytes: number, rate: number, points: readonly Point[]): number => {
+    const { onceSeconds, bytesPerSecond } = costOf(bytes, points, rate);
+    return onceSeconds === 0 ? bytesPerSecond : bytes / (onceSeconds + bytes / bytesPerSecond);
   };
+  const readRequests = (bytes: number, ...operations: readonly DiskOperation[]): number =>
+    corrected('disk.readPages', requests(bytes, read, measured(...operations))) /
+    (streams && bytes < SMALL_PAGE_BYTES ? BESIDE_LAYERS : 1);
   const kind = readKind(layerBytes);
   return {
     read: corrected(kind, layers.bytesPerSecond),
     readOnceSeconds: layers.onceSeconds * (corrections[kind] ?? 1),
     write: corrected('disk.write', write),
-    readPages:
-      corrected('disk.readPages', pages(read, measured('read', 'readPages'))) /
-      (streams && pageBytes < SMALL_PAGE_BYTES ? BESIDE_LAYERS : 1),
-    writePages: corrected('disk.writePages', pages(write, measured('write'))),
+    readPages: readRequests(pageBytes, 'read', 'readPages'),
+    readValues: readRequests(valueBytes, measured('readBlocks').length > 0 ? 'readBlocks' : 'read', 'readPages'),
+    writePages: corrected('disk.writePages', requests(pageBytes, write, measured('write'))),
   };
 }
 

@@ -6,6 +6,7 @@ import { MOVING_BYTES, MOVING_TOKENS, PAGE_TOKENS } from '../reserves.js';
 import type { MixerShape } from '../ModelShape.js';
 import { mostBatchSizeOf } from '../PlanRequest.js';
 import { tokensPerSquareOf, type Policy } from '../Policy.js';
+import { ratesTogether, spendingOf, type Spending } from '../spending.js';
 import type { Workload } from '../Workload.js';
 import type { CappedMachine, ParsedPipelineRequest, PipelineRequest } from './PipelineRequest.js';
 import { lostShare } from './lostShare.js';
@@ -30,6 +31,8 @@ export interface PromptsPlan {
   /** The machine that generates, alone; and both, each with whole rows of its own (`--shard`). */
   readonly aloneTokensPerSecond: number;
   readonly shardsTokensPerSecond: number;
+  /** Money and energy of all machines, where all of their hardware files have a price, or watts. */
+  readonly spending?: Spending | undefined;
   /** On what the time is spent: the name of a machine, or of the link. */
   readonly bottleneck: string;
 }
@@ -128,6 +131,7 @@ export function planPrompts(given: PipelineRequest): PromptsPlan {
     linkSeconds: rows * onLink,
     aloneTokensPerSecond: rate(alone),
     shardsTokensPerSecond: rate(alone) + rate(beside),
+    spending: spendingOf(ratesTogether([first.hardware, second.hardware]), wallSeconds, rows * newTokens),
     bottleneck: slowest === busy ? first.name : promptSeconds >= onLink ? second.name : `the link after ${second.name}`,
   };
 }

@@ -6,6 +6,7 @@ import { columnsOfShare, headsOfShare, type LayerShare } from '../../model/divid
 import { WEIGHT_TYPES } from '../../model/weightTypes.js';
 import type { ModelShape } from '../ModelShape.js';
 import { mostBatchSizeOf } from '../PlanRequest.js';
+import { ratesTogether, spendingOf, type Spending } from '../spending.js';
 import type { Workload } from '../Workload.js';
 import { lostShare } from './lostShare.js';
 import { microBatchesOf } from './pipelineOfStages.js';
@@ -36,6 +37,8 @@ export interface TensorParallelPlan {
   readonly waitingSeconds: number;
   /** That the first engine sends, of all rows. */
   readonly sentBytes: number;
+  /** Money and energy of all machines, where all of their hardware files have a price, or watts. */
+  readonly spending?: Spending | undefined;
 }
 
 /** Rows of a batch that are tried, and batches: with two, one is computed while the other's sums go round. */
@@ -171,6 +174,7 @@ function planOf(
     waitingSeconds += sweeps * (seconds - computing);
     sentBytes += sweeps * squares * bytes;
   });
+  const newTokens = rows * workload.newTokens;
   return {
     model: whole.name,
     workload,
@@ -178,10 +182,11 @@ function planOf(
     batchSize,
     batches,
     ...(block.tokensPerSquare !== undefined && { tokensPerSquare: block.tokensPerSquare }),
-    tokensPerSecond: (rows * workload.newTokens) / wallSeconds,
+    tokensPerSecond: newTokens / wallSeconds,
     wallSeconds,
     rows,
     waitingSeconds,
     sentBytes,
+    spending: spendingOf(ratesTogether(machines.map(({ hardware }) => hardware)), wallSeconds, newTokens),
   };
 }

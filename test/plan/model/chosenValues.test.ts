@@ -57,3 +57,39 @@ describe('values that are read where keys are chosen', () => {
     );
   });
 });
+
+describe('computing with sparse attention', () => {
+  const computing = (policy: object, model = shape): number =>
+    predict({ ...request, shape: model }, parsePolicy({ batchSize: 4, weights: { cpu: 1 }, ...policy }, 'test'))
+      .queueSeconds['cpu-compute'] ?? NaN;
+
+  test('takes the keys, the choice, and the values that were chosen', () => {
+    const inMemory = { cache: { cpu: 1 } };
+    const [dense, half, tenth] = [1, 0.5, 0.1].map((sparseAttention) => computing({ ...inMemory, sparseAttention }));
+    // Every share of the values costs alike; the choice does not depend on it.
+    const values = ((half ?? NaN) - (tenth ?? NaN)) / 0.4;
+    expect(values).toBeGreaterThan(0);
+    expect(half).toBeLessThan(dense ?? NaN);
+    const choice = (half ?? NaN) + values / 2 - (dense ?? NaN);
+    expect(choice).toBeGreaterThan(0);
+    // Keys are as many bytes as values: they are scored once more where values are read from disk after that.
+    expect(computing({ ...onDisk, sparseAttention: 0.1 }) - (tenth ?? NaN)).toBeCloseTo(values + choice, 6);
+    expect(computing(onDisk)).toBeCloseTo(dense ?? NaN, 9);
+  });
+
+  test('is dense where rows of a latent cache are keys and values at once', () => {
+    const sizes = { rank: 512, queryRank: 0, rotated: 64, plain: 128, value: 128 };
+    const latent = { ...shape, kvHeads: 1, headDim: 576, latent: sizes };
+    expect(computing({ cache: { cpu: 1 }, sparseAttention: 0.1 }, latent)).toBe(
+      computing({ cache: { cpu: 1 } }, latent),
+    );
+  });
+
+  test('takes as long task by task', async () => {
+    for (const policy of [{ cache: { cpu: 1 } }, onDisk]) {
+      const parsed = parsePolicy({ batchSize: 4, weights: { cpu: 1 }, ...policy, sparseAttention: 0.1 }, 'test');
+      const simulated = (await simulatePlan(request, parsed)).queueSeconds['cpu-compute'] ?? NaN;
+      expect(simulated / (predict(request, parsed).queueSeconds['cpu-compute'] ?? NaN)).toBeCloseTo(1, 2);
+    }
+  });
+});

@@ -42,8 +42,31 @@ test('no page is faster than a block, and where one size was measured all are al
     readOnceSeconds: 0,
     write: Infinity,
     readPages: Infinity,
+    readValues: Infinity,
     writePages: Infinity,
   });
+});
+
+test('values of chosen keys take what was measured of small blocks, which pages do not', () => {
+  const pagesAlone = [measured('readPages', 65_536), measured('read', 2 ** 20)];
+  // Requests of one KiB take 20 µs more than the line through larger ones says.
+  const block = { ...measured('readBlocks', 1024), bytesPerSecond: 1024 / (1024 / rate(1024) + 20e-6) };
+  const of = (diskRequests: ReturnType<typeof measured>[]): ReturnType<typeof diskRates> =>
+    diskRates({ links, diskRequests }, { layerBytes: 2 ** 25, pageBytes: 8192, valueBytes: 1024, streams: false });
+  const [without, beside] = [of(pagesAlone), of([...pagesAlone, block])];
+  expect(beside).toEqual({ ...without, readValues: beside.readValues });
+  expect(without.readValues).toBeCloseTo(rate(1024), 0);
+  expect(beside.readValues).toBeCloseTo(block.bytesPerSecond, 0);
+  const line = 1024 / beside.readValues;
+  const [half, page] = [512, 65_536].map((valueBytes) => {
+    const hardware = { links, diskRequests: [...pagesAlone, block] };
+    return (
+      valueBytes / diskRates(hardware, { layerBytes: 2 ** 25, pageBytes: 8192, valueBytes, streams: false }).readValues
+    );
+  });
+  expect(half).toBeLessThan(line);
+  expect(half).toBeGreaterThan(0.95 * line);
+  expect(page).toBeCloseTo(65_536 / rate(65_536), 9);
 });
 
 test('small pages take longer while layers stream', () => {
@@ -114,6 +137,7 @@ test('what runs taught of large layers is not said of small ones, which wait for
   const corrections = { 'disk.read': 0.5, 'disk.readSmall': 2, 'disk.write': 4, 'disk.readPages': 1.25 };
   const of = (layerBytes: number): unknown =>
     diskRates({ links, corrections }, { layerBytes, pageBytes: 4096, streams: false });
-  expect(of(2 ** 25)).toEqual({ read: 4e9, readOnceSeconds: 0, write: 2.5e8, readPages: 1.6e9, writePages: 1e9 });
-  expect(of(2 ** 21)).toEqual({ read: 1e9, readOnceSeconds: 0, write: 2.5e8, readPages: 1.6e9, writePages: 1e9 });
+  const pages = { readPages: 1.6e9, readValues: 1.6e9, writePages: 1e9 };
+  expect(of(2 ** 25)).toEqual({ read: 4e9, readOnceSeconds: 0, write: 2.5e8, ...pages });
+  expect(of(2 ** 21)).toEqual({ read: 1e9, readOnceSeconds: 0, write: 2.5e8, ...pages });
 });

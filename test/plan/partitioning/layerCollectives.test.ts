@@ -6,6 +6,7 @@ import { bytesSent } from '../../../src/plan/partitioning/Collective.js';
 import { layerCollectives, paddedHeads, paddedShape } from '../../../src/plan/partitioning/layerCollectives.js';
 import { chipsAlong, type AxisName, type AxisSizes } from '../../../src/plan/partitioning/Mesh.js';
 import {
+  ACTIVATION_BYTES,
   ATTENTION_SHARDINGS,
   LAYOUTS,
   LAYOUT_NAMES,
@@ -40,6 +41,18 @@ function buffers(shape: ModelShape, mesh: AxisSizes, layout: LayoutName, tokens:
     0,
   );
 }
+
+// docs/policy.md says by these why four engines have no 2D layout.
+test.each([
+  ['SmolLM2', 576, 1536, 864, 1056],
+  ['a model of 1B', 2048, 8192, 3072, 5120],
+] as const)('a block of %s moves more in 2D than in 1D over 4 engines', (_, hiddenSize, feedForwardSize, one, two) => {
+  const shape = { ...FIGURE_3, hiddenSize, feedForwardSize };
+  const mesh = { x: 2, y: 2, z: 1 };
+  const numbers = (layout: LayoutName): number => sentBytes(shape, mesh, layout, 1) / ACTIVATION_BYTES;
+  expect(numbers('ws-1d')).toBe(one);
+  expect(numbers('ws-2d')).toBe(two);
+});
 
 describe("the paper's equations", () => {
   const { hiddenSize: E, feedForwardSize: F } = FIGURE_3;

@@ -61,9 +61,7 @@ export class PlainDecoder {
     const before = (name: 'norm1' | 'norm2', row: Vector): Vector =>
       residual === 'post' || residual === 'branch' ? row : this.#norm(layer, name, row);
     const after = (name: 'post_norm1' | 'post_norm2', row: Vector): Vector =>
-      (residual === 'sandwich' || residual === 'branch' ? this.#norm(layer, name, row) : row).map(
-        (x) => x * residualScale,
-      );
+      (this.#weights.has(`${layer} ${name}.weight`) ? this.#norm(layer, name, row) : row).map((x) => x * residualScale);
     const attended = this.#mixed(
       layer,
       h.map((row) => before('norm1', row)),
@@ -514,6 +512,8 @@ export class PlainDecoder {
       : ACTIVATIONS[feedForward.activation];
     const factor = (x: number): number =>
       feedForward.activation === 'clamped-swiglu' ? Math.min(Math.max(x, -7), 7) + 1 : x;
+    const beside = this.#spec.layerSpecs[layer]?.dense === true ? undefined : feedForward.experts?.shared;
+    const innerScale = (prefix: string): number => (prefix === '' ? (beside?.scale ?? feedForward.innerScale ?? 1) : 1);
     const gated = (prefix: string, of = input): Vector => {
       const up = this.#product(layer, `${prefix}up`, of);
       if (feedForward.experts?.gateless === true) return this.#product(layer, `${prefix}down`, up.map(activate));
@@ -521,7 +521,7 @@ export class PlainDecoder {
         layer,
         `${prefix}down`,
         this.#cutOff(layer, this.#product(layer, `${prefix}gate`, of)).map(
-          (x, i) => activate(x * (feedForward.gateScale ?? 1)) * factor(up[i] ?? NaN) * (feedForward.innerScale ?? 1),
+          (x, i) => activate(x * (feedForward.gateScale ?? 1)) * factor(up[i] ?? NaN) * innerScale(prefix),
         ),
       );
     };
@@ -568,7 +568,9 @@ export class PlainDecoder {
     if (router?.score === 'sparse-mixer') return sparselyChosen(logits, perToken, router.jitter ?? 0);
     const scores = router?.score === 'sigmoid' ? logits.map(logistic) : softmax(logits);
     const bias = this.#weights.get(`${layer} router.choice_bias`);
-    const wanted = scores.map((score, expert) => score + (bias?.[expert] ?? 0));
+    const wanted = (router?.choosesByLogits === true ? logits : scores).map(
+      (score, expert) => score + (bias?.[expert] ?? 0),
+    );
     const { count: groups, perToken: kept, score: groupScore } = router?.groups ?? { count: 1, perToken: 1 };
     const size = scores.length / groups;
     const best = Array.from({ length: groups }, (_, group) => {

@@ -1,8 +1,9 @@
-import type { DecoderSpec } from '../../DecoderSpec.js';
+import type { DecoderSpec, RouterSpec } from '../../DecoderSpec.js';
 import type { GgufModel } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
 import { LLAMA_LAYER, type GatedDefaults } from '../gatedDecoder.js';
 import { biases, gatedFamily } from '../gatedFamily.js';
+import { listedDenseLayers, mixtureWeights, withExperts } from '../mixture.js';
 import { ggufSlidingLayers, slidingLayers, unrotated, windowedLayers } from '../slidingLayers.js';
 import { GGUF_LAYER, weights } from '../weights.js';
 
@@ -71,6 +72,64 @@ export const cohere = gatedFamily({
           ),
   },
 });
+
+/** Mixtures of Cohere 2's layers: the first ones dense, the block beside the experts averaged with them. */
+export const cohere2Moe = gatedFamily({
+  family: 'cohere2_moe',
+  defaults: { ...DEFAULTS, headDim: 128, theta: 10000 },
+  style: STYLE,
+  tied: true,
+  decoder(decoder, config) {
+    const none = { min: 0, max: LIMITS.layers.max };
+    const leading = config.integer('first_k_dense_replace', none, 0);
+    const isDense = listedDenseLayers(config, decoder.layers) ?? ((layer: number) => layer < leading);
+    const period = (key: string, otherwise: number): number => config.integer(key, LIMITS.layers, otherwise);
+    const [first, others] = [
+      period('prefix_dense_sliding_window_pattern', 1),
+      period('sliding_window_pattern', PATTERN),
+    ];
+    const sliding = slidingLayers(config, decoder.layers, (layer) =>
+      layer < leading ? (layer + 1) % first !== 0 : (layer - leading + 1) % others !== 0,
+    );
+    const layers = windowedLayers(config, sliding, config.integerOrNull('sliding_window', LIMITS.window, 4096));
+    const rms = config.numberOrNull('rms_norm_eps', LIMITS.epsilon);
+    const shared = config.integer('num_shared_experts', none, 0) * decoder.feedForwardSize;
+    const averaged = shared > 0 && isAveraged(config);
+    const mixed: DecoderSpec = {
+      ...fromConfig(decoder, config),
+      ...(rms !== null && { norm: { kind: 'rms', epsilon: rms } }),
+      feedForwardSize:
+        config.integerOrNull('prefix_dense_intermediate_size', LIMITS.feedForward, null) ?? decoder.feedForwardSize,
+      layerSpecs: unrotated(layers, (layer) => sliding[layer] === true || (first === 1 && isDense(layer))),
+    };
+    return withExperts(mixed, {
+      count: config.integer('num_experts', LIMITS.experts, 8),
+      perToken: config.integer('num_experts_per_tok', LIMITS.experts, 2),
+      width: decoder.feedForwardSize,
+      router: mixtureRouter(config, averaged ? 0.5 : 1),
+      shared: { size: shared, gate: false, ...(averaged && { scale: 0.5 }) },
+      dense: isDense,
+    });
+  },
+  names: (config) => ({ 'norm2.weight': undefined, ...biases(attentionBiases(config), 'q', 'k', 'v', 'o') }),
+  weights: (decoder) => mixtureWeights(decoder),
+});
+
+function isAveraged(config: Fields): boolean {
+  const strategy = config.string('shared_expert_combination_strategy', 'average');
+  return (
+    strategy === 'average' ||
+    (strategy === 'sum' ? false : config.refuse('shared_expert_combination_strategy', 'average or sum'))
+  );
+}
+
+/** Scores of the chosen experts: their softmax, or the logistic function of each. */
+function mixtureRouter(config: Fields, scale: number): RouterSpec {
+  const score = config.string('expert_selection_fn', 'softmax');
+  if (score !== 'softmax' && score !== 'sigmoid') return config.refuse('expert_selection_fn', 'softmax or sigmoid');
+  const normalised = score === 'softmax' || config.boolean('norm_topk_prob', true);
+  return { score, normalised, scale, choiceBias: false };
+}
 
 /** Command R7B and A: layers that slide rotate, those that see all tokens do not. */
 export const cohere2 = gatedFamily({

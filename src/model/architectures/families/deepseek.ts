@@ -1,11 +1,12 @@
 import type { DecoderSpec, RouterSpec } from '../../DecoderSpec.js';
 import type { Family } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
-import { gatedFeedForwardWeights, LLAMA_BASES } from '../gatedDecoder.js';
+import { gatedFeedForwardWeights, LLAMA_BASES, LLAMA_LAYER } from '../gatedDecoder.js';
 import { latentConfig, latentGguf, latentGgufWeights, latentWeights, type LatentDefaults } from '../latentDecoder.js';
 import {
   ggufMixture,
   ggufMixtureWeights,
+  listedDenseLayers,
   mixtureWeights,
   sigmoidRouter,
   storedExperts,
@@ -39,6 +40,7 @@ export const V3: LatentDefaults = {
   context: 4096,
 };
 const SARVAM: LatentDefaults = { ...V3, vocabulary: 262144, hidden: 4096, feedForward: 16384, layers: 32, heads: 64 };
+const AXK1: LatentDefaults = { ...V3, vocabulary: 163840, heads: 64, context: 32768 };
 const YOUTU: LatentDefaults = {
   ...V2,
   vocabulary: 128256,
@@ -181,6 +183,35 @@ export const sarvamMla: Family = deepFamily(['sarvam_mla'], (given) => {
   const router = sigmoidRouter(config.withDefaults({ routed_scaling_factor: 2.5 }));
   return withDeepExperts(latentConfig('sarvam_mla', config, SARVAM), config, router, otherwise);
 });
+
+const axk1Layers = deepFamily(['axk1'], (config) => {
+  const otherwise = { width: 2048, count: 192, perToken: 8, shared: 1, dense: 1 };
+  const router = sigmoidRouter(config.withDefaults({ n_group: 8, topk_group: 4, routed_scaling_factor: 2.5 }));
+  const decoder = latentConfig('axk1', config, AXK1);
+  return withDeepExperts(decoder, config, router, otherwise, listedDenseLayers(config, decoder.layers));
+});
+
+/** A.X K1: V3 with a norm after experts; published without the bias of their choice. */
+export const axk1: Family = {
+  ...axk1Layers,
+  fromConfig(config, tensors) {
+    const described = axk1Layers.fromConfig(config, tensors);
+    const { layerSpecs } = described.decoder;
+    return {
+      ...described,
+      weights: [
+        ...described.weights.map((source) =>
+          source.role === 'router.choice_bias' ? { ...source, optional: true } : source,
+        ),
+        {
+          role: 'post_norm2.weight',
+          tensor: `${LLAMA_LAYER}post_mlp_layernorm.weight`,
+          layers: (layer) => layerSpecs[layer]?.dense !== true,
+        },
+      ],
+    };
+  },
+};
 
 /** Youtu-LLM: latent attention in a dense model. */
 export const youtu: Family = deepFamily(['youtu'], (config) => latentConfig('youtu', config, YOUTU));

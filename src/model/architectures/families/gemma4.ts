@@ -33,6 +33,9 @@ const NONE = { min: 0, max: LIMITS.hidden.max };
 /** The text model by itself, and with what sees and hears. */
 export const BASES = ['model.language_model.', 'model.', 'language_model.model.', ''];
 
+/** Gemma 4 12B's. */
+const UNIFIED = ['gemma4_unified', 'gemma4_unified_text'] as const;
+
 /** GGUF's name of the number of layers that read others' keys. */
 export const GGUF_SHARING = { num_kv_shared_layers: 'attention.shared_kv_layers' };
 
@@ -53,9 +56,9 @@ export interface Layers {
  * layers share, embeddings for each layer; or a mixture of experts beside each layer's block.
  */
 export const gemma4: Family = {
-  modelTypes: ['gemma4_text', 'gemma4'],
+  modelTypes: ['gemma4_text', 'gemma4', ...UNIFIED],
   fromConfig(outer: Fields): Description {
-    const config = outer.child('text_config') ?? outer;
+    const config = withClassDefaults(outer.child('text_config') ?? outer);
     refuseOthers(config);
     const sizes = readSizes(config, DEFAULTS);
     const { layers: count, headDim, kvHeads, feedForwardSize } = sizes;
@@ -104,6 +107,12 @@ export const gemma4: Family = {
   },
   gguf: { architecture: 'gemma4', describe: describeGguf },
 };
+
+/** Its class has no embeddings for each layer, and another window. */
+function withClassDefaults(config: Fields): Fields {
+  const unified = UNIFIED.some((type) => type === config.raw('model_type'));
+  return unified ? config.withDefaults({ sliding_window: 1024, hidden_size_per_layer_input: 0 }) : config;
+}
 
 type Base = Pick<
   DecoderSpec,

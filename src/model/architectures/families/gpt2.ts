@@ -30,6 +30,11 @@ export const GPT2_BLOCK = {
 } as const;
 export const GPT2_OUTPUT = { 'o.weight': 'attn.c_proj.weight', 'o.bias': 'attn.c_proj.bias' } as const;
 
+/** GPT-2's matrices have a row for each input. */
+export function turnedMatrices(source: WeightSource): WeightSource {
+  return source.role.endsWith('.weight') ? { ...source, turned: true } : source;
+}
+
 /** The decoder of a configuration with GPT-2's names; `oneHead`: of keys and values. */
 export function gpt2Decoder(
   config: Fields,
@@ -82,8 +87,6 @@ export const gpt2: Family = {
     for (const key of ['scale_attn_by_inverse_layer_idx', 'add_cross_attention'])
       if (config.boolean(key, false)) config.refuse(key, 'false');
     const decoder = gpt2Decoder(config, { family: 'gpt2', oneHead: false, usual: 'gelu_new' });
-    const turned = (source: WeightSource): WeightSource =>
-      source.role.endsWith('.weight') ? { ...source, turned: true } : source;
     return {
       decoder,
       bases: ['transformer.', ''],
@@ -94,7 +97,7 @@ export const gpt2: Family = {
         ...[
           ...fusedQueryKeyValue(`${LAYER}attn.c_attn`, decoder, 1, ['weight', 'bias']),
           ...weights(LAYER, { ...GPT2_OUTPUT, ...GPT2_BLOCK }),
-        ].map(turned),
+        ].map(turnedMatrices),
       ],
     };
   },

@@ -102,11 +102,16 @@ function mixture(decoder: DecoderSpec, count: number, perToken: number): Decoder
   };
 }
 
-/** Refuses what the configuration can say and no published model does. */
-function refuseOthers(config: Fields): void {
+/** Refuses constants of the clamped activation that no published model has. */
+export function refuseOtherSwiglu(config: Fields): void {
   for (const [key, value] of Object.entries(SWIGLU))
     if (config.number(key, { min: 0, max: 1e6 }, value) !== value)
       config.refuse(key, `${value}: other constants of the clamped activation are not supported`);
+}
+
+/** Refuses what the configuration can say and no published model does. */
+function refuseOthers(config: Fields): void {
+  refuseOtherSwiglu(config);
   if (!['silu', 'swish'].includes(config.string('hidden_act', 'silu')))
     config.refuse('hidden_act', 'silu: experts have another activation than the clamped one of gpt-oss');
   const method = config.child('quantization_config')?.raw('quant_method') ?? 'mxfp4';

@@ -29,4 +29,18 @@ export const jais2 = gatedFamily({
     'norm2.bias': 'post_attention_layernorm.bias',
     'final_norm.bias': 'norm.bias',
   }),
+  gguf: {
+    architecture: 'jais2',
+    rotary: 'halves',
+    norm: 'layer',
+    decoder: (decoder) => ({ ...decoder, feedForward: { kind: 'plain', activation: 'relu-squared' } }),
+    names: () => ({
+      'gate.weight': undefined,
+      'norm1.bias': 'attn_norm.bias',
+      'norm2.bias': 'ffn_norm.bias',
+      'final_norm.bias': 'output_norm.bias',
+      'up.bias': 'ffn_up.bias',
+      'down.bias': 'ffn_down.bias',
+    }),
+  },
 });

@@ -8,6 +8,28 @@ const LAYER = '{base}layers.{layer}.';
 const EPSILON = 1e-5;
 /** The table's first two rows belong to no position. */
 const POSITION_OFFSET = 2;
+const MATRICES = {
+  'norm1.weight': 'self_attn_layer_norm.weight',
+  'norm1.bias': 'self_attn_layer_norm.bias',
+  'norm2.weight': 'final_layer_norm.weight',
+  'norm2.bias': 'final_layer_norm.bias',
+  'q.weight': 'self_attn.q_proj.weight',
+  'k.weight': 'self_attn.k_proj.weight',
+  'v.weight': 'self_attn.v_proj.weight',
+  'o.weight': 'self_attn.out_proj.weight',
+  'up.weight': 'fc1.weight',
+  'down.weight': 'fc2.weight',
+} as const;
+/** Names of a layer with biases. */
+export const OPT_LAYER = {
+  ...MATRICES,
+  'q.bias': 'self_attn.q_proj.bias',
+  'k.bias': 'self_attn.k_proj.bias',
+  'v.bias': 'self_attn.v_proj.bias',
+  'o.bias': 'self_attn.out_proj.bias',
+  'up.bias': 'fc1.bias',
+  'down.bias': 'fc2.bias',
+} as const;
 
 /**
  * OPT: learned positions, ReLU, biases everywhere. The 350M model norms after each branch and projects its embeddings.
@@ -61,26 +83,7 @@ export const opt: Family = {
           }),
         }),
         head('lm_head.weight', config.boolean('tie_word_embeddings', true)),
-        ...weights(LAYER, {
-          'norm1.weight': 'self_attn_layer_norm.weight',
-          'norm1.bias': 'self_attn_layer_norm.bias',
-          'norm2.weight': 'final_layer_norm.weight',
-          'norm2.bias': 'final_layer_norm.bias',
-          'q.weight': 'self_attn.q_proj.weight',
-          'k.weight': 'self_attn.k_proj.weight',
-          'v.weight': 'self_attn.v_proj.weight',
-          'o.weight': 'self_attn.out_proj.weight',
-          'up.weight': 'fc1.weight',
-          'down.weight': 'fc2.weight',
-          ...(biased && {
-            'q.bias': 'self_attn.q_proj.bias',
-            'k.bias': 'self_attn.k_proj.bias',
-            'v.bias': 'self_attn.v_proj.bias',
-            'o.bias': 'self_attn.out_proj.bias',
-            'up.bias': 'fc1.bias',
-            'down.bias': 'fc2.bias',
-          }),
-        }),
+        ...weights(LAYER, biased ? OPT_LAYER : MATRICES),
       ],
     };
   },

@@ -1,0 +1,161 @@
+import type { DecoderSpec, RouterSpec } from '../../DecoderSpec.js';
+import type { Family } from '../Family.js';
+import { LIMITS, type Fields } from '../Fields.js';
+import { LLAMA_LAYER, type GatedDefaults } from '../gatedDecoder.js';
+import { gatedFamily, type Renamed } from '../gatedFamily.js';
+import {
+  ggufMixture,
+  ggufMixtureWeights,
+  MLP_EXPERTS,
+  mixtureWeights,
+  sigmoidRouter,
+  SOFTMAX_AS_IT_IS,
+  withExperts,
+} from '../mixture.js';
+import { skipNextTokenLayers } from '../nextTokenLayers.js';
+import { withQueryKeyNorm } from '../specs.js';
+import { fusedQueryKeyValue, GGUF_LAYER } from '../weights.js';
+import { GGUF_HEAD_NORMS } from './olmo2.js';
+
+/** Ling 1 and 2, Ring and Sarvam: one tensor of queries, keys and values, blocks beside experts. */
+
+const SARVAM: GatedDefaults = {
+  vocabulary: 262144,
+  hidden: 4096,
+  feedForward: 8192,
+  layers: 19,
+  heads: 64,
+  kvHeads: 4,
+  headDim: 64,
+  context: 131072,
+  epsilon: 1e-6,
+  theta: 8000000,
+};
+const LING: GatedDefaults = {
+  ...SARVAM,
+  vocabulary: 30592,
+  hidden: 1024,
+  layers: 24,
+  heads: 16,
+  headDim: null,
+  context: 16384,
+  epsilon: 1e-5,
+  theta: 10000,
+};
+const NOT_APART: Renamed = { 'q.weight': undefined, 'k.weight': undefined, 'v.weight': undefined };
+
+/** Values of a class where a configuration has none. */
+interface Otherwise {
+  readonly width: number;
+  readonly count: number;
+  readonly perToken: number;
+  readonly shared: number;
+  readonly dense: number;
+}
+
+/** @param router where the configuration's is no logistic one */
+function mixture(
+  decoder: DecoderSpec,
+  config: Fields,
+  otherwise: Otherwise,
+  router: RouterSpec,
+  normed: boolean,
+): DecoderSpec {
+  const first = (...names: readonly string[]): string => names.find((name) => config.has(name)) ?? names[0] ?? '';
+  const none = { min: 0, max: LIMITS.layers.max };
+  const width = config.integer('moe_intermediate_size', LIMITS.feedForward, otherwise.width);
+  const dense = config.integer('first_k_dense_replace', none, otherwise.dense);
+  const shared = config.integerOrNull(first('n_shared_experts', 'num_shared_experts'), none, otherwise.shared) ?? 0;
+  for (const key of ['attention_bias', 'use_qkv_bias', 'use_bias', 'norm_head'])
+    if (config.boolean(key, false)) config.refuse(key, 'false');
+  return withExperts(config.boolean('use_qk_norm', normed) ? withQueryKeyNorm(decoder) : decoder, {
+    count: config.integer(first('n_routed_experts', 'num_experts'), LIMITS.experts, otherwise.count),
+    perToken: config.integer('num_experts_per_tok', LIMITS.experts, otherwise.perToken),
+    width,
+    router,
+    shared: { size: width * shared, gate: false },
+    dense: (layer) => layer < dense,
+  });
+}
+
+/** The router by `score_function`: a softmax as in Ling 1, or a logistic one, perhaps with a bias and groups. */
+function lingRouter(config: Fields): RouterSpec {
+  const score = config.string('score_function', 'softmax');
+  const normalised = config.boolean('norm_topk_prob', true);
+  if (score === 'softmax') return { ...SOFTMAX_AS_IT_IS, normalised };
+  if (score !== 'sigmoid') return config.refuse('score_function', 'softmax or sigmoid');
+  return {
+    ...sigmoidRouter(config.withDefaults({ routed_scaling_factor: 2.5, n_group: 8, topk_group: 4 })),
+    choiceBias: config.boolean('moe_router_enable_expert_bias', false),
+  };
+}
+
+/** Names and weights of its tensors. */
+const TENSORS = {
+  names: (_: Fields, { attention }: DecoderSpec): Renamed => ({
+    ...NOT_APART,
+    token_embedding: 'word_embeddings.weight',
+    'o.weight': 'attention.dense.weight',
+    ...(attention.qkNorm !== 'none' && {
+      'q_norm.weight': 'attention.query_layernorm.weight',
+      'k_norm.weight': 'attention.key_layernorm.weight',
+    }),
+  }),
+  weights: (decoder: DecoderSpec) => [
+    ...fusedQueryKeyValue(`${LLAMA_LAYER}attention.query_key_value`, decoder, 1, ['weight']),
+    ...mixtureWeights(decoder, { ...MLP_EXPERTS, choiceBias: 'mlp.gate.expert_bias' }),
+  ],
+} as const;
+
+/** Sarvam's mixtures: norms over heads, DeepSeek V3's experts. GGUF's architecture is Ling 2's. */
+export const sarvamMoe = gatedFamily({
+  family: 'sarvam_moe',
+  defaults: SARVAM,
+  style: { rotary: { style: 'halves', share: 1 } },
+  decoder: (decoder, config) =>
+    mixture(
+      decoder,
+      config,
+      { width: 1024, count: 128, perToken: 6, shared: 1, dense: 1 },
+      sigmoidRouter(config.withDefaults({ routed_scaling_factor: 2.5 })),
+      true,
+    ),
+  ...TENSORS,
+  gguf: {
+    architecture: 'bailingmoe2',
+    rotary: 'halves',
+    decoder: (decoder, model) =>
+      ggufMixture(skipNextTokenLayers(withQueryKeyNorm(decoder), model), model, {
+        score: 'sigmoid',
+        normalised: false,
+      }),
+    names: () => ({ ...NOT_APART, ...GGUF_HEAD_NORMS }),
+    weights: (decoder, model) => [
+      ...fusedQueryKeyValue(`${GGUF_LAYER}attn_qkv`, decoder, 1, ['weight']),
+      ...ggufMixtureWeights(decoder, model),
+    ],
+  },
+});
+
+/** Ling and Ring, 1 and 2: both call themselves so. */
+export const bailingMoe: Family = gatedFamily({
+  family: 'bailing_moe',
+  modelTypes: ['bailing_moe', 'bailing_moe_v2'],
+  defaults: LING,
+  style: { rotary: { style: 'halves', share: 1 } },
+  decoder: (decoder, config) =>
+    mixture(
+      decoder,
+      config,
+      { width: decoder.feedForwardSize, count: 16, perToken: 2, shared: 0, dense: 0 },
+      lingRouter(config),
+      false,
+    ),
+  ...TENSORS,
+  gguf: {
+    architecture: 'bailingmoe',
+    rotary: 'pairs',
+    decoder: (decoder, model) => ggufMixture(decoder, model, { score: 'softmax', normalised: false }),
+    weights: ggufMixtureWeights,
+  },
+});
