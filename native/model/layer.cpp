@@ -62,9 +62,8 @@ void projectByKey(const Pass& pass, const LayerWeights& weights, float* mixed, f
                                     {&weights.v, nullptr, mixed + 2 * spec.deltaKeys(), stride}};
     pass.multiply(convolved, 3, input, ProductOf::Tokens);
     const size_t width = reduced ? rank : stride;
-    const ProductJob others[] = {{&weights.beta, nullptr, beta, stride},
-                                 {&first, nullptr, gateIn, width},
-                                 {&second, nullptr, decayIn, width}};
+    const ProductJob others[] = {
+        {&weights.beta, nullptr, beta, stride}, {&first, nullptr, gateIn, width}, {&second, nullptr, decayIn, width}};
     pass.multiply(others, 3, input, ProductOf::Tokens);
   }
   if (!reduced) return;

@@ -24,7 +24,8 @@ void decaysOfKey(const RecurrentSpec& delta, float forgets, const float* rates, 
                  float* decays) {
   for (size_t k = 0; k < delta.keyDim; k++) {
     const float rate = rates[head * delta.keyDim + k] + biases[head * delta.keyDim + k];
-    decays[k] = std::exp(delta.leastDecay == 0 ? -forgets * softplus(rate) : delta.leastDecay * logistic(forgets * rate));
+    decays[k] =
+        std::exp(delta.leastDecay == 0 ? -forgets * softplus(rate) : delta.leastDecay * logistic(forgets * rate));
   }
 }
 
@@ -32,8 +33,7 @@ void decaysOfKey(const RecurrentSpec& delta, float forgets, const float* rates, 
 
 // Gated DeltaNet (Yang et al. 2024, as Qwen 3.5 has it): queries, keys and values through a convolution, each head's
 // state by the gated delta rule, a norm of what it holds, and a gate; or Kimi's delta attention, which is that with a
-// decay of each element of a key. Token by token in order, so that chunks change no
-// bit.
+// decay of each element of a key. Token by token in order, so that chunks change no bit.
 void CpuPass::applyDeltaRule(size_t layer) const {
   const RecurrentSpec& delta = spec.recurrent;
   const size_t keys = spec.deltaKeys(), values = spec.deltaValues(), stride = spec.mixedWidth(),
