@@ -65,7 +65,7 @@ describe('the processor attends beside a GPU', () => {
     return { plan, ratio: (await simulatePipeline(given, plan)).seconds / plan.wallSeconds };
   };
 
-  test.each([1, 2, 4, 8].flatMap((times) => [2, 4].map((stages) => [stages, times] as const)))(
+  test.each([1, 8, 2, 4].slice(0, tries(2, 4)).flatMap((times) => [2, 4].map((stages) => [stages, times] as const)))(
     'the closed form is what is simulated, for few micro-batches and many: %i stages, a processor %i times as fast',
     async (stages, times) => {
       for (const batches of new Set([1, 3, 2 * stages, 2, 4].slice(0, tries(3, 5))))

@@ -346,8 +346,8 @@ describe('a conversion', () => {
       const again = join(folder, 'again.spillway');
       const partial = `${again}.partial`;
       const options = repackOptions(source, again);
-      // On a busy machine the conversion may be through before its first report is heard (native/tests/model/repack_test
-      // cancels in the middle for certain): either it was cancelled and there is no store, or there is a whole one.
+      // On a busy machine the conversion may be through before its first report is heard: either it was cancelled and
+      // there is no store, or there is a whole one. native/tests/model/repack_test cancels in the middle for certain.
       const outcome = await addon.repack(options, () => false).catch((error: unknown) => error);
       if (outcome !== undefined) expect(outcome).toMatchObject({ code: 'cancelled' });
       expect(existsSync(again)).toBe(outcome === undefined);

@@ -114,7 +114,7 @@ export const OPTION_TABLE = {
     flag: '<name>',
     about:
       "what multiplies there; cublaslt: long prompts by NVIDIA's library, an error where it cannot be used; auto: where it can; changes results in their last bits",
-    docs: "long prompts multiplied by the engine's kernels or by NVIDIA's cuBLASLt, where it is installed; changes results in their last bits ([architecture.md](architecture.md#cuda))",
+    docs: "long prompts multiplied by the engine's kernels or by NVIDIA's cuBLASLt, where it is installed; changes results in their last bits ([GPU](how-it-works/gpu.md#cublaslt))",
   },
   cpuMemory: {
     group: 'machine',

@@ -7,6 +7,7 @@ import { ChatTemplate } from '../../../src/model/tokenizer/ChatTemplate.js';
 import { Fields } from '../../../src/model/files/Fields.js';
 import { Guard } from '../../../src/model/tokenizer/Guard.js';
 import { open } from './fixtures.js';
+import { cpuSeconds } from '../support/expectBounded.js';
 
 const chats = JSON.parse(readFileSync(new URL('../../fixtures/tokenizers/chats.json', import.meta.url), 'utf8')) as {
   talks: ChatMessage[][];
@@ -105,9 +106,9 @@ describe('templates that are broken or hostile', () => {
     ['self-made list', '{% set n = namespace(x=1) %}{% set n.x = [n] %}{{ n.x | tojson }}'],
     ['too long', 'a'.repeat(2_000_000)],
   ])('%s is a row error, soon', (_, template) => {
-    const start = performance.now();
+    const start = process.cpuUsage();
     expect(refusal(template).rowCode).toBe('chat-template');
-    expect(performance.now() - start).toBeLessThan(5_000);
+    expect(cpuSeconds(start)).toBeLessThan(5);
   });
 
   test('what templates write is not refused for what it could be', () => {

@@ -25,10 +25,12 @@ export function readPacked(
     return field(word(values, (column * tensorRows) / per + Math.floor(row / per)), inWord(row));
   };
   const zero = (row: number, of: number): number => {
-    if (packed.zeros === undefined) return packed.zero;
+    const { zeros } = packed;
+    if (zeros === undefined) return packed.zero;
+    if (packed.zeroBytes) return packed.zero + (files[zeros.file]?.readInt8(zeros.offset + row * groups + of) ?? NaN);
     const line = Math.floor(row / per);
     const at = groupsFirst ? (of * tensorRows) / per + line : line * groups + of;
-    return packed.zero + field(word(packed.zeros, at), inWord(row));
+    return packed.zero + field(word(zeros, at), inWord(row));
   };
   const scale = (row: number, of: number): number => {
     const { bytes } = WEIGHT_TYPES[scaleType];
