@@ -225,6 +225,12 @@ void parseRecurrent(const Napi::Object& object, const std::string& path, Decoder
   spec.recurrent.keyDim = count(sizes, "keyDim", path + "delta.");
   spec.recurrent.valueDim = count(sizes, "valueDim", path + "delta.");
   spec.recurrent.tiledHeads = optionalBoolean(sizes, "tiled", path + "delta.", false);
+  const Napi::Value byKey = sizes.Get("byKey");
+  if (byKey.IsUndefined()) return;
+  const Napi::Object decays = readObject(byKey, path + "delta.byKey");
+  spec.recurrent.decaysByKey = true;
+  spec.recurrent.deltaRank = count(decays, "rank", path + "delta.byKey.");
+  spec.recurrent.leastDecay = readFloat(decays.Get("least"), path + "delta.byKey.least");
 }
 
 }  // namespace

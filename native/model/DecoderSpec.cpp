@@ -259,7 +259,8 @@ void checkLatent(const DecoderSpec& spec) {
   if (spec.shares > 1 || !spec.causal || spec.attentionGate || spec.qkNorm != QueryKeyNorm::None || spec.valueNorm)
     refuse("attention.latent", "one beside shares, gates or norms of heads", "none of these");
   const bool plainLayers = std::all_of(spec.layerSpecs.begin(), spec.layerSpecs.end(), [](const LayerSpec& layer) {
-    return layer.ownKeys() && layer.headDim == 0 && layer.kvHeads == 0 && !layer.valuesAreKeys;
+    return layer.mixer != Mixer::Attention ||
+           (layer.ownKeys() && layer.headDim == 0 && layer.kvHeads == 0 && !layer.valuesAreKeys);
   });
   if (!plainLayers) refuse("attention.latent", "layers of other attention", "none beside latent ones");
 }
@@ -321,7 +322,7 @@ uint32_t DecoderSpec::mixedWidth() const {
   uint32_t width = attentionGate ? gatesHeads ? heads : queryWidth() : 0;
   if (has(Mixer::ShortConvolution)) width = std::max(width, 3 * hiddenSize);
   if (has(Mixer::DeltaRule))
-    width = std::max(width, convolvedWidth(Mixer::DeltaRule) + deltaValues() + 2 * recurrent.valueHeads);
+    width = std::max(width, convolvedWidth(Mixer::DeltaRule) + deltaValues() + recurrent.valueHeads + deltaDecays());
   if (has(Mixer::StateSpace))
     width = std::max(width, convolvedWidth(Mixer::StateSpace) + stateValues() + recurrent.stateHeads);
   if (has(Mixer::SelectiveScan))
@@ -447,7 +448,12 @@ void validate(const DecoderSpec& spec) {
     if (delta.valueHeads % delta.keyHeads != 0)
       refuse("recurrent.valueHeads", std::to_string(delta.valueHeads),
              "a multiple of the " + std::to_string(delta.keyHeads) + " key heads");
-    for (const uint64_t width : {uint64_t(delta.keyHeads) * delta.keyDim, uint64_t(delta.valueHeads) * delta.valueDim})
+    if (delta.deltaRank > kMostWidth)
+      refuse("recurrent.delta.byKey.rank", std::to_string(delta.deltaRank), "at most " + std::to_string(kMostWidth));
+    if (!(delta.leastDecay <= 0) || !std::isfinite(delta.leastDecay))
+      refuse("recurrent.delta.byKey.least", std::to_string(delta.leastDecay), "a finite number of at most 0");
+    for (const uint64_t width : {uint64_t(delta.keyHeads) * delta.keyDim, uint64_t(delta.valueHeads) * delta.valueDim,
+                                 uint64_t(delta.valueHeads) * delta.keyDim})
       if (width > kMostWidth)
         refuse("recurrent", std::to_string(width) + " elements", "at most " + std::to_string(kMostWidth));
   }

@@ -119,6 +119,11 @@ struct RecurrentSpec {
   // Of the delta rule.
   uint32_t keyHeads = 0, valueHeads = 0, keyDim = 0, valueDim = 0;
   bool tiledHeads = false;  // value head v reads key head v % keyHeads, not the one of its neighbours
+  // Each element of a key is forgotten at a rate of its own, outputs are gated by the logistic function, and queries,
+  // keys and values are products apart (Kimi's delta attention).
+  bool decaysByKey = false;
+  uint32_t deltaRank = 0;  // of two products each that the gates and the decays are then; 0: of one
+  float leastDecay = 0;    // a rate's share of it by the logistic function is a decay's logarithm then; 0: none
   // Of a state space (Mamba-2).
   uint32_t stateHeads = 0, stateHeadDim = 0, stateDim = 0, stateGroups = 0;
   float leastTimeStep = 0, mostTimeStep = std::numeric_limits<float>::infinity();
@@ -296,6 +301,7 @@ struct DecoderSpec {
   // Of the delta rule: queries, keys and values, which go through the convolution, and what comes out.
   uint32_t deltaKeys() const { return recurrent.keyHeads * recurrent.keyDim; }
   uint32_t deltaValues() const { return recurrent.valueHeads * recurrent.valueDim; }
+  uint32_t deltaDecays() const { return recurrent.valueHeads * (recurrent.decaysByKey ? recurrent.keyDim : 1); }
   // Of a state space: what comes out of its heads.
   uint32_t stateValues() const { return recurrent.stateHeads * recurrent.stateHeadDim; }
   uint32_t convolvedWidth(Mixer mixer) const;

@@ -125,6 +125,15 @@ Presence ifSinks(const Spec& spec, const Layer& layer) { return requiredIf(atten
 Presence ifConvolved(const Spec&, const Layer& layer) { return requiredIf(layer.mixer == Mixer::ShortConvolution); }
 Presence ifConvolvedBias(const Spec&, const Layer& layer) { return optionalIf(layer.mixer == Mixer::ShortConvolution); }
 Presence ifDelta(const Spec&, const Layer& layer) { return requiredIf(layer.mixer == Mixer::DeltaRule); }
+Presence ifDeltaJoined(const Spec& spec, const Layer& layer) {
+  return requiredIf(layer.mixer == Mixer::DeltaRule && !spec.recurrent.decaysByKey);
+}
+Presence ifDeltaApart(const Spec& spec, const Layer& layer) {
+  return requiredIf(layer.mixer == Mixer::DeltaRule && spec.recurrent.decaysByKey);
+}
+Presence ifDeltaRank(const Spec& spec, const Layer& layer) {
+  return requiredIf(layer.mixer == Mixer::DeltaRule && spec.recurrent.deltaRank != 0);
+}
 Presence ifStateSpace(const Spec&, const Layer& layer) { return requiredIf(layer.hasStateSpace()); }
 Presence ifStateSpaceBias(const Spec&, const Layer& layer) { return optionalIf(layer.hasStateSpace()); }
 Presence ifStateNorm(const Spec& spec, const Layer& layer) {
@@ -248,6 +257,9 @@ WeightShape decayingHeads(const Spec& spec, const Layer& layer) {
   if (layer.mixer == Mixer::SelectiveScan) return {spec.recurrent.scanChannels, 1};
   return {layer.hasStateSpace() ? spec.recurrent.stateHeads : spec.recurrent.valueHeads, 1};
 }
+WeightShape decayBiases(const Spec& spec, const Layer& layer) {
+  return layer.mixer == Mixer::DeltaRule ? WeightShape{spec.deltaDecays(), 1} : decayingHeads(spec, layer);
+}
 WeightShape decayRates(const Spec& spec, const Layer& layer) {
   const uint32_t each = layer.mixer == Mixer::SelectiveScan ? spec.recurrent.scanState : 1;
   return {decayingHeads(spec, layer).rows * each, 1};
@@ -271,7 +283,14 @@ WeightShape valueElements(const Spec& spec, const Layer&) { return {spec.recurre
 WeightShape hiddenToDelta(const Spec& spec, const Layer&) {
   return {spec.convolvedWidth(Mixer::DeltaRule), spec.hiddenSize};
 }
-WeightShape hiddenToValues(const Spec& spec, const Layer&) { return {spec.deltaValues(), spec.hiddenSize}; }
+WeightShape hiddenToDeltaKeys(const Spec& spec, const Layer&) { return {spec.deltaKeys(), spec.hiddenSize}; }
+WeightShape hiddenToDeltaValues(const Spec& spec, const Layer&) { return {spec.deltaValues(), spec.hiddenSize}; }
+WeightShape hiddenToDeltaRank(const Spec& spec, const Layer&) { return {spec.recurrent.deltaRank, spec.hiddenSize}; }
+uint32_t deltaInputs(const Spec& spec) {
+  return spec.recurrent.deltaRank == 0 ? spec.hiddenSize : spec.recurrent.deltaRank;
+}
+WeightShape deltaGates(const Spec& spec, const Layer&) { return {spec.deltaValues(), deltaInputs(spec)}; }
+WeightShape deltaDecays(const Spec& spec, const Layer&) { return {spec.deltaDecays(), deltaInputs(spec)}; }
 WeightShape hiddenToValueHeads(const Spec& spec, const Layer&) { return {spec.recurrent.valueHeads, spec.hiddenSize}; }
 WeightShape valuesToHidden(const Spec& spec, const Layer&) { return {spec.hiddenSize, spec.deltaValues()}; }
 WeightShape stateConvolution(const Spec& spec, const Layer&) {
@@ -358,12 +377,17 @@ const std::vector<WeightRole<LayerWeights>>& layerRoles() {
       {"delta_conv.weight", nullptr, &L::conv, ifDelta, deltaConvolution},
       {"decay.log", nullptr, &L::decay, ifLogarithms, decayRates},
       {"decay.negated", nullptr, &L::decay, ifNegatedRates, decayRates},
-      {"decay.bias", nullptr, &L::decayBias, ifDecays, decayingHeads},
+      {"decay.bias", nullptr, &L::decayBias, ifDecays, decayBiases},
       {"delta_norm.weight", nullptr, &L::mixNorm, ifDelta, valueElements},
-      {"delta_in.weight", &L::mix, nullptr, ifDelta, hiddenToDelta},
-      {"delta_gate.weight", &L::mixGate, nullptr, ifDelta, hiddenToValues},
+      {"delta_in.weight", &L::mix, nullptr, ifDeltaJoined, hiddenToDelta},
+      {"delta_q.weight", &L::q, nullptr, ifDeltaApart, hiddenToDeltaKeys},
+      {"delta_k.weight", &L::k, nullptr, ifDeltaApart, hiddenToDeltaKeys},
+      {"delta_v.weight", &L::v, nullptr, ifDeltaApart, hiddenToDeltaValues},
+      {"delta_gate_in.weight", &L::mixGateIn, nullptr, ifDeltaRank, hiddenToDeltaRank},
+      {"delta_gate.weight", &L::mixGate, nullptr, ifDelta, deltaGates},
       {"delta_beta.weight", &L::beta, nullptr, ifDelta, hiddenToValueHeads},
-      {"delta_decay.weight", &L::alpha, nullptr, ifDelta, hiddenToValueHeads},
+      {"delta_decay_in.weight", &L::alphaIn, nullptr, ifDeltaRank, hiddenToDeltaRank},
+      {"delta_decay.weight", &L::alpha, nullptr, ifDelta, deltaDecays},
       {"delta_out.weight", &L::o, nullptr, ifDelta, valuesToHidden},
       {"state_conv.weight", nullptr, &L::conv, ifStateSpace, stateConvolution},
       {"state_conv.bias", nullptr, &L::convBias, ifStateSpaceBias, stateConvolved},

@@ -166,6 +166,7 @@ struct LayerWeights {
               *postBlockNorm = nullptr;
   // Of layers that remember a state (RecurrentSpec).
   StoredMatrix mix{}, mixGate{}, beta{}, alpha{}, besideOut{};
+  StoredMatrix mixGateIn{}, alphaIn{};  // of RecurrentSpec::deltaRank
   // Of a selective scan: what time steps, and what states are written and read by, are made of; time steps.
   StoredMatrix scanIn{}, scanStep{};
   const float *stepNorm = nullptr, *writtenNorm = nullptr, *readNorm = nullptr, *besideOutBias = nullptr;

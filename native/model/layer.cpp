@@ -43,6 +43,40 @@ void embed(const Pass& pass) {
   if (spec.streams.count > 1) pass.beginStreams();
 }
 
+// What projectMixed() does, of a delta rule whose keys' elements have decays of their own (RecurrentSpec::decaysByKey).
+void projectByKey(const Pass& pass, const LayerWeights& weights, float* mixed, float* gate) {
+  const DecoderSpec& spec = pass.spec;
+  const size_t stride = spec.mixedWidth(), tokens = pass.tokens(), rank = spec.recurrent.deltaRank;
+  const bool reduced = rank != 0;
+  float *beta = gate + spec.deltaValues(), *decay = beta + spec.recurrent.valueHeads;
+  float* gateIn = reduced ? pass.scratch.take<float>(tokens * rank) : gate;
+  float* decayIn = reduced ? pass.scratch.take<float>(tokens * rank) : decay;
+  const StoredMatrix &first = reduced ? weights.mixGateIn : weights.mixGate,
+                     &second = reduced ? weights.alphaIn : weights.alpha;
+  {
+    const ScratchScope scope(pass);
+    const StoredMatrix* const matrices[] = {&weights.q, &weights.k, &weights.v, &weights.beta, &first, &second};
+    const MatrixInput input = pass.normed(matrices, 6, weights.norm1, weights.norm1Bias);
+    const ProductJob convolved[] = {{&weights.q, nullptr, mixed, stride},
+                                    {&weights.k, nullptr, mixed + spec.deltaKeys(), stride},
+                                    {&weights.v, nullptr, mixed + 2 * spec.deltaKeys(), stride}};
+    pass.multiply(convolved, 3, input, ProductOf::Tokens);
+    const size_t width = reduced ? rank : stride;
+    const ProductJob others[] = {
+        {&weights.beta, nullptr, beta, stride}, {&first, nullptr, gateIn, width}, {&second, nullptr, decayIn, width}};
+    pass.multiply(others, 3, input, ProductOf::Tokens);
+  }
+  if (!reduced) return;
+  const auto widen = [&](const StoredMatrix& matrix, const float* input, float* output) {
+    const ScratchScope scope(pass);
+    const StoredMatrix* const matrices[] = {&matrix};
+    const ProductJob job{&matrix, nullptr, output, stride};
+    pass.multiply(&job, 1, pass.prepared(matrices, 1, input, tokens, rank, ProductOf::Tokens), ProductOf::Tokens);
+  };
+  widen(weights.mixGate, gateIn, gate);
+  widen(weights.alpha, decayIn, decay);
+}
+
 // Norm and projections of a layer that remembers a state: what goes through its convolution, then, of the delta rule, a
 // gate, how much of a value is written, and how much of the state is forgotten; of a state space, a gate and the time
 // steps, in the same product; of a selective scan, a gate.
@@ -60,9 +94,10 @@ void projectMixed(const Pass& pass, size_t layer) {
     if (spec.layerSpecs[layer].mixer == Mixer::SelectiveScan) pass.prepareScan(layer);
     return;
   }
+  float* gate = mixed + spec.convolvedWidth(Mixer::DeltaRule);
+  if (spec.recurrent.decaysByKey) return projectByKey(pass, weights, mixed, gate);
   const StoredMatrix* const matrices[] = {&weights.mix, &weights.mixGate, &weights.beta, &weights.alpha};
   const MatrixInput input = pass.normed(matrices, 4, weights.norm1, weights.norm1Bias);
-  float* gate = mixed + spec.convolvedWidth(Mixer::DeltaRule);
   float* beta = gate + spec.deltaValues();
   const ProductJob jobs[] = {{&weights.mix, nullptr, mixed, stride},
                              {&weights.mixGate, nullptr, gate, stride},

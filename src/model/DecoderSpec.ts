@@ -139,6 +139,16 @@ export interface DecoderSpec {
       readonly valueDim: number;
       /** Value head v reads key head v % keyHeads (llama.cpp), not that of its neighbours. Default false. */
       readonly tiled?: boolean;
+      /**
+       * Each element of a key is forgotten at a rate of its own, outputs are gated by the logistic function, and
+       * queries, keys and values are products apart (Kimi's delta attention). Default: a head has one rate, and so on.
+       */
+      readonly byKey?: {
+        /** Of two products each that gates and rates are; 0: of one. */
+        readonly rank: number;
+        /** The least that a decay's logarithm can be, which a logistic function shares out; 0: none. */
+        readonly least: number;
+      };
     };
     /** Sizes of a state space (Mamba-2); absent where no layer has one. */
     readonly stateSpace?: {

@@ -64,9 +64,14 @@ export type LayerRole =
   | 'delta_conv.weight' // vector [channels x taps], of `delta-rule`, as are
   | 'delta_norm.weight' // vector [valueDim]
   | 'delta_in.weight' // matrix [channels, hidden]: queries, keys and values
-  | 'delta_gate.weight' // matrix [valueHeads x valueDim, hidden]
-  | 'delta_beta.weight' // matrices [valueHeads, hidden]
-  | 'delta_decay.weight'
+  | 'delta_q.weight' // the same of decays by key, apart
+  | 'delta_k.weight'
+  | 'delta_v.weight'
+  | 'delta_gate_in.weight' // matrices [rank, hidden], of decays by key
+  | 'delta_decay_in.weight'
+  | 'delta_gate.weight' // matrix [valueHeads x valueDim, hidden or rank]
+  | 'delta_beta.weight' // matrix [valueHeads, hidden]
+  | 'delta_decay.weight' // matrix [valueHeads, hidden], or [valueHeads x keyDim, hidden or rank]
   | 'delta_out.weight' // matrix [hidden, valueHeads x valueDim]
   | 'state_conv.weight' // vector [channels x taps], of `state-space`, as are
   | 'state_conv.bias'

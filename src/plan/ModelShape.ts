@@ -338,11 +338,16 @@ function mixerOfLayer(decoder: DecoderSpec, layer: LayerSpec): MixerShape {
     case 'short-convolution':
       return { layers: 0, projected: 3 * hiddenSize, mixed: hiddenSize, stateFloats: kept(hiddenSize) };
     case 'delta-rule': {
-      const { keyHeads = 0, valueHeads = 0, keyDim = 0, valueDim = 0 } = recurrent?.delta ?? {};
+      const { keyHeads = 0, valueHeads = 0, keyDim = 0, valueDim = 0, byKey } = recurrent?.delta ?? {};
       const values = valueHeads * valueDim;
       const convolved = 2 * keyHeads * keyDim + values;
       const stateFloats = kept(convolved) + values * keyDim;
-      return { layers: 0, projected: convolved + values + 2 * valueHeads, mixed: values, stateFloats };
+      const decays = byKey ? valueHeads * keyDim : valueHeads;
+      // Where gates and rates are two products each, as many multiplied weights as one of the hidden states would have.
+      const gates = byKey?.rank
+        ? Math.ceil((byKey.rank * (2 * hiddenSize + values + decays)) / hiddenSize)
+        : values + decays;
+      return { layers: 0, projected: convolved + gates + valueHeads, mixed: values, stateFloats };
     }
     case 'state-space': {
       const { values, convolved, projected } = stateSpaceWidths(decoder);

@@ -10,10 +10,11 @@ struct Step {
   const float *query, *key, *value;
   float decay, beta;
   size_t keyDim, valueDim;
+  const float* decays;
 };
 
 // Some columns of the state, whose sums stay in registers.
-template <size_t Count>
+template <size_t Count, bool ByKey>
 __attribute__((always_inline)) inline void stepColumns(const Step& step, float* state, size_t column, float* output) {
   Lanes sums[Count] = {};
   float* row = state + column;
@@ -21,7 +22,7 @@ __attribute__((always_inline)) inline void stepColumns(const Step& step, float* 
     for (size_t i = 0; i < Count; i++) {
       Lanes held;
       loadLanes(row + i * kLanes, held);
-      held *= step.decay;
+      held *= ByKey ? step.decays[k] : step.decay;
       storeLanes(held, row + i * kLanes);
       sums[i] += held * step.key[k];
     }
@@ -49,7 +50,7 @@ __attribute__((always_inline)) inline void stepColumn(const Step& step, float* s
   float sum = 0;
   for (size_t k = 0; k < step.keyDim; k++) {
     float& held = state[k * step.valueDim + column];
-    held *= step.decay;
+    held *= step.decays == nullptr ? step.decay : step.decays[k];
     sum += held * step.key[k];
   }
   const float change = (step.value[column] - sum) * step.beta;
@@ -62,15 +63,20 @@ __attribute__((always_inline)) inline void stepColumn(const Step& step, float* s
   output[column] = sum;
 }
 
+template <bool ByKey>
+__attribute__((always_inline)) inline void stepHead(const Step& step, float* state, float* output) {
+  size_t column = 0;
+  for (; column + 4 * kLanes <= step.valueDim; column += 4 * kLanes) stepColumns<4, ByKey>(step, state, column, output);
+  for (; column + kLanes <= step.valueDim; column += kLanes) stepColumns<1, ByKey>(step, state, column, output);
+  for (; column < step.valueDim; column++) stepColumn(step, state, column, output);
+}
+
 }  // namespace
 
 SPILLWAY_WIDEST void deltaStep(float* state, const float* query, const float* key, const float* value, float decay,
-                               float beta, size_t keyDim, size_t valueDim, float* output) {
-  const Step step{query, key, value, decay, beta, keyDim, valueDim};
-  size_t column = 0;
-  for (; column + 4 * kLanes <= valueDim; column += 4 * kLanes) stepColumns<4>(step, state, column, output);
-  for (; column + kLanes <= valueDim; column += kLanes) stepColumns<1>(step, state, column, output);
-  for (; column < valueDim; column++) stepColumn(step, state, column, output);
+                               float beta, size_t keyDim, size_t valueDim, float* output, const float* decays) {
+  const Step step{query, key, value, decay, beta, keyDim, valueDim, decays};
+  return decays == nullptr ? stepHead<false>(step, state, output) : stepHead<true>(step, state, output);
 }
 
 }  // namespace spillway

@@ -31,11 +31,15 @@ void lookForOdd(const CpuPass& pass, size_t layer) {
   }
 }
 
+bool isLatent(const DecoderSpec& spec, size_t layer) {
+  return spec.latent.rank != 0 && spec.layerSpecs[layer].mixer == Mixer::Attention;
+}
+
 }  // namespace
 
 // finishLayer(), of latent attention with what has its weights.
 void CpuPass::finishTokens(size_t layer) const {
-  if (spec.latent.rank != 0) expandLatent(layer);
+  if (isLatent(spec, layer)) expandLatent(layer);
   finishLayer(*this, layer);
 }
 
@@ -53,7 +57,7 @@ void CpuPass::finishWanted(size_t layer) const {
       if (from != to) std::copy_n(rows + from * width, width, rows + to * width);
     };
     const size_t width = spec.hiddenSize,
-                 attended = spec.latent.rank == 0 ? weights.layer(layer).o.inputs : spec.queryWidth();
+                 attended = isLatent(spec, layer) ? spec.queryWidth() : weights.layer(layer).o.inputs;
     for (size_t i = 0; i < count; i++) {
       move(activations.hidden, width, taken[i], i);
       move(activations.queries, attended, taken[i], i);

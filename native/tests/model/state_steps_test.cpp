@@ -51,6 +51,22 @@ TEST(StateSteps, DeltaRuleIsThatOfPlainLoops) {
   }
 }
 
+TEST(StateSteps, DeltaRuleForgetsByElementsOfKeys) {
+  for (const auto& [keys, values] : kSizes) {
+    Floats state = drawn(keys * values, 1), expected = state, decays = drawn(keys, 2);
+    const Floats query = drawn(keys, 10), key = drawn(keys, 20), value = drawn(values, 30);
+    Floats output(values), plain(values);
+    deltaStep(state.data(), query.data(), key.data(), value.data(), 0, 0.3f, keys, values, output.data(),
+              decays.data());
+    // As a state that was forgotten before, of which all is kept.
+    for (size_t k = 0; k < keys; k++)
+      for (size_t v = 0; v < values; v++) expected[k * values + v] *= decays[k];
+    deltaStep(expected.data(), query.data(), key.data(), value.data(), 1, 0.3f, keys, values, plain.data());
+    ASSERT_EQ(output, plain) << keys << " x " << values;
+    ASSERT_EQ(state, expected) << keys << " x " << values;
+  }
+}
+
 TEST(StateSteps, StateSpaceIsThatOfPlainLoops) {
   for (const auto& [states, width] : kSizes) {
     Floats state = drawn(states * width, 2), expected = state;

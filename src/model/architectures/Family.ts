@@ -88,8 +88,11 @@ export interface WeightSource {
   readonly layers?: (layer: number) => boolean;
   /** The tensor has as many elements in another shape, one after another as they are wanted. */
   readonly reshaped?: boolean;
-  /** The weight is a vector whose parts are so many tensors; `{piece}` in the name is the number of one. */
-  readonly pieces?: number;
+  /**
+   * The weight is a vector whose parts are so many tensors, of equal sizes; `{piece}` in the name is the number of one,
+   * or its name.
+   */
+  readonly pieces?: number | readonly string[];
   /** Bound only where the file has the tensor. */
   readonly optional?: boolean;
   /** The tensor's name in other checkpoints: taken where the file has no tensor of the first name. */

@@ -48,11 +48,12 @@ export function bindWeights(description: Description, tensors: TensorIndex): Ten
     source: WeightSource,
     layer: number,
     name: string,
-    count: number,
+    named: number | readonly string[],
   ): TensorBinding {
     const [rows] = roleShape(of, source.role, of.layerSpecs[layer]);
-    const pieces = Array.from({ length: count }, (_, piece) =>
-      bindPiece(source, layer, tensors.take(name.replace('{piece}', String(piece))), rows / count, tensors.path),
+    const names = typeof named === 'number' ? Array.from({ length: named }, (_, piece) => String(piece)) : named;
+    const pieces = names.map((piece) =>
+      bindPiece(source, layer, tensors.take(name.replace('{piece}', piece)), rows / names.length, tensors.path),
     );
     const [first, ...others] = pieces;
     const odd = others.find(({ type }) => type !== first?.type);

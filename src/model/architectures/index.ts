@@ -59,6 +59,7 @@ import { flint } from './families/flint.js';
 import { gemma3n } from './families/gemma3n.js';
 import { gemma4 } from './families/gemma4.js';
 import { jamba } from './families/jamba.js';
+import { kimiLinear } from './families/kimiLinear.js';
 import { mamba, mamba2 } from './families/mamba.js';
 import { glm4MoeLite } from './families/glm4MoeLite.js';
 import { llama4 } from './families/llama4.js';
@@ -216,6 +217,7 @@ const FAMILIES: readonly Family[] = [
   mamba,
   mamba2,
   jamba,
+  kimiLinear,
   flint,
   sarvamMla,
   lfm3,

@@ -168,7 +168,8 @@ export function latentGguf(family: string, model: GgufModel, style: 'pairs' | 'h
 /** Norms and latent attention in GGUF. Older files have one product of keys and values, of floats alone. */
 export function latentGgufWeights(decoder: DecoderSpec, { tensors }: GgufModel): WeightSource[] {
   const { queryRank = 0, plain = 0, value = 0 } = decoder.attention.latent ?? {};
-  const apart = tensors.has('blk.0.attn_k_b.weight');
+  const first = decoder.layerSpecs.findIndex(({ mixer = 'attention' }) => mixer === 'attention');
+  const apart = tensors.has(`blk.${first}.attn_k_b.weight`);
   const up = (index: number): FusedPart => ({ groups: decoder.heads, sizes: [plain, value], index });
   const tensor = `${GGUF_LAYER}attn_kv_b.weight`;
   return [

@@ -4,7 +4,7 @@ import type { Fields } from './Fields.js';
 
 /** Roles that layers with one of these mixers have alone, by how they begin. */
 const ROLES_OF_MIXERS: readonly (readonly [beginning: RegExp, mixers: readonly Mixer[]])[] = [
-  [/^([qkvo]|q_norm|k_norm|q_gate)\.|^sinks$/, ['attention']],
+  [/^([qkvo]|q_norm|k_norm|q_gate|q_down|q_down_norm|latent|latent_norm|k_up|v_up)\.|^sinks$/, ['attention']],
   [/^conv(_in|_out)?\./, ['short-convolution']],
   [/^delta_/, ['delta-rule']],
   [/^state_/, ['state-space']],

@@ -23,7 +23,9 @@ export function roleShape(
   const queries = decoder.heads * (latent ? plain + rotated : headDim);
   const keys = (layer?.kvHeads ?? decoder.kvHeads) * headDim;
   const taps = decoder.recurrent?.taps ?? 0;
-  const { keyHeads = 0, valueHeads = 0, keyDim = 0, valueDim = 0 } = decoder.recurrent?.delta ?? {};
+  const { keyHeads = 0, valueHeads = 0, keyDim = 0, valueDim = 0, byKey } = decoder.recurrent?.delta ?? {};
+  const deltaDecays = valueHeads * (byKey ? keyDim : 1);
+  const deltaInputs = byKey?.rank || hiddenSize;
   const channels = 2 * keyHeads * keyDim + valueHeads * valueDim;
   const space = stateSpaceWidths(decoder);
   const scan = decoder.recurrent?.scan ?? { channels: 0, stateDim: 0, rank: 0 };
@@ -46,7 +48,7 @@ export function roleShape(
     case 'decay.negated':
       return [decaying * (layer?.mixer === 'selective-scan' ? scan.stateDim : 1)];
     case 'decay.bias':
-      return [decaying];
+      return [layer?.mixer === 'delta-rule' ? deltaDecays : decaying];
     case 'scan_conv.weight':
       return [scan.channels * taps];
     case 'scan_conv.bias':
@@ -104,10 +106,19 @@ export function roleShape(
     case 'delta_in.weight':
       return [channels, hiddenSize];
     case 'delta_gate.weight':
+      return [valueHeads * valueDim, deltaInputs];
+    case 'delta_q.weight':
+    case 'delta_k.weight':
+      return [keyHeads * keyDim, hiddenSize];
+    case 'delta_v.weight':
       return [valueHeads * valueDim, hiddenSize];
+    case 'delta_gate_in.weight':
+    case 'delta_decay_in.weight':
+      return [byKey?.rank ?? 0, hiddenSize];
     case 'delta_beta.weight':
-    case 'delta_decay.weight':
       return [valueHeads, hiddenSize];
+    case 'delta_decay.weight':
+      return [deltaDecays, deltaInputs];
     case 'delta_out.weight':
       return [hiddenSize, valueHeads * valueDim];
     case 'token_embedding':

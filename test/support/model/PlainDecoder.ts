@@ -331,19 +331,23 @@ export class PlainDecoder {
   #applyDeltaRule(layer: number, inputs: readonly Vector[]): Vector[] {
     const sizes = this.#spec.recurrent?.delta;
     if (!sizes) throw new Error('no sizes of the delta rule');
-    const { keyHeads, valueHeads, keyDim, valueDim, tiled } = sizes;
-    const rows = this.#convolve(
-      layer,
-      'delta_conv',
-      inputs.map((input) => this.#product(layer, 'delta_in', input)),
-    ).map((row) => row.map(ACTIVATIONS.silu));
+    const { keyHeads, valueHeads, keyDim, valueDim, tiled, byKey } = sizes;
+    if (byKey && (byKey.rank === 0 || byKey.least !== 0)) throw new Error('decays by key of one product, or bounded');
+    const mixed = (input: Vector): Vector =>
+      byKey
+        ? Float64Array.from(['delta_q', 'delta_k', 'delta_v'].flatMap((role) => [...this.#product(layer, role, input)]))
+        : this.#product(layer, 'delta_in', input);
+    const reduced = (role: string, input: Vector): Vector =>
+      this.#product(layer, role, byKey ? this.#product(layer, `${role}_in`, input) : input);
+    const rates = byKey ? keyDim : 1;
+    const rows = this.#convolve(layer, 'delta_conv', inputs.map(mixed)).map((row) => row.map(ACTIVATIONS.silu));
     const states = Array.from({ length: valueHeads }, () =>
       Array.from({ length: keyDim }, () => new Float64Array(valueDim)),
     );
     return inputs.map((input, t) => {
       const row = rows[t] ?? input;
-      const [beta, decay] = [this.#product(layer, 'delta_beta', input), this.#product(layer, 'delta_decay', input)];
-      const gate = this.#product(layer, 'delta_gate', input);
+      const [beta, decay] = [this.#product(layer, 'delta_beta', input), reduced('delta_decay', input)];
+      const gate = reduced('delta_gate', input);
       const output = new Float64Array(valueHeads * valueDim);
       states.forEach((state, head) => {
         const at = (first: number, count: number): Vector => row.slice(first, first + count);
@@ -351,9 +355,12 @@ export class PlainDecoder {
         const query = unit(at(keyHead, keyDim)).map((x) => x / Math.sqrt(keyDim));
         const key = unit(at(keyHeads * keyDim + keyHead, keyDim));
         const value = at(2 * keyHeads * keyDim + head * valueDim, valueDim);
-        const step = (decay[head] ?? NaN) + (this.#weight(layer, 'decay.bias')[head] ?? NaN);
-        const kept = Math.exp(-this.#rate(layer, head) * Math.log1p(Math.exp(step)));
-        for (const each of state) for (let v = 0; v < valueDim; v++) each[v] = (each[v] ?? NaN) * kept;
+        state.forEach((each, k) => {
+          const place = head * rates + (k % rates);
+          const step = (decay[place] ?? NaN) + (this.#weight(layer, 'decay.bias')[place] ?? NaN);
+          const kept = Math.exp(-this.#rate(layer, head) * Math.log1p(Math.exp(step)));
+          for (let v = 0; v < valueDim; v++) each[v] = (each[v] ?? NaN) * kept;
+        });
         const seen = (by: Vector, v: number): number =>
           state.reduce((all, each, k) => all + (each[v] ?? NaN) * (by[k] ?? NaN), 0);
         const change = value.map((x, v) => (x - seen(key, v)) * logistic(beta[head] ?? NaN));
@@ -367,7 +374,7 @@ export class PlainDecoder {
         );
         normed.forEach((x, v) => {
           const place = head * valueDim + v;
-          output[place] = x * ACTIVATIONS.silu(gate[place] ?? NaN);
+          output[place] = x * (byKey ? logistic : ACTIVATIONS.silu)(gate[place] ?? NaN);
         });
       });
       return this.#product(layer, 'delta_out', output);
