@@ -4,8 +4,8 @@ import { runInNewContext } from 'node:vm';
 /** How often is looked, in milliseconds: a heap grows by some 100 MB a second at most. */
 const INTERVAL = 20;
 /**
- * The growth that a heap full of what is in use is allowed before it is collected once more. Where that is just below the
- * limit, the heap passes it by so much: what is kept for growth beside the heap (`NATIVE_GROWTH_BYTES`) has to hold it.
+ * The growth that a heap full of what is in use is allowed before it is collected once more. Where that is just below
+ * the limit, the heap passes it by so much: what is kept beside the heap (`NATIVE_GROWTH_BYTES`) has to hold it.
  */
 const LEAST_GROWTH_BYTES = 3 * 2 ** 20;
 
