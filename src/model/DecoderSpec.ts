@@ -144,7 +144,7 @@ export interface DecoderSpec {
        * queries, keys and values are products apart (Kimi's delta attention). Default: a head has one rate, and so on.
        */
       readonly byKey?: {
-        /** Of two products each that gates and rates are; 0: of one. */
+        /** The inner size of the two products that gates and rates are; 0: they are of one. */
         readonly rank: number;
         /** The least that a decay's logarithm can be, which a logistic function shares out; 0: none. */
         readonly least: number;

@@ -11,7 +11,7 @@ export interface GgufHeadOptions {
   readonly activation?: 'tanh' | 'gelu' | 'relu';
   /** Which hidden states it takes, where the file does not say. Default: the first. */
   readonly pooling?: SequenceClassifier['pooling'];
-  /** Whether there is always a layer before the last one, so that a file without it has lost it. Default: false. */
+  /** There is always a layer before the last one: a file without it has lost it. Default: false. */
   readonly twoLayers?: boolean;
 }
 
