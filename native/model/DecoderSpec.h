@@ -64,14 +64,14 @@ struct RouterSpec {
   float scale = 1;
   float epsilon = 0;  // added to the sum that divides
   bool choiceBias = false;
-  bool choosesByLogits = false;  // and not by scores
   uint32_t groups = 1, groupsPerToken = 1;
   GroupScore groupScore = GroupScore::Best;
-  float jitter = 0;           // of SparseMixer: an expert counts beside a better one that is so near
-  float logitScale = 1;       // of logits, before scores are made of them
-  bool weighsInputs = false;  // experts' inputs are multiplied by their weights, and not what comes out
-  bool expertScale = false;   // weights are multiplied by a number of each expert, last
-  bool apart = false;         // a mixture with norms of its own beside the block (ExpertsSpec of DecoderSpec.ts)
+  float jitter = 0;              // of SparseMixer: an expert counts beside a better one that is so near
+  float logitScale = 1;          // of logits, before scores are made of them
+  bool weighsInputs = false;     // experts' inputs are multiplied by their weights, and not what comes out
+  bool expertScale = false;      // weights are multiplied by a number of each expert, last
+  bool apart = false;            // a mixture with norms of its own beside the block (ExpertsSpec of DecoderSpec.ts)
+  bool choosesByLogits = false;  // and not by scores
 
   static constexpr uint32_t kMostGroups = 64;
 
