@@ -223,6 +223,10 @@ struct Decoder {
     }
     return out;
   }
+  // Of a mixture's result, where it has a norm of its own.
+  Vector branchNormed(int l, const Vector& x) const {
+    return find(l, "post_norm2.weight") != nullptr ? norm(l, "post_norm2", x) : x;
+  }
   // Logits after the next token.
   Vector step(int32_t token, size_t position) {
     const Tensor& embeddings = *find(-1, "token_embedding");
@@ -240,7 +244,7 @@ struct Decoder {
       switch (spec.residual) {
         case Residual::Pre:
           h = plus(h, attention(l, norm(l, "norm1", h), position));
-          h = plus(h, feedForward(l, norm(l, "norm2", h)));
+          h = plus(h, branchNormed(l, feedForward(l, norm(l, "norm2", h))));
           break;
         case Residual::Post:
           h = norm(l, "norm1", plus(h, attention(l, h, position)));
