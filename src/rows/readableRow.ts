@@ -1,3 +1,4 @@
+import { isProxy } from 'node:util/types';
 import { found } from '../arguments/found.js';
 import { isObject, membersOf } from '../arguments/isObject.js';
 import { isWithin, rangeWords, wholeRange } from '../arguments/NumberRange.js';
@@ -72,9 +73,12 @@ export function readableRow(given: unknown): RowInput {
   }
 }
 
-/** Gives the names of fields that a row may have, in their order: of a row of a file, those that it has. */
+/**
+ * Gives the names of fields that a row may have, in their order: of a row of a file, those that it has. What inherits
+ * fields, or answers to names that it does not list, is asked for all.
+ */
 function namesIn(given: object): readonly string[] {
-  if (Object.getPrototypeOf(given) !== Object.prototype) return FIELDS;
+  if (isProxy(given) || Object.getPrototypeOf(given) !== Object.prototype) return FIELDS;
   const names = Object.getOwnPropertyNames(given);
   if (names.length >= FIELDS.length) return FIELDS;
   return names.filter((name) => ORDER.has(name)).sort((one, other) => (ORDER.get(one) ?? 0) - (ORDER.get(other) ?? 0));

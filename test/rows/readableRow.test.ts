@@ -27,6 +27,21 @@ describe('readableRow', () => {
     expect({ ...readableRow(new Row()) }).toEqual({ id: 'a', prompt: 'read 1' });
   });
 
+  test('fields are found in one order, whether they are its own or inherited, listed or not', () => {
+    const names = ['prompt', 'temperature', 'stop', 'chat', 'labels', 'query', 'badWords', 'zebra', 'carry', 'id'];
+    fc.assert(
+      fc.property(fc.shuffledSubarray(names), fc.boolean(), (some, enumerable) => {
+        const given = {};
+        for (const name of some) Object.defineProperty(given, name, { value: name, enumerable });
+        const inherited = Object.entries(readableRow(Object.create(given)));
+        expect(Object.entries(readableRow(given))).toEqual(inherited);
+        expect(inherited.map(([name]) => name).sort()).toEqual(some.filter((name) => name !== 'zebra').sort());
+      }),
+    );
+    const unlisted = new Proxy({}, { get: (_, name) => (name === 'prompt' ? 'x' : undefined) });
+    expect(readableRow(unlisted)).toEqual({ prompt: 'x' });
+  });
+
   test('a bad row keeps its id, its index and what it carries', () => {
     const torn = {
       id: 'a',
