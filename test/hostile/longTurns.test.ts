@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -109,10 +109,12 @@ test.each(['SIGINT', 'SIGTERM'] as const)(
       ...['generate', '--model', model, '--input', path('rows.jsonl'), '--output', path('out.jsonl')],
       ...['--policy', 'default', '--cpu-memory', '512MiB', '--learn', 'off', '--threads', '1', '--overwrite'],
     ]);
-    await sleep(3000);
+    while (!existsSync(path('out.jsonl'))) await sleep(50);
+    await sleep(500);
     const before = performance.now();
     child.kill(signal);
     expect((await ended)[0]).toBe(signal === 'SIGINT' ? 130 : 143);
-    expect(performance.now() - before).toBeLessThan(2000);
+    // The work would go on for minutes; how long a turn is, is held above.
+    expect(performance.now() - before).toBeLessThan(20_000);
   },
 );
