@@ -1,5 +1,3 @@
-import { availableParallelism } from 'node:os';
-
 /** @type {import('jest').Config} */
 export default {
   roots: ['<rootDir>/test'],
@@ -18,9 +16,8 @@ export default {
     ],
   },
   setupFiles: ['<rootDir>/test/support/seed.ts'],
-  // Many tests wait for a process, a lease or the disk now and then: one more of them has what they leave. (A share above
-  // 100% is taken for that many workers.)
-  maxWorkers: availableParallelism() + 1,
+  // Most tests wait for a process or the disk now and then.
+  maxWorkers: '100%',
   // Modules of test files that have ended stay in memory: caps on a process's memory would count them.
   workerIdleMemoryLimit: '1GiB',
   // Against hanging for ever: what takes seconds takes a minute on a machine that others use.
