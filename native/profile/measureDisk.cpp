@@ -26,19 +26,14 @@ constexpr size_t kSmallLayer = size_t{2176} << 10;  // no whole number of reques
                                                     // not begin before the last of these has come
 constexpr size_t kPage = size_t{64} << 10;
 constexpr size_t kBlock = size_t{1} << 10;  // what sparse attention reads of a page, on average
-constexpr size_t kBlocksCall = size_t{2} << 20;
+// As many requests as a call of pages has: slow disks answer some 100 a second.
+constexpr size_t kBlocksCall = size_t{256} << 10;
 constexpr uint64_t kUnit = uint64_t{1} << 20;
 constexpr uint64_t kLeastBytes = 16 * kUnit;
 const DirectOptions kEngines;  // how the engine reads and writes
 
-enum class What {
-  Read,
-  ReadSmallLayers,
-  ReadPages,
-  ReadBlocks,
-  Write
-};  // pages and blocks are scattered; else it is
-    // one range after another
+// Pages and blocks are scattered; else it is one range after another.
+enum class What { Read, ReadSmallLayers, ReadPages, ReadBlocks, Write };
 
 struct Way {
   What what;

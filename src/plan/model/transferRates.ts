@@ -77,13 +77,19 @@ export function diskRates(
   const readRequests = (bytes: number, ...operations: readonly DiskOperation[]): number =>
     corrected('disk.readPages', requests(bytes, read, measured(...operations))) /
     (streams && bytes < SMALL_PAGE_BYTES ? BESIDE_LAYERS : 1);
+  // Small blocks and the next larger size that was measured: one size alone says nothing of what a request costs.
+  const [blocks, pages] = [measured('readBlocks').length > 0, measured('readPages').length > 0];
+  const valueOperations: readonly DiskOperation[] = [
+    blocks && pages ? 'readPages' : 'read',
+    blocks ? 'readBlocks' : 'readPages',
+  ];
   const kind = readKind(layerBytes);
   return {
     read: corrected(kind, layers.bytesPerSecond),
     readOnceSeconds: layers.onceSeconds * (corrections[kind] ?? 1),
     write: corrected('disk.write', write),
     readPages: readRequests(pageBytes, 'read', 'readPages'),
-    readValues: readRequests(valueBytes, measured('readBlocks').length > 0 ? 'readBlocks' : 'read', 'readPages'),
+    readValues: readRequests(valueBytes, ...valueOperations),
     writePages: corrected('disk.writePages', requests(pageBytes, write, measured('write'))),
   };
 }

@@ -67,6 +67,8 @@ test('values of chosen keys take what was measured of small blocks, which pages 
   expect(half).toBeLessThan(line);
   expect(half).toBeGreaterThan(0.95 * line);
   expect(page).toBeCloseTo(65_536 / rate(65_536), 9);
+  // Files that people write may have small blocks beside long reads alone.
+  expect(of([measured('read', 2 ** 20), block]).readValues).toBeCloseTo(block.bytesPerSecond, 0);
 });
 
 test('small pages take longer while layers stream', () => {
