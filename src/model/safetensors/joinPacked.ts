@@ -27,6 +27,8 @@ const SUBCLASSES: Names = {
   zeros: '._weight_zero_point',
   index: '',
 };
+/** Of torchao's SmoothQuant and AWQ. */
+const INPUT_FACTOR = '._weight_act_pre_scale';
 const ROWS: Names = { ...BYTES, scales: '.SCB' };
 
 const NAMES: Readonly<Record<PackedScheme['method'], readonly Names[]>> = {
@@ -103,7 +105,7 @@ class Join {
       return this.refuse(scales, `scales of type ${scaleType}`, 'F32, F16 or BF16');
     this.checkShape(scales, names === ROWS ? [rows] : grid(rows), 'scales');
     const zeros = this.integers.get(module + names.zeros);
-    if (names === SUBCLASSES && zeros !== undefined) this.checkShape(zeros, grid(rows), 'zero points');
+    if (names === SUBCLASSES) this.checkSubclass(module, zeros, grid(rows));
     else if (zeros !== undefined && asBytes)
       this.refuse(zeros, 'zero points of bytes', 'none: those of W8A8 are symmetric');
     else if (zeros !== undefined) this.checkWords(zeros, grid(rows / per), 'zero points');
@@ -144,6 +146,17 @@ class Join {
       bytes: values.bytes,
       packed,
     };
+  }
+
+  /** Nothing of a subclass may be left out that its values are multiplied by or counted from. */
+  private checkSubclass(module: string, zeros: ByteTensor | undefined, shape: readonly number[]): void {
+    const floats = this.floats.get(module + SUBCLASSES.zeros);
+    if (floats) this.refuse(floats, `zero points of ${floats.type}`, 'I8');
+    const factor = this.floats.get(module + INPUT_FACTOR);
+    if (factor) this.refuse(factor, "factors of a layer's inputs", 'weights alone');
+    if (zeros === undefined) return;
+    if (zeros.dtype !== 'I8') this.refuse(zeros, `zero points of ${zeros.dtype ?? 'U8'}`, 'I8');
+    this.checkShape(zeros, shape, 'zero points');
   }
 
   private checkWords(tensor: ByteTensor, shape: readonly number[], what: string): void {

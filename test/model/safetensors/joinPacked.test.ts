@@ -6,6 +6,7 @@ import type { ByteTensor } from '../../../src/model/safetensors/readSafetensorsF
 
 const GPTQ: PackedScheme = { method: 'gptq', bits: 4, group: 32, symmetric: true, reordered: false, zeroAdd: 1 };
 const AWQ: PackedScheme = { ...GPTQ, method: 'awq', symmetric: false, zeroAdd: 0 };
+const TORCHAO: PackedScheme = { ...GPTQ, method: 'torchao', bits: 8, group: undefined, zeroAdd: 0 };
 const CT: PackedScheme = { ...GPTQ, method: 'compressed-tensors', zeroAdd: 0 };
 
 const words = (name: string, shape: readonly number[], dtype: 'I8' | 'I32' = 'I32'): ByteTensor => ({
@@ -90,6 +91,14 @@ describe('tensors of integers become one of the type that holds their values', (
       packed: { signed: true, zero: 128, group: 64 },
     });
   });
+  test('torchao: groups by the scales, zero points of bytes', () => {
+    const integers = [words('m._weight_qdata', [16, 64], 'I8'), words('m._weight_zero_point', [16, 2], 'I8')];
+    expect(join(TORCHAO, [scales('m._weight_scale', [16, 2])], integers)[0]).toMatchObject({
+      type: 'Q8_0',
+      shape: [16, 64],
+      packed: { order: 'rows', signed: true, group: 32, zero: 128, zeroBytes: true },
+    });
+  });
   test('other integers are buffers', () => {
     expect(join(GPTQ, [], [words('mask', [3])])).toEqual([]);
   });
@@ -118,6 +127,27 @@ describe('tensors of integers become one of the type that holds their values', (
       [scales('m.scales', [2, 16])],
       OF_GPTQ.slice(0, 2),
       'found integers whose groups are reordered, expected a tensor m.g_idx',
+    ],
+    [
+      "torchao's zero points of words",
+      TORCHAO,
+      [scales('m._weight_scale', [16, 2])],
+      [words('m._weight_qdata', [16, 64], 'I8'), words('m._weight_zero_point', [16, 2])],
+      'm._weight_zero_point: found zero points of I32, expected I8',
+    ],
+    [
+      "torchao's zero points of floats",
+      TORCHAO,
+      [scales('m._weight_scale', [16, 2]), scales('m._weight_zero_point', [16, 2], 'BF16')],
+      [words('m._weight_qdata', [16, 64], 'I8')],
+      'm._weight_zero_point: found zero points of BF16, expected I8',
+    ],
+    [
+      "factors of a layer's inputs",
+      TORCHAO,
+      [scales('m._weight_scale', [16, 2]), scales('m._weight_act_pre_scale', [64])],
+      [words('m._weight_qdata', [16, 64], 'I8')],
+      "m._weight_act_pre_scale: found factors of a layer's inputs",
     ],
     [
       'scales of 8-bit floats',
