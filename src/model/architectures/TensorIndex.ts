@@ -28,6 +28,12 @@ export class TensorIndex {
     return [...this.byName.keys()];
   }
 
+  /** Tells whether a tensor of any layer is called so after its layer's prefix. */
+  hasInLayers(name: string): boolean {
+    for (const each of this.byName.keys()) if (each.endsWith(`.${name}`)) return true;
+    return false;
+  }
+
   find(name: string): TensorInfo | undefined {
     return this.byName.get(name);
   }

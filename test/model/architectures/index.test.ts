@@ -361,6 +361,32 @@ describe('families', () => {
     expect(describing).toThrow(/use the model that was quantised.*or a GGUF file of it/);
   });
 
+  test("Ling 2's tensors say what its configuration does not", async () => {
+    const folder = fileURLToPath(new URL('../../fixtures/models/bailing-moe-v2', import.meta.url));
+    const { header } = await readSafetensorsModel(folder);
+    const { score_function, moe_router_enable_expert_bias, use_qk_norm, ...config } = header.config as Record<
+      string,
+      unknown
+    >;
+    expect([score_function, moe_router_enable_expert_bias, use_qk_norm]).toEqual(['sigmoid', true, true]);
+    expect(describeModel({ ...header, config })).toEqual(describeModel(header));
+    const { routed_scaling_factor, ...unscaled } = config;
+    expect(routed_scaling_factor).toBe(1.7);
+    expect(() => describeModel({ ...header, config: unscaled })).toThrow('routed_scaling_factor: found');
+  });
+
+  test('A.X K1 is read with the bias of its choice of experts, and without', async () => {
+    const folder = fileURLToPath(new URL('../../fixtures/models/axk1', import.meta.url));
+    const { header } = await readSafetensorsModel(folder);
+    const tensors = header.tensors.filter(({ name }) => !name.endsWith('e_score_correction_bias'));
+    const biasOf = (model: ReturnType<typeof describeModel>) => [
+      model.decoder.feedForward.experts?.router?.choiceBias,
+      model.bindings.some(({ role }) => role === 'router.choice_bias'),
+    ];
+    expect(biasOf(describeModel(header))).toEqual([true, true]);
+    expect(biasOf(describeModel({ ...header, tensors }))).toEqual([false, false]);
+  });
+
   test('the keys of latent attention in 8-bit floats are bound with their scales, a row for each input', async () => {
     const folder = fileURLToPath(new URL('../../fixtures/models/deepseek-v3', import.meta.url));
     const { header } = await readSafetensorsModel(folder);

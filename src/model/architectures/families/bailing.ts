@@ -14,6 +14,7 @@ import {
 } from '../mixture.js';
 import { skipNextTokenLayers } from '../nextTokenLayers.js';
 import { withQueryKeyNorm } from '../specs.js';
+import type { TensorIndex } from '../TensorIndex.js';
 import { fusedQueryKeyValue, GGUF_LAYER } from '../weights.js';
 import { GGUF_HEAD_NORMS } from './olmo2.js';
 
@@ -78,15 +79,23 @@ function mixture(
   });
 }
 
-/** The router by `score_function`: a softmax as in Ling 1, or a logistic one, perhaps with a bias and groups. */
-function lingRouter(config: Fields): RouterSpec {
-  const score = config.string('score_function', 'softmax');
+const BIAS = 'mlp.gate.expert_bias';
+const QUERY_NORM = 'attention.query_layernorm.weight';
+
+/**
+ * The router by `score_function`: a softmax as in Ling 1, or a logistic one, perhaps with a bias and groups. Classes of
+ * the same name differ in what they take for granted, so a checkpoint's tensors say what its configuration does not.
+ */
+function lingRouter(config: Fields, tensors: TensorIndex | undefined): RouterSpec {
+  const biased = tensors?.hasInLayers(BIAS) === true;
+  const score = config.string('score_function', biased ? 'sigmoid' : 'softmax');
   const normalised = config.boolean('norm_topk_prob', true);
   if (score === 'softmax') return { ...SOFTMAX_AS_IT_IS, normalised };
   if (score !== 'sigmoid') return config.refuse('score_function', 'softmax or sigmoid');
+  if (!config.has('routed_scaling_factor')) config.refuse('routed_scaling_factor', 'a number');
   return {
-    ...sigmoidRouter(config.withDefaults({ routed_scaling_factor: 2.5, n_group: 8, topk_group: 4 })),
-    choiceBias: config.boolean('moe_router_enable_expert_bias', false),
+    ...sigmoidRouter(config.withDefaults({ n_group: 8, topk_group: 4 })),
+    choiceBias: config.boolean('moe_router_enable_expert_bias', biased),
   };
 }
 
@@ -97,13 +106,13 @@ const TENSORS = {
     token_embedding: 'word_embeddings.weight',
     'o.weight': 'attention.dense.weight',
     ...(attention.qkNorm !== 'none' && {
-      'q_norm.weight': 'attention.query_layernorm.weight',
+      'q_norm.weight': QUERY_NORM,
       'k_norm.weight': 'attention.key_layernorm.weight',
     }),
   }),
   weights: (decoder: DecoderSpec) => [
     ...fusedQueryKeyValue(`${LLAMA_LAYER}attention.query_key_value`, decoder, 1, ['weight']),
-    ...mixtureWeights(decoder, { ...MLP_EXPERTS, choiceBias: 'mlp.gate.expert_bias' }),
+    ...mixtureWeights(decoder, { ...MLP_EXPERTS, choiceBias: BIAS }),
   ],
 } as const;
 
@@ -143,13 +152,13 @@ export const bailingMoe: Family = gatedFamily({
   modelTypes: ['bailing_moe', 'bailing_moe_v2'],
   defaults: LING,
   style: { rotary: { style: 'halves', share: 1 } },
-  decoder: (decoder, config) =>
+  decoder: (decoder, config, tensors) =>
     mixture(
       decoder,
       config,
       { width: decoder.feedForwardSize, count: 16, perToken: 2, shared: 0, dense: 0 },
-      lingRouter(config),
-      false,
+      lingRouter(config, tensors),
+      tensors?.hasInLayers(QUERY_NORM) === true,
     ),
   ...TENSORS,
   gguf: {

@@ -14,6 +14,7 @@ import {
 } from '../mixture.js';
 import { skipNextTokenLayers } from '../nextTokenLayers.js';
 import { withScaledQueries } from '../queryScale.js';
+import type { TensorIndex } from '../TensorIndex.js';
 
 const V2: LatentDefaults = {
   vocabulary: 102400,
@@ -118,12 +119,12 @@ function softmaxRouter(config: Fields): RouterSpec {
 /** Latent attention, and a mixture in most layers. */
 export function deepFamily(
   modelTypes: readonly string[],
-  describe: (config: Fields) => DecoderSpec,
+  describe: (config: Fields, tensors: TensorIndex | undefined) => DecoderSpec,
 ): Pick<Family, 'modelTypes' | 'fromConfig'> {
   return {
     modelTypes,
     fromConfig(config, tensors) {
-      const decoder = describe(config);
+      const decoder = describe(config, tensors);
       const mixture = decoder.feedForward.kind === 'experts';
       return {
         decoder,
@@ -184,14 +185,17 @@ export const sarvamMla: Family = deepFamily(['sarvam_mla'], (given) => {
   return withDeepExperts(latentConfig('sarvam_mla', config, SARVAM), config, router, otherwise);
 });
 
-const axk1Layers = deepFamily(['axk1'], (config) => {
+const axk1Layers = deepFamily(['axk1'], (config, tensors) => {
   const otherwise = { width: 2048, count: 192, perToken: 8, shared: 1, dense: 1 };
-  const router = sigmoidRouter(config.withDefaults({ n_group: 8, topk_group: 4, routed_scaling_factor: 2.5 }));
+  const router = {
+    ...sigmoidRouter(config.withDefaults({ n_group: 8, topk_group: 4, routed_scaling_factor: 2.5 })),
+    choiceBias: tensors?.hasInLayers('mlp.gate.e_score_correction_bias') !== false,
+  };
   const decoder = latentConfig('axk1', config, AXK1);
   return withDeepExperts(decoder, config, router, otherwise, listedDenseLayers(config, decoder.layers));
 });
 
-/** A.X K1: V3 with a norm after experts; published without the bias of their choice. */
+/** A.X K1: V3 with a norm after experts; published with or without the bias of their choice. */
 export const axk1: Family = {
   ...axk1Layers,
   fromConfig(config, tensors) {
@@ -200,9 +204,7 @@ export const axk1: Family = {
     return {
       ...described,
       weights: [
-        ...described.weights.map((source) =>
-          source.role === 'router.choice_bias' ? { ...source, optional: true } : source,
-        ),
+        ...described.weights,
         {
           role: 'post_norm2.weight',
           tensor: `${LLAMA_LAYER}post_mlp_layernorm.weight`,

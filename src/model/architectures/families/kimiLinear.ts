@@ -141,7 +141,7 @@ export const kimiLinear: Family = {
 
 /** Blocks without experts have the experts' prefix where transformers saved them. */
 function prefixesBlocks(tensors: TensorIndex | undefined): boolean {
-  return tensors?.names().some((name) => name.endsWith(`.${MOE}gate_proj.weight`)) === true;
+  return tensors?.hasInLayers(`${MOE}gate_proj.weight`) === true;
 }
 
 const headsOf = (heads: number, width: number) => ({
