@@ -27,7 +27,7 @@ const SUBCLASSES: Names = {
   zeros: '._weight_zero_point',
   index: '',
 };
-/** Of torchao's SmoothQuant and AWQ. */
+/** Names of torchao's SmoothQuant and AWQ. */
 const INPUT_FACTOR = '._weight_act_pre_scale';
 const ROWS: Names = { ...BYTES, scales: '.SCB' };
 
