@@ -230,7 +230,6 @@ void parseRecurrent(const Napi::Object& object, const std::string& path, Decoder
   const Napi::Object decays = readObject(byKey, path + "delta.byKey");
   spec.recurrent.decaysByKey = true;
   spec.recurrent.deltaRank = count(decays, "rank", path + "delta.byKey.");
-  spec.recurrent.leastDecay = readFloat(decays.Get("least"), path + "delta.byKey.least");
 }
 
 }  // namespace

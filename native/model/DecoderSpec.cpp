@@ -448,10 +448,7 @@ void validate(const DecoderSpec& spec) {
     if (delta.valueHeads % delta.keyHeads != 0)
       refuse("recurrent.valueHeads", std::to_string(delta.valueHeads),
              "a multiple of the " + std::to_string(delta.keyHeads) + " key heads");
-    if (delta.deltaRank > kMostWidth)
-      refuse("recurrent.delta.byKey.rank", std::to_string(delta.deltaRank), "at most " + std::to_string(kMostWidth));
-    if (!(delta.leastDecay <= 0) || !std::isfinite(delta.leastDecay))
-      refuse("recurrent.delta.byKey.least", std::to_string(delta.leastDecay), "a finite number of at most 0");
+    if (delta.decaysByKey) checkCount("recurrent.delta.byKey.rank", delta.deltaRank, kMostWidth);
     for (const uint64_t width : {uint64_t(delta.keyHeads) * delta.keyDim, uint64_t(delta.valueHeads) * delta.valueDim,
                                  uint64_t(delta.valueHeads) * delta.keyDim})
       if (width > kMostWidth)

@@ -122,8 +122,7 @@ struct RecurrentSpec {
   // Each element of a key is forgotten at a rate of its own, outputs are gated by the logistic function, and queries,
   // keys and values are products apart (Kimi's delta attention).
   bool decaysByKey = false;
-  uint32_t deltaRank = 0;  // of two products each that the gates and the decays are then; 0: of one
-  float leastDecay = 0;    // a rate's share of it by the logistic function is a decay's logarithm then; 0: none
+  uint32_t deltaRank = 0;  // of two products each that the gates and the decays are then
   // Of a state space (Mamba-2).
   uint32_t stateHeads = 0, stateHeadDim = 0, stateDim = 0, stateGroups = 0;
   float leastTimeStep = 0, mostTimeStep = std::numeric_limits<float>::infinity();

@@ -47,26 +47,23 @@ void embed(const Pass& pass) {
 void projectByKey(const Pass& pass, const LayerWeights& weights, float* mixed, float* gate) {
   const DecoderSpec& spec = pass.spec;
   const size_t stride = spec.mixedWidth(), tokens = pass.tokens(), rank = spec.recurrent.deltaRank;
-  const bool reduced = rank != 0;
   float *beta = gate + spec.deltaValues(), *decay = beta + spec.recurrent.valueHeads;
-  float* gateIn = reduced ? pass.scratch.take<float>(tokens * rank) : gate;
-  float* decayIn = reduced ? pass.scratch.take<float>(tokens * rank) : decay;
-  const StoredMatrix &first = reduced ? weights.mixGateIn : weights.mixGate,
-                     &second = reduced ? weights.alphaIn : weights.alpha;
+  float* gateIn = pass.scratch.take<float>(tokens * rank);
+  float* decayIn = pass.scratch.take<float>(tokens * rank);
   {
     const ScratchScope scope(pass);
-    const StoredMatrix* const matrices[] = {&weights.q, &weights.k, &weights.v, &weights.beta, &first, &second};
+    const StoredMatrix* const matrices[] = {&weights.q,    &weights.k,         &weights.v,
+                                            &weights.beta, &weights.mixGateIn, &weights.alphaIn};
     const MatrixInput input = pass.normed(matrices, 6, weights.norm1, weights.norm1Bias);
     const ProductJob convolved[] = {{&weights.q, nullptr, mixed, stride},
                                     {&weights.k, nullptr, mixed + spec.deltaKeys(), stride},
                                     {&weights.v, nullptr, mixed + 2 * spec.deltaKeys(), stride}};
     pass.multiply(convolved, 3, input, ProductOf::Tokens);
-    const size_t width = reduced ? rank : stride;
-    const ProductJob others[] = {
-        {&weights.beta, nullptr, beta, stride}, {&first, nullptr, gateIn, width}, {&second, nullptr, decayIn, width}};
+    const ProductJob others[] = {{&weights.beta, nullptr, beta, stride},
+                                 {&weights.mixGateIn, nullptr, gateIn, rank},
+                                 {&weights.alphaIn, nullptr, decayIn, rank}};
     pass.multiply(others, 3, input, ProductOf::Tokens);
   }
-  if (!reduced) return;
   const auto widen = [&](const StoredMatrix& matrix, const float* input, float* output) {
     const ScratchScope scope(pass);
     const StoredMatrix* const matrices[] = {&matrix};

@@ -144,10 +144,8 @@ export interface DecoderSpec {
        * queries, keys and values are products apart (Kimi's delta attention). Default: a head has one rate, and so on.
        */
       readonly byKey?: {
-        /** The inner size of the two products that gates and rates are; 0: they are of one. */
+        /** The inner size of the two products that gates and rates are. */
         readonly rank: number;
-        /** The least that a decay's logarithm can be, which a logistic function shares out; 0: none. */
-        readonly least: number;
       };
     };
     /** Sizes of a state space (Mamba-2); absent where no layer has one. */

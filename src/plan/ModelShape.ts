@@ -344,9 +344,7 @@ function mixerOfLayer(decoder: DecoderSpec, layer: LayerSpec): MixerShape {
       const stateFloats = kept(convolved) + values * keyDim;
       const decays = byKey ? valueHeads * keyDim : valueHeads;
       // Where gates and rates are two products each, as many multiplied weights as one of the hidden states would have.
-      const gates = byKey?.rank
-        ? Math.ceil((byKey.rank * (2 * hiddenSize + values + decays)) / hiddenSize)
-        : values + decays;
+      const gates = byKey ? Math.ceil((byKey.rank * (2 * hiddenSize + values + decays)) / hiddenSize) : values + decays;
       return { layers: 0, projected: convolved + gates + valueHeads, mixed: values, stateFloats };
     }
     case 'state-space': {

@@ -24,8 +24,7 @@ void decaysOfKey(const RecurrentSpec& delta, float forgets, const float* rates, 
                  float* decays) {
   for (size_t k = 0; k < delta.keyDim; k++) {
     const float rate = rates[head * delta.keyDim + k] + biases[head * delta.keyDim + k];
-    decays[k] =
-        std::exp(delta.leastDecay == 0 ? -forgets * softplus(rate) : delta.leastDecay * logistic(forgets * rate));
+    decays[k] = std::exp(-forgets * softplus(rate));
   }
 }
 

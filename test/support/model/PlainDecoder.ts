@@ -332,7 +332,6 @@ export class PlainDecoder {
     const sizes = this.#spec.recurrent?.delta;
     if (!sizes) throw new Error('no sizes of the delta rule');
     const { keyHeads, valueHeads, keyDim, valueDim, tiled, byKey } = sizes;
-    if (byKey && (byKey.rank === 0 || byKey.least !== 0)) throw new Error('decays by key of one product, or bounded');
     const mixed = (input: Vector): Vector =>
       byKey
         ? Float64Array.from(['delta_q', 'delta_k', 'delta_v'].flatMap((role) => [...this.#product(layer, role, input)]))

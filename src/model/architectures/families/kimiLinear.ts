@@ -76,7 +76,7 @@ export const kimiLinear: Family = {
           taps: sizes.integer(own ? 'short_conv_kernel_size' : 'linear_conv_kernel_dim', TAPS, 4),
           delta: {
             ...headsOf(sizes.integer(own ? 'num_heads' : 'linear_num_heads', LIMITS.heads, 32), width),
-            byKey: { rank: width, least: 0 },
+            byKey: { rank: width },
           },
         },
         layerSpecs: unrotated(
@@ -123,7 +123,7 @@ export const kimiLinear: Family = {
               decay: 'negated' as const,
               delta: {
                 ...headsOf(latent.heads, model.fields.integer('kda.head_dim', LIMITS.headDim)),
-                byKey: { rank, least: 0 },
+                byKey: { rank },
               },
             },
           }),
