@@ -1,10 +1,11 @@
 import type { DecoderSpec } from '../DecoderSpec.js';
+import type { LayerRole } from '../TensorBinding.js';
 import { partialRotary, wholeHeadRotary } from './configRotary.js';
 import type { GgufModel, WeightSource } from './Family.js';
 import { LIMITS, type Fields } from './Fields.js';
 import { ggufRotary } from './ggufRotary.js';
 import { activation, dividedHeadDim, rotary, sameLayers } from './specs.js';
-import { head, weights } from './weights.js';
+import { head, weights, type Names } from './weights.js';
 
 /** Values of transformers' configuration class for keys that a config.json leaves out. null: as Python's None. */
 export interface GatedDefaults {
@@ -83,14 +84,27 @@ export const LLAMA_LAYER = '{base}layers.{layer}.';
 /** LLaMA checkpoints with and without the prefix of the base model. */
 export const LLAMA_BASES = ['model.', ''];
 
+/** The norms before both branches, by the names that LLaMA's files have for them. */
+export const PRE_NORMS = {
+  'norm1.weight': 'input_layernorm.weight',
+  'norm2.weight': 'post_attention_layernorm.weight',
+} as const;
+
+/** Norms that are stored less 1: the final one, and those of layers. */
+export function normsLessOne(layer: Names<LayerRole>): WeightSource[] {
+  return [
+    ...weights('{base}', { 'final_norm.weight': 'norm.weight' }, { add: 1 }),
+    ...weights(LLAMA_LAYER, layer, { add: 1 }),
+  ];
+}
+
 /** Tensor names that LLaMA's successors kept, but for the feed-forward block. */
 export function gatedAttentionWeights(tied: boolean, biases: readonly ('q' | 'k' | 'v' | 'o')[] = []): WeightSource[] {
   return [
     ...weights('{base}', { token_embedding: 'embed_tokens.weight', 'final_norm.weight': 'norm.weight' }),
     head('lm_head.weight', tied),
     ...weights(LLAMA_LAYER, {
-      'norm1.weight': 'input_layernorm.weight',
-      'norm2.weight': 'post_attention_layernorm.weight',
+      ...PRE_NORMS,
       'q.weight': 'self_attn.q_proj.weight',
       'k.weight': 'self_attn.k_proj.weight',
       'v.weight': 'self_attn.v_proj.weight',

@@ -2,7 +2,7 @@ import type { DecoderSpec } from '../DecoderSpec.js';
 import { configuredRotary, rotaryFields, rotaryTheta } from './configRotary.js';
 import type { GgufModel, WeightSource } from './Family.js';
 import { LIMITS, type Fields } from './Fields.js';
-import { gatedGguf, LLAMA_LAYER, readSizes, type GatedDefaults } from './gatedDecoder.js';
+import { gatedGguf, LLAMA_LAYER, normsLessOne, PRE_NORMS, readSizes, type GatedDefaults } from './gatedDecoder.js';
 import { layersByMixer, mixedLayers } from './mixers.js';
 import { skipNextTokenLayers } from './nextTokenLayers.js';
 import { activation, rotary } from './specs.js';
@@ -101,18 +101,12 @@ export function gatedDeltaWeights(decoder: DecoderSpec, tied: boolean, fused: bo
   const layer = (name: string): string => `${LLAMA_LAYER}${name}`;
   return [
     ...weights('{base}', { token_embedding: 'embed_tokens.weight' }),
-    ...weights('{base}', { 'final_norm.weight': 'norm.weight' }, { add: 1 }),
     head('lm_head.weight', tied),
-    ...weights(
-      LLAMA_LAYER,
-      {
-        'norm1.weight': 'input_layernorm.weight',
-        'norm2.weight': 'post_attention_layernorm.weight',
-        'q_norm.weight': 'self_attn.q_norm.weight',
-        'k_norm.weight': 'self_attn.k_norm.weight',
-      },
-      { add: 1 },
-    ),
+    ...normsLessOne({
+      ...PRE_NORMS,
+      'q_norm.weight': 'self_attn.q_norm.weight',
+      'k_norm.weight': 'self_attn.k_norm.weight',
+    }),
     ...gatedQueries(layer('self_attn.q_proj.weight'), decoder),
     ...weights(LLAMA_LAYER, { 'delta_conv.weight': 'linear_attn.conv1d.weight' }, { reshaped: true }),
     ...weights(LLAMA_LAYER, {

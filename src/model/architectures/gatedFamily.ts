@@ -10,6 +10,7 @@ import {
   LLAMA_LAYER,
   type GatedDefaults,
   type GatedStyle,
+  PRE_NORMS,
 } from './gatedDecoder.js';
 import { GGUF_LAYER, ggufAttention, ggufGated, ggufGlobals, head, type Names, weights } from './weights.js';
 
@@ -47,8 +48,7 @@ export interface GatedFacts {
 
 const GLOBALS: Names<GlobalRole> = { token_embedding: 'embed_tokens.weight', 'final_norm.weight': 'norm.weight' };
 const ATTENTION: Names<LayerRole> = {
-  'norm1.weight': 'input_layernorm.weight',
-  'norm2.weight': 'post_attention_layernorm.weight',
+  ...PRE_NORMS,
   'q.weight': 'self_attn.q_proj.weight',
   'k.weight': 'self_attn.k_proj.weight',
   'v.weight': 'self_attn.v_proj.weight',

@@ -1,7 +1,7 @@
 import type { DecoderSpec } from '../DecoderSpec.js';
 import type { Description, WeightSource } from './Family.js';
 import { LIMITS, type Fields } from './Fields.js';
-import { gatedFeedForwardWeights, LLAMA_LAYER } from './gatedDecoder.js';
+import { gatedFeedForwardWeights, LLAMA_LAYER, normsLessOne } from './gatedDecoder.js';
 import { GGUF_GATED, GGUF_LAYER, ggufAttention, ggufGlobals, head, weights } from './weights.js';
 
 /**
@@ -72,18 +72,13 @@ export function sandwichWeights(tied: boolean, biased: boolean): WeightSource[] 
   const biases = biased ? (['q', 'k', 'v', 'o'] as const) : [];
   return [
     ...weights('{base}', { token_embedding: 'embed_tokens.weight' }),
-    ...weights('{base}', { 'final_norm.weight': 'norm.weight' }, { add: 1 }),
     head('lm_head.weight', tied),
-    ...weights(
-      LLAMA_LAYER,
-      {
-        'norm1.weight': 'input_layernorm.weight',
-        'post_norm1.weight': 'post_attention_layernorm.weight',
-        'norm2.weight': 'pre_feedforward_layernorm.weight',
-        'post_norm2.weight': 'post_feedforward_layernorm.weight',
-      },
-      { add: 1 },
-    ),
+    ...normsLessOne({
+      'norm1.weight': 'input_layernorm.weight',
+      'post_norm1.weight': 'post_attention_layernorm.weight',
+      'norm2.weight': 'pre_feedforward_layernorm.weight',
+      'post_norm2.weight': 'post_feedforward_layernorm.weight',
+    }),
     ...(['q', 'k', 'v', 'o'] as const).flatMap((role) =>
       weights(LLAMA_LAYER, { [`${role}.weight`]: `self_attn.${role}_proj.weight` }),
     ),

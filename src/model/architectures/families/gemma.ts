@@ -1,9 +1,8 @@
 import { LIMITS } from '../Fields.js';
-import { LLAMA_LAYER, type GatedDefaults } from '../gatedDecoder.js';
+import { normsLessOne, PRE_NORMS, type GatedDefaults } from '../gatedDecoder.js';
 import { biases, gatedFamily } from '../gatedFamily.js';
 import { checkCausal } from '../sandwichDecoder.js';
 import { activation } from '../specs.js';
-import { weights } from '../weights.js';
 import type { DecoderSpec } from '../../DecoderSpec.js';
 
 const DEFAULTS: GatedDefaults = {
@@ -44,14 +43,7 @@ export const gemma = gatedFamily({
     'norm1.weight': undefined,
     'norm2.weight': undefined,
   }),
-  weights: () => [
-    ...weights('{base}', { 'final_norm.weight': 'norm.weight' }, { add: 1 }),
-    ...weights(
-      LLAMA_LAYER,
-      { 'norm1.weight': 'input_layernorm.weight', 'norm2.weight': 'post_attention_layernorm.weight' },
-      { add: 1 },
-    ),
-  ],
+  weights: () => [...normsLessOne(PRE_NORMS)],
   gguf: {
     architecture: 'gemma',
     rotary: 'halves',

@@ -1,12 +1,12 @@
 import type { DecoderSpec } from '../../DecoderSpec.js';
 import { LIMITS, type Fields } from '../Fields.js';
-import { LLAMA_LAYER } from '../gatedDecoder.js';
+import { normsLessOne, PRE_NORMS } from '../gatedDecoder.js';
 import { gatedFamily } from '../gatedFamily.js';
 import { listedDenseLayers, mixtureWeights, withExperts } from '../mixture.js';
 import { withQueryKeyNorm } from '../specs.js';
-import { weights } from '../weights.js';
 import { refuseOtherSwiglu } from './gptOss.js';
 import { M2_EXPERTS, MINIMAX_DEFAULTS, withRotatedDims } from './minimaxM2.js';
+import { HEAD_NORMS } from './olmo2.js';
 
 const SPARSE = 'minimax_m3_sparse';
 /** Its indexer's settings, and the names that published files have for them. */
@@ -57,17 +57,7 @@ export const minimaxM3 = gatedFamily({
   },
   names: () => ({ 'norm1.weight': undefined, 'norm2.weight': undefined, 'final_norm.weight': undefined }),
   weights: (decoder) => [
-    ...weights('{base}', { 'final_norm.weight': 'norm.weight' }, { add: 1 }),
-    ...weights(
-      LLAMA_LAYER,
-      {
-        'norm1.weight': 'input_layernorm.weight',
-        'norm2.weight': 'post_attention_layernorm.weight',
-        'q_norm.weight': 'self_attn.q_norm.weight',
-        'k_norm.weight': 'self_attn.k_norm.weight',
-      },
-      { add: 1 },
-    ),
+    ...normsLessOne({ ...PRE_NORMS, ...HEAD_NORMS }),
     ...mixtureWeights(decoder, {
       ...M2_EXPERTS,
       shared: (role) => `block_sparse_moe.shared_experts.${role}_proj.weight`,

@@ -1,7 +1,6 @@
-import { LLAMA_LAYER, type GatedDefaults } from '../gatedDecoder.js';
+import { normsLessOne, PRE_NORMS, type GatedDefaults } from '../gatedDecoder.js';
 import { biases, blockBiases, gatedFamily } from '../gatedFamily.js';
 import { activation } from '../specs.js';
-import { weights } from '../weights.js';
 
 const DEFAULTS: GatedDefaults = {
   vocabulary: 256000,
@@ -35,14 +34,7 @@ export const nemotron = gatedFamily({
     'final_norm.weight': undefined,
     'final_norm.bias': 'norm.bias',
   }),
-  weights: () => [
-    ...weights('{base}', { 'final_norm.weight': 'norm.weight' }, { add: 1 }),
-    ...weights(
-      LLAMA_LAYER,
-      { 'norm1.weight': 'input_layernorm.weight', 'norm2.weight': 'post_attention_layernorm.weight' },
-      { add: 1 },
-    ),
-  ],
+  weights: () => [...normsLessOne(PRE_NORMS)],
   gguf: {
     architecture: 'nemotron',
     rotary: 'halves',

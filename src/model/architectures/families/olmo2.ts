@@ -30,10 +30,10 @@ export const BRANCH_NORMS: Renamed = {
   'post_norm1.weight': 'post_attention_layernorm.weight',
   'post_norm2.weight': 'post_feedforward_layernorm.weight',
 };
-export const HEAD_NORMS: Renamed = {
+export const HEAD_NORMS = {
   'q_norm.weight': 'self_attn.q_norm.weight',
   'k_norm.weight': 'self_attn.k_norm.weight',
-};
+} as const satisfies Renamed;
 export const GGUF_BRANCH_NORMS: Renamed = {
   'norm1.weight': undefined,
   'norm2.weight': undefined,
