@@ -58,10 +58,10 @@ test('the first hour', () => {
 });
 
 test('good answers', () => {
-  const rows = 'nr,subject,text,truth\n1,Buy now,Cheap watches,spam\n2,Re: patch,It applies cleanly,ham\n';
+  const rows = 'subject,text,truth\nBuy now,Cheap watches,spam\nRe: patch,It applies cleanly,ham\n';
   const read = run('docs/learn/good-answers.md', { 'labelled.csv': rows });
   expect(JSON.parse(read('run.json'))).toMatchObject({ truth: expect.anything() as unknown });
-  expect(read('labels.csv')).toMatch(/^nr,subject,text,truth,label,/);
+  expect(read('labels.csv')).toMatch(/^subject,text,truth,label,/);
 });
 
 test('larger than memory', () => {
