@@ -26,8 +26,8 @@ const shellOf = (page: string): string =>
     .join('\n');
 
 /**
- * Runs a page's lines in a folder of its own, as a shell reads them. Only the model is another, and plans are of one block for a
- * machine that nobody has to measure.
+ * Runs a page's lines in a folder of its own, as a shell reads them. Only the model is another, and plans are of one
+ * block, for a machine that nobody has to measure.
  */
 function run(page: string, files: Readonly<Record<string, string>> = {}): (name: string) => string {
   const folder = path(page.replaceAll('/', '-'));
