@@ -2,6 +2,7 @@
 // Greedy decoding, every row gets exactly the same number of new tokens. First a small sweep finds each tool's best
 // setting, then runs alternate, so that a slow spell of the machine falls on all; each run is a process of its own.
 // Figures are medians.
+import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { availableParallelism, freemem, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
@@ -17,13 +18,16 @@ import { median } from './lib/statistics.mjs';
 import { cacheElements, writeTokenRows } from './lib/tokenRows.mjs';
 import { allContenders, spillway } from './peers/contenders.mjs';
 import { report, shortTable } from './peers/report.mjs';
+import { AGREEMENT, peerResults, README_MODEL, speedTable, WORKLOADS } from './peers/speedTable.mjs';
 import { summarize } from './peers/summary.mjs';
 import { comparable, fittingSettings } from './peers/work.mjs';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const USAGE = `usage: node bench/peers.mjs [--quick] [--model FILE|ID] [--type WORDS] [--q4-0 FILE] [--rows 256] [--prompt-tokens N] [--max-new-tokens 64] [--runs 3]
   [--threads N] [--only NAME,…] [--sweep-rows 64] [--time-limit 900] [--python PYTHON] [--openvino PYTHON] [--vllm PYTHON [--hf-folder FOLDER]]
-  [--llama-cpp PROGRAM] [--ik-llama-cpp PROGRAM] [--output FOLDER] [--no-readme]
+  [--llama-cpp PROGRAM] [--ik-llama-cpp PROGRAM] [--output FOLDER] [--no-write]
+  --readme --model FILE --type Q4_K_M …: all jobs of README's table of speed, one after another, then the table
+  --write: nothing is run; README's table is made anew of the newest results
 --quick: 48 rows, one run each, no sweep, docs/performance.md stays as it is
 --prompt-tokens: of every row, instead of passages of all lengths; docs/performance.md stays as it is
 --time-limit: of a run, without loading; tools that can be stopped are, and have the rate so far
@@ -52,7 +56,9 @@ const { values, number } = readFlags(USAGE, {
   'llama-cpp': { type: 'string', default: join(cacheFolder(), 'build-llama.cpp/bin/llama-batched-bench') },
   'ik-llama-cpp': { type: 'string', default: join(cacheFolder(), 'build-ik_llama.cpp/bin/llama-batched-bench') },
   output: { type: 'string', default: RESULTS },
-  'no-readme': { type: 'boolean', default: false },
+  'no-write': { type: 'boolean', default: false },
+  readme: { type: 'boolean', default: false },
+  write: { type: 'boolean', default: false },
 });
 values.rows ??= values.quick ? '48' : '256';
 values.runs ??= values.quick ? '1' : '3';
@@ -150,7 +156,37 @@ async function writePrompts(file, model) {
   };
 }
 
+const README = join(HERE, '../README.md');
+
+/** Makes README's table of the results that are there. */
+function writeReadme() {
+  rewriteTable('bench:speed', speedTable(peerResults(values.output)), README);
+}
+
+/** Runs this program for each job of README's table, and on a model that was trained, with the same other flags. */
+function runReadme() {
+  if (!basename(values.model).startsWith(README_MODEL))
+    fail(`--readme: found --model ${values.model}, expected a file ${README_MODEL}… (bench/README.md makes it)`);
+  const { runs, model, type, 'hf-folder': folder } = values;
+  const own = new Set(['readme', 'write', 'rows', 'runs', 'model', 'type', 'hf-folder', 'q4-0']);
+  const shared = Object.fromEntries(Object.entries(values).filter(([name]) => !own.has(name)));
+  const flagsOf = (flags) =>
+    Object.entries(flags).flatMap(([name, value]) =>
+      value === undefined || value === false ? [] : value === true ? [`--${name}`] : [`--${name}`, String(value)],
+    );
+  const run = ({ rows, promptTokens, maxNewTokens }, more) => {
+    const job = { rows, 'prompt-tokens': promptTokens, 'max-new-tokens': maxNewTokens };
+    const args = flagsOf({ ...shared, ...job, ...more });
+    execFileSync(process.execPath, [fileURLToPath(import.meta.url), ...args], { stdio: 'inherit' });
+  };
+  for (const job of WORKLOADS) run(job, { runs, model, type, 'hf-folder': folder });
+  run(AGREEMENT, { quick: true });
+  writeReadme();
+}
+
 async function main() {
+  if (values.write) return writeReadme();
+  if (values.readme) return runReadme();
   if (!existsSync(join(HERE, 'peers/node_modules/@stdlib')))
     fail('the rows and the peers are not installed: npm install --ignore-scripts --prefix bench/peers');
   if (!existsSync(join(HERE, '../dist/index.js'))) fail('Spillway is not built: npm ci && npm run build');
@@ -264,7 +300,7 @@ async function main() {
       document,
       report(document),
     );
-    if (!values['no-readme'] && !values.quick && wanted === undefined && promptTokens === '')
+    if (!values['no-write'] && !values.quick && wanted === undefined && promptTokens === '')
       rewriteTable('bench:peers', shortTable(document));
   } finally {
     rmSync(scratch, { recursive: true, force: true });

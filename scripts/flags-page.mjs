@@ -12,13 +12,16 @@ const CODE = /--[a-z-]+|[^\s(]*[|<>*_{}\\][^\s),;]*/g;
 /** The page. @param program the commands @param options `ENGINE_OPTIONS` */
 export function flagsPage(program, options) {
   const known = new Map(
-    Object.entries(options).flatMap(([name, { flag }]) => (flag ? [[longOf(name), 'options-of-an-engine']] : [])),
+    Object.entries(options).flatMap(([name, { flag }]) =>
+      flag ? [[longOf(name), { place: 'options-of-an-engine', title: 'all', long: longOf(name) }]] : [],
+    ),
   );
   const sections = commandsOf(program).map(({ command, name }) => section(command, name, known));
   return `# Flags of every command
 
 \`node scripts/flags-page.mjs\` makes this page of what \`--help\` says. A flag that several commands have alike stands
-with the first of them. [The command line](command-line.md) says how commands work.
+with the first of them, and elsewhere by name or by the *title* of its table. [The command line](command-line.md) says how
+commands work.
 
 ${sections.join('\n\n')}
 
@@ -39,7 +42,11 @@ function commandsOf(command, words = []) {
   });
 }
 
-/** A command's own flags by their groups, and links to those that stand elsewhere. @param known where a flag stands */
+/**
+ * A command's own flags by their groups, and links to those that stand elsewhere: to a whole group by its title.
+ *
+ * @param known where a flag stands, and in which group of those there
+ */
 function section(command, name, known) {
   const groups = new Map();
   const elsewhere = new Map();
@@ -47,11 +54,12 @@ function section(command, name, known) {
   for (const option of command.options) {
     const { long, helpGroupHeading = 'Flags' } = option;
     const cells = cellsOf(option);
-    const place = known.get(long) ?? known.get(cells);
-    if (place !== undefined) add(elsewhere, place, long);
+    const found = known.get(long) ?? known.get(cells);
+    const title = helpGroupHeading.replace(/:$/, '');
+    if (found !== undefined) add(elsewhere, found.place, { long, title: found.title });
     else {
-      known.set(cells, name.replaceAll(' ', '-'));
-      add(groups, helpGroupHeading.replace(/:$/, ''), cells);
+      known.set(cells, { place: name.replaceAll(' ', '-'), title, long });
+      add(groups, title, cells);
     }
   }
   const head = ['| flag | default | meaning |', '|-|-|-|'];
@@ -64,10 +72,26 @@ function section(command, name, known) {
     ]),
     ...[...elsewhere].map(([place, flags]) =>
       place === 'options-of-an-engine'
-        ? `[Options of an engine](#${place}): ${listed(flags)}.`
-        : `Like those of [\`${place.replaceAll('-', ' ')}\`](#${place}): ${listed(flags)}.`,
+        ? `[Options of an engine](#${place}): ${groupsOf(place, flags, known)}.`
+        : `Like those of [\`${place.replaceAll('-', ' ')}\`](#${place}): ${groupsOf(place, flags, known)}.`,
     ),
   ].join('\n\n');
+}
+
+/** Flags of another command: a whole group, or most of one, by its title. */
+function groupsOf(place, flags, known) {
+  const titles = [...new Set(flags.map(({ title }) => title))];
+  const own = new Set(flags.map(({ long }) => long));
+  return titles
+    .map((title) => {
+      const all = [...known.values()].filter((each) => each.place === place && each.title === title);
+      const lacking = all.map(({ long }) => long).filter((long) => !own.has(long));
+      const words = title.replace(/ \(.*/, '');
+      if (all.length > 2 && lacking.length * 3 < all.length)
+        return `*${words}*${lacking.length > 0 ? ` but for ${listed(lacking)}` : ''}`;
+      return listed(flags.filter((flag) => flag.title === title).map(({ long }) => long));
+    })
+    .join('; ');
 }
 
 const listed = (flags) => flags.map((flag) => `\`${flag}\``).join(', ');

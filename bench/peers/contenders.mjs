@@ -103,6 +103,7 @@ export function allContenders({ model, q4_0, type, python, openvinoPython, vllmP
   const contenders = [];
   for (const [words, file] of files) {
     contenders.push(spillway(`spillway ${words}`, file));
+    if (file === model) contenders.push(spillway(`spillway ${words} int8`, file, [{ weightsLayout: 'int8' }]));
     if (existsSync(join(HERE, 'node_modules/node-llama-cpp'))) contenders.push(nodeLlamaCpp(`node-llama-cpp ${words}`, file));
     if (existsSync(llamaCpp)) {
       const settings = [...[32, 64, 8, 128].map((sequences) => ({ sequences })), { sequences: 128, arguments: EIGHT_BIT_CACHE }];

@@ -55,13 +55,13 @@ export function addFollow(program: Command, context: CommandContext): void {
   command.addOption(
     new Option(
       '--tensor-parallel <k/n>',
-      'instead: this share of the heads and columns of every layer, of n engines; share 0 is that of the command that generates. Results depend on n',
+      'instead: this share of every layer, of n engines; the command that generates has share 0. Results depend on n',
     ).argParser(layerShare),
   );
   command.addOption(
     new Option(
       '--prompts',
-      'instead: all layers, for prompts alone: their keys and values go to the command that generates, which has all layers, too. Answers are those of one engine',
+      'instead: all layers, for prompts alone, whose keys and values go to the command that generates',
     ),
   );
   command.addOption(

@@ -76,7 +76,7 @@ export function addJobSubmit(job: Command, context: CommandContext): void {
   );
   command.option(
     '--max-deliver <n>',
-    'a shard is given up after so many workers went away with it, or failed at it; those that were stopped do not count',
+    'a shard is given up after so many workers failed at it; those that were stopped do not count',
     wholeNumber(JOB_OPTIONS.maxDeliver.least, JOB_OPTIONS.maxDeliver.most),
     JOB_OPTIONS.maxDeliver.fallback,
   );

@@ -27,7 +27,7 @@ export function addModels(program: Command, context: CommandContext): void {
   command.addOption(
     new Option(
       '--remove <name>',
-      'remove this one, with all of its revisions; or a repacked one, by its path: the next run makes it again (default: none)',
+      'remove this one, with all of its revisions; or a repacked one, by its path (default: none)',
     ).argParser(path),
   );
   command.action(({ remove }: ModelsFlags) => models(remove, context));

@@ -62,7 +62,7 @@ export function addPlan(program: Command, context: CommandContext): void {
   command.addOption(
     new Option(
       '--machines <file>',
-      'instead: several machines, in the order of the layers, that share the model (`follow`); divides the layers, says who waits for whom (default: one machine)',
+      'instead: several machines that share the model (`follow`); divides the layers, says who waits for whom (default: one machine)',
     ).argParser(path),
   );
   addHiddenStates(command, 'with --machines: how hidden states cross the links');
@@ -70,13 +70,13 @@ export function addPlan(program: Command, context: CommandContext): void {
   command.addOption(
     new Option(
       '--input <file>',
-      'instead: rows, of which the first ones say how long prompts and answers are, what they share, and how many there are, as `generate` looks at them; the model has to have its tokenizer (default: none)',
+      'instead: rows, of which the first ones say how long prompts are, what they share, and how many there are (default: none)',
     ).argParser(path),
   );
   command.option('--max-new-tokens <n>', 'new tokens a row', wholeNumber(1, 2 ** 26), 128);
   command.option(
     '--shared-prefix-tokens <n>',
-    "of a prompt, tokens with which all of them begin: computed and kept once; the papers' models know nothing of it",
+    'tokens with which all prompts begin: computed and kept once',
     wholeNumber(0, 2 ** 26),
     0,
   );

@@ -58,7 +58,7 @@ export function addLabelFlags(command: Command): void {
   command.addOption(
     new Option(
       '--labels <a,b,…>',
-      "what rows are told apart by, as it would stand after the prompt; a comma in a label is written twice (default: a row's own `labels`, or those that the model's head has)",
+      "what rows are told apart by, as it would stand after the prompt; write a comma in a label twice (default: a row's own `labels`, or those that the model's head has)",
     ).argParser(labelList),
   );
   command.addOption(
@@ -77,11 +77,11 @@ export function addLabelFlags(command: Command): void {
   );
   command.option(
     '--hypothesis-template <text>',
-    "of a model that tells what follows from a text (NLI): what may follow from a row's, with {} for the label (default: This example is {}.)",
+    "of an NLI model: what may follow from a row's text, with {} for the label (default: This example is {}.)",
   );
   command.option(
     '--label-prior <p,q,…|text>',
-    'what labels are likely to be whatever a row says: probabilities are divided by it. Numbers, or a text that says nothing, such as N/A, as a prompt (default: none)',
+    'how likely labels are whatever a row says, by which probabilities are divided: numbers, or a text that says nothing, such as N/A (default: none)',
   );
 }
 
@@ -150,7 +150,7 @@ export function addEmbeddingFlags(command: Command): void {
   command.addOption(
     new Option(
       '--pooling <which>',
-      "last: the last token's hidden state; mean: of all tokens; cls: the first one's; max: the largest of all; weightedmean: token i weighs i + 1; auto: what the model's files say, else last, or mean of an encoder",
+      "which hidden states an embedding is made of; cls: the first token's; weightedmean: token i weighs i + 1; auto: what the model's files say, else last, of an encoder mean",
     )
       .choices(RUN_OPTIONS.pooling.among)
       .default(RUN_OPTIONS.pooling.fallback),
@@ -173,7 +173,7 @@ export function addEmbeddingFlags(command: Command): void {
   command.addOption(
     new Option(
       '--vector-type <type>',
-      "what numbers are: int8 with a result's scale beside them; binary and ubinary: a bit a dimension, eight a number, as sentence-transformers has them",
+      'int8 has a scale beside it; binary and ubinary are a bit a dimension, eight a number',
     )
       .choices(RUN_OPTIONS.vectorType.among.filter((type) => type !== 'uint8'))
       .default(RUN_OPTIONS.vectorType.fallback),

@@ -26,13 +26,13 @@ export function addCascadeFlags(command: Command): void {
   command.addOption(
     new Option(
       '--cascade <models>',
-      'models that answer where those before were not sure enough, MODEL@LINE with commas between: rows of which the model before is less sure than the line go on to the next. --model is the first of them, or, if its files are larger than all others, the last; without --model the list is whole, and its last model has no line (default: none)',
+      'models that answer where those before were not sure enough, MODEL@LINE with commas between: rows below the line of a model go on. The last has no line. --model is one more, the first, or the last if its files are the largest (default: none)',
     ).argParser(entries),
   );
   command.addOption(
     new Option(
       '--cascade-target <p%>',
-      "learn the lines from drawn rows, so that at least this share of all rows has the last model's answer; the models then stand without lines (default: none)",
+      "learn the lines from drawn rows, so that at least this share of all rows has the last model's answer (default: none)",
     ).argParser(share),
   );
   command.addOption(

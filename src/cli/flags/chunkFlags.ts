@@ -14,7 +14,7 @@ export function addChunkFlags(command: Command, merges: boolean): void {
   command.optionsGroup('Documents longer than the context:');
   command.option(
     '--chunk-tokens <n>',
-    `most tokens of a part of a row's own text (its prompt, the longest field of the template, the last user message); all else stands whole in each part; results have a row for each part${merges ? ', unless --merge makes one of them' : ''} (default: the text stays whole)`,
+    `most tokens of a part of a row's own text; all else stands whole in each part; results have a row for each part${merges ? ', unless --merge makes one of them' : ''} (default: the text stays whole)`,
     wholeNumber(1),
   );
   command.option(
@@ -25,7 +25,7 @@ export function addChunkFlags(command: Command, merges: boolean): void {
   if (merges)
     command.option(
       '--merge <prompt>',
-      "what the model is told to make one answer of those of a row's parts, which stand in the place of {{answers}}, else after it; in several levels where the context has no room for all (default: none)",
+      "what the model is told to make one answer of those of a row's parts, which stand in the place of {{answers}}, else after it (default: none)",
     );
 }
 

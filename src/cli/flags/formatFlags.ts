@@ -46,7 +46,7 @@ export function addFormatFlags(command: Command): void {
   command.optionsGroup('Formats of answers (one of these; rows may bring their own `responseFormat`):');
   command.option(
     '--json-schema <file|text>',
-    'answers are JSON that satisfies it, and results have its `value`, tables a column for each property; what cannot be enforced is refused with its place in the schema (default: none)',
+    'answers are JSON that satisfies it; results have its `value`, tables a column for each property (default: none)',
   );
   command.option(
     '--schema-dir <dir>',
@@ -73,7 +73,7 @@ export function addFormatFlags(command: Command): void {
   command.option('--choices <a,b,c>', 'answers are one of these (default: none)');
   command.option(
     '--questions <file>',
-    'several questions about each row: a JSON file with a list of {"name", "text"} and each its "choices", "schema" or "pattern"; a text may name an earlier answer, {{answers.NAME}}; results have `answers`, tables a column for each (default: none)',
+    'several questions about each row: a list of {"name", "text"} and each its "choices", "schema" or "pattern"; results have `answers`, tables a column for each (default: none)',
   );
   command.addOption(
     new Option(

@@ -34,7 +34,7 @@ export function addPeerFlags(command: Command): void {
   command.addOption(
     new Option(
       '--shared-key-file <file>',
-      'a secret of 32 bytes or more, the same in all engines, e.g. of `openssl rand -hex 32`: they prove that they have it, and encrypt (default: none; on one machine none is needed)',
+      'a secret of 32 bytes or more, the same in all engines, which then encrypt (default: none; on one machine none is needed)',
     ).argParser(path),
   );
   for (const [flag, what] of [
@@ -63,7 +63,7 @@ export function addPeerFlags(command: Command): void {
   );
   addHiddenStates(
     command,
-    'how engines send hidden states, the same in all of them; bfloat16 halves the bytes and changes results a little, by where layers are cut',
+    'how engines send hidden states, the same in all of them; bfloat16 changes results a little, by where layers are cut',
   );
 }
 

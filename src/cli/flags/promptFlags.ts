@@ -34,7 +34,7 @@ export function addPromptFlags(command: Command, generates = true): void {
   command.optionsGroup('Prompts:');
   command.option(
     '--prompt-template <file|text>',
-    'the prompt of each row, with {{field}} where a value of the row goes; a row that lacks one is an error, unless it is {{field?}} (empty text) or {{field:default}}; {{{{ is the text {{ (default: rows have prompts)',
+    'the prompt of each row, with {{field}} where a value of the row goes; of {{field?}} and {{field:default}} it may lack one; {{{{ is the text {{ (default: rows have prompts)',
   );
   command.option(
     '--system <text>',
@@ -52,15 +52,15 @@ export function addPromptFlags(command: Command, generates = true): void {
   );
   command.option(
     '--now <date>',
-    'the time that the chat template is told, if it asks for it, such as 2026-11-29 or 2026-11-29T12:00:00Z; local without a zone (default: when the job begins; with --shard none: a template that asks is refused)',
+    'the time that the chat template is told, such as 2026-11-29 or 2026-11-29T12:00:00Z; local without a zone (default: when the job begins; with --shard none: a template that asks is refused)',
   );
   command.option(
     '--tools <file|json>',
-    "descriptions of tools, as OpenAI writes them: for the model's chat template, and for answers that call them; or a row's own `tools` (default: none)",
+    "tools that answers may call, as OpenAI describes them; or a row's own `tools` (default: none)",
   );
   addTruncate(
     command,
-    "of a prompt that is longer than the model's context cut the beginning (head), the end (tail) or the middle of the row's own text; off: it is an error",
+    'of a prompt longer than the context cut the beginning (head), the end (tail) or the middle of its own text; off: it is an error',
   );
   if (generates) {
     command.option(
@@ -87,7 +87,7 @@ export function addServedPromptFlags(command: Command): void {
   );
   addTruncate(
     command,
-    "of a prompt that is longer than the model's context cut the beginning (head), the end (tail) or the middle of its own text; off: it is an error",
+    'of a prompt longer than the context cut the beginning (head), the end (tail) or the middle of its own text; off: it is an error',
   );
   addReasoning(command);
   addEscape(command);
@@ -95,10 +95,7 @@ export function addServedPromptFlags(command: Command): void {
 
 function addReasoning(command: Command): void {
   command.addOption(
-    new Option(
-      '--reasoning <what>',
-      "of what the model's chat template marks as reasoning: keep it in the text, separate it from the answer, drop it",
-    )
+    new Option('--reasoning <what>', "what becomes of reasoning in the text, as the model's chat template marks it")
       .choices(RUN_OPTIONS.reasoning.among)
       .default(RUN_OPTIONS.reasoning.fallback),
   );

@@ -91,12 +91,12 @@ export function addRowJobFlags(command: Command): void {
   command.addOption(
     new Option(
       '--peers <addresses>',
-      'engines that follow (`spillway follow`) and have the layers after the first ones, in order, as host:port or unix:path with commas between (default: none; all layers are here)',
+      'engines that follow (`spillway follow`), in order, as host:port or unix:path with commas between (default: none; all layers are here)',
     ).argParser(addresses),
   );
   command.option(
     '--micro-batches <n>',
-    'beside --peers: parts of the block that pass the engines one after the other, so that all of them compute at once (default: --batches; where weights stream, as many as engines)',
+    'beside --peers: parts of the block, so that all engines compute at once (default: --batches; where weights stream, as many as engines)',
     wholeNumber(1, BLOCK_LIMITS.batches),
   );
   addPeerFlags(command);
@@ -106,7 +106,7 @@ export function addRowJobFlags(command: Command): void {
   addSwitch(
     command,
     '--dry-run',
-    'read, check and tokenize the rows, show the first prompts, and say what the run would take; computes nothing, writes nothing (but --stats)',
+    'check the rows, show the first prompts, and say what the run would take; computes and writes nothing (but --stats)',
   );
   addSwitch(command, '--json', 'with --dry-run: print one JSON document, not words');
   addSwitch(command, '--resume', 'go on with an output that exists: its rows are not done again');

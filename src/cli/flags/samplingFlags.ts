@@ -117,7 +117,7 @@ export function addSamplingFlags(command: Command, served = false): void {
     );
   command.option(
     '--retries <n>',
-    'how often an answer that fails its schema is tried again: with 1, 2 … added to the seed, and told what was wrong where the prompt is text (default: 0)',
+    'how often an answer that fails its schema is tried again, with another seed, and told what was wrong (default: 0)',
     numeric('retries'),
   );
   command.option(

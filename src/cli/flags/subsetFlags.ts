@@ -21,7 +21,7 @@ export function addSubsetFlags(command: Command): void {
   command.addOption(
     new Option(
       '--sample <n|p%>',
-      'rows that are drawn of the input alone, so many or a share: the same ones whatever their order; --resume without it goes on with the others (default: all rows)',
+      'drawn rows of the input alone, so many or a share; --resume without it goes on with the others (default: all rows)',
     ).argParser(checkedText((text) => checkJobOptions({ sample: sampleOf(text) }))),
   );
   command.option(
@@ -31,7 +31,7 @@ export function addSubsetFlags(command: Command): void {
   );
   command.option(
     '--max-seconds <s>',
-    'end after so long, from the start of the command, as SIGTERM does: what is finished is written, and --resume goes on (default: never)',
+    'end after so long, as SIGTERM does; --resume goes on (default: never)',
     decimal({ least: 0, above: true, most: 1e9 }),
   );
   command.addOption(

@@ -56,7 +56,7 @@ export const PAIRS: RowWords = {
 export function addTableFlags(command: Command, words = PROMPTS): void {
   addInputFlags(
     command,
-    'a pattern such as "data/*.parquet" stands for several files; - is stdin; sql:QUERY is a query',
+    '"data/*.parquet" stands for several files; - is stdin; sql:QUERY is a query',
     '<file|->',
     'necessary; results; - is stdout; sql:TABLE or sql:SCHEMA.TABLE is a table of --output-database',
     words,
@@ -76,7 +76,7 @@ export function addTableFlags(command: Command, words = PROMPTS): void {
   command.addOption(
     new Option(
       '--output-journal <path>',
-      "for --output sql:TABLE: what the files are called after that say what is done (default: beside a database's file FILE.TABLE, else TABLE.table in the working folder)",
+      "for --output sql:TABLE: names the files that say what is done (default: beside a database's file FILE.TABLE, else TABLE.table in the working folder)",
     ).argParser(path),
   );
   command.option(
@@ -108,7 +108,7 @@ export function addTableFlags(command: Command, words = PROMPTS): void {
  */
 export function addInputFlags(
   command: Command,
-  others = 'a pattern such as "data/*.parquet" stands for several files',
+  others = '"data/*.parquet" stands for several files',
   argument = '<file>',
   output = 'necessary; what is to be collected',
   { rows, columns: fields } = PROMPTS,
@@ -128,7 +128,7 @@ export function addInputFlags(
   command.addOption(
     new Option(
       '--columns <field=column,…>',
-      `which columns hold ${fields} and other fields (default: those called so); of a table a column is a parameter, such as temperature, only where it is named here`,
+      `which columns hold ${fields}, or a parameter such as temperature (default: those called so; of a table no parameters)`,
     ).argParser(columnNames((columns) => checkJobOptions({ columns }))),
   );
   command.addOption(

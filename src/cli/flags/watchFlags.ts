@@ -15,7 +15,7 @@ export function addWatchFlag(command: Command): void {
   command.addOption(
     new Option(
       '--watch <port>',
-      'serve a page that shows the job while it runs, and its figures for Prometheus (/metrics), at this port of 127.0.0.1; 0: any that is free; HOST:PORT: elsewhere, which demands a key in SPILLWAY_API_KEY (default: none)',
+      'a page that shows the job, and figures for Prometheus (/metrics), at this port of 127.0.0.1; 0: any; HOST:PORT: elsewhere, which demands a key in SPILLWAY_API_KEY (default: none)',
     ).argParser(watchAddress),
   );
 }

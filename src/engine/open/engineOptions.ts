@@ -114,7 +114,7 @@ export const OPTION_TABLE = {
     flag: '<name>',
     about:
       "what multiplies there; cublaslt: long prompts by NVIDIA's library, an error where it cannot be used; auto: where it can; changes results in their last bits",
-    docs: "long prompts multiplied by the engine's kernels or by NVIDIA's cuBLASLt, where it is installed; changes results in their last bits ([GPU](how-it-works/gpu.md#cublaslt))",
+    docs: "long prompts multiplied by the engine's kernels or by NVIDIA's cuBLASLt; changes results in their last bits ([GPU](how-it-works/gpu.md#cublaslt))",
   },
   cpuMemory: {
     group: 'machine',
@@ -135,7 +135,7 @@ export const OPTION_TABLE = {
     defaultWords: "in the user's cache folder",
     flag: '<dir>',
     about: 'folder for the repacked file of a model that does not fit into memory: it is kept',
-    docs: 'where the repacked file of a model goes that does not fit into `--cpu-memory` (one a model, told by its contents; several processes may want it at once: one makes it), and what a policy puts on disk',
+    docs: 'where the repacked file of a model that does not fit goes, and what a policy puts on disk',
   },
   diskMemory: {
     group: 'machine',
@@ -205,7 +205,7 @@ export const OPTION_TABLE = {
     flag: '<f>',
     about:
       'share of the tokens before it whose values a generated token takes, those of highest score, which changes results; off takes all',
-    docs: 'generated tokens take the values of this share of the tokens before them, those of highest score; changes results',
+    docs: 'generated tokens take the values of this share of the tokens before them; changes results',
   },
   kvEviction: {
     group: 'compression',
@@ -215,7 +215,7 @@ export const OPTION_TABLE = {
     flag: '<law>',
     about:
       'sinks:S,window:N lets go of keys and values between the pages of the first S tokens and of the last N, which changes results; none keeps all',
-    docs: 'which keys and values a row keeps: `none` lets none go, `sinks:S,window:N` those between the pages of its first S tokens and of the last N (StreamingLLM); lossy, on the processor, without a cache on disk',
+    docs: 'which keys and values a row keeps: all, or with `sinks:S,window:N` the pages of its first S tokens and of the last N (StreamingLLM); lossy, on the processor, without a cache on disk',
   },
   policy: {
     group: 'plan',
@@ -224,7 +224,7 @@ export const OPTION_TABLE = {
     flag: '<auto|default|file>',
     about:
       'how blocks are sized and placed. auto: planned for this machine and these rows, by lossless means; default: 64 rows, all in memory if it fits; or a file such as `plan --json` and `--stats` write. Other flags override it',
-    docs: '`auto`: planned for this machine and these rows, by lossless means ([policy.md](policy.md)); `default`: 64 rows, all in memory if it fits; a JSON file such as `plan --json` and `--stats` write, or its `policy`: batch size, batches, schedule, compression, what share of weights, cache and activations lives on the GPU, in memory and on disk, and of a run its sparse attention, precision and GPU products',
+    docs: '`auto`: planned for this machine and these rows, by lossless means ([policy.md](policy.md)); `default`: 64 rows, all in memory if it fits; a JSON file such as `plan --json` and `--stats` write, or its `policy`',
   },
   hardware: {
     group: 'plan',
@@ -247,7 +247,7 @@ export const OPTION_TABLE = {
     flag: '<n>',
     about:
       'seconds that a block may take from its first prompt to its last token, at most, by the plan: it is the fastest that keeps it',
-    docs: 'seconds that a block of rows may take from its first prompt to its last token, at most, by itself, as predicted: the plan is the fastest that keeps it ([policy.md](policy.md#latency))',
+    docs: 'most seconds that a block of rows may take, as predicted ([policy.md](policy.md#latency))',
   },
   schedule: {
     group: 'plan',
@@ -271,7 +271,7 @@ export const OPTION_TABLE = {
     defaultWords: 'what the policy says',
     flag: '<n>',
     about: 'batches that share one pass over the layers',
-    docs: 'batches that share one pass over the layers; an engine of some of them has by default as many as such parts make the model',
+    docs: 'batches that share one pass over the layers',
   },
   tokensPerSquare: {
     group: 'plan',
