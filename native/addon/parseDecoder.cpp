@@ -313,6 +313,11 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
   const Napi::Value gate = attention.Get("gate");
   spec.attentionGate = !gate.IsUndefined() && readBoolean(gate, path + "attention.gate");
   spec.gatesHeads = optionalBoolean(attention, "gatesHeads", path + "attention.", false);
+  if (!attention.Get("gateActivation").IsUndefined())
+    spec.gateActivation =
+        readWord<GateActivation>(attention.Get("gateActivation"), path + "attention.gateActivation",
+                                 {{"sigmoid", GateActivation::Sigmoid}, {"softplus", GateActivation::Softplus}});
+  if (!attention.Get("valueDim").IsUndefined()) spec.valueDim = count(attention, "valueDim", path + "attention.");
   const Napi::Value recurrent = object.Get("recurrent");
   if (!recurrent.IsUndefined()) parseRecurrent(readObject(recurrent, path + "recurrent"), path + "recurrent.", spec);
   parsePosition(readObject(object.Get("position"), path + "position"), path + "position.", spec);
@@ -344,6 +349,7 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
     };
     one.headDim = optionalCount("headDim", 0);
     one.kvHeads = optionalCount("kvHeads", 0);
+    one.heads = optionalCount("heads", 0);
     one.innerSize = optionalCount("innerSize", 0);
     one.keysOf = optionalCount("keysOf", LayerSpec::kOwnKeys);
     one.valuesAreKeys = optionalBoolean(layer, "valuesAreKeys", name + ".", false);

@@ -59,8 +59,7 @@ void checkPosition(const DecoderSpec& spec) {
       for (size_t t = 0; t < spec.rotaryTables.size(); t++) {
         const std::string field = "position.tables[" + std::to_string(t) + "]";
         const RotaryTable& table = spec.rotaryTables[t];
-        const bool several = std::any_of(spec.layerSpecs.begin(), spec.layerSpecs.end(),
-                                         [](const LayerSpec& layer) { return layer.headDim != 0; });
+        const bool several = spec.rotaryTables.size() > 1;  // layers may rotate several shares of their heads
         if (several ? table.frequencies.empty() || table.frequencies.size() > spec.rotaryDims / 2
                     : table.frequencies.size() != spec.rotaryDims / 2) {
           refuse(field + ".frequencies", std::to_string(table.frequencies.size()) + " numbers",
@@ -265,13 +264,29 @@ void checkLatent(const DecoderSpec& spec) {
   if (!plainLayers) refuse("attention.latent", "layers of other attention", "none beside latent ones");
 }
 
+// Values that are shorter than keys stand at the beginning of rows of the cache.
+void checkValueDim(const DecoderSpec& spec) {
+  if (spec.valueDim == 0) return;
+  const bool plainValues = std::all_of(spec.layerSpecs.begin(), spec.layerSpecs.end(), [](const LayerSpec& layer) {
+    return !layer.valuesAreKeys && !layer.stateBeside;
+  });
+  if (spec.shares > 1 || !spec.causal || spec.attentionGate || spec.valueNorm || spec.latent.rank != 0 || !plainValues)
+    refuse("attention.valueDim", std::to_string(spec.valueDim),
+           "none beside shares, gates, norms of values, latent rows, values that are keys and encoders");
+}
+
 void checkLayerAttention(const DecoderSpec& spec, size_t index, const std::string& field) {
   const LayerSpec& layer = spec.layerSpecs[index];
   if (layer.headDim > spec.headDim)
     refuse(field + ".headDim", std::to_string(layer.headDim), "at most the decoder's " + std::to_string(spec.headDim));
-  if (layer.kvHeads > spec.heads || spec.heads % spec.kvHeadsOf(layer) != 0)
+  if (layer.heads > spec.heads)
+    refuse(field + ".heads", std::to_string(layer.heads), "at most the decoder's " + std::to_string(spec.heads));
+  if (layer.kvHeads > spec.headsOf(layer) || spec.headsOf(layer) % spec.kvHeadsOf(layer) != 0)
     refuse(field + ".kvHeads", std::to_string(layer.kvHeads),
-           "a divisor of the " + std::to_string(spec.heads) + " heads");
+           "a divisor of the " + std::to_string(spec.headsOf(layer)) + " heads");
+  if (spec.valueDim > spec.headDimOf(layer))
+    refuse("attention.valueDim", std::to_string(spec.valueDim),
+           "at most a head's " + std::to_string(spec.headDimOf(layer)) + " elements");
   if (layer.innerSize > kMostWidth)
     refuse(field + ".innerSize", std::to_string(layer.innerSize), "at most " + std::to_string(kMostWidth));
   if (layer.scalesQueries && spec.queryScale.period == 0)
@@ -285,10 +300,10 @@ void checkLayerAttention(const DecoderSpec& spec, size_t index, const std::strin
         other.window != layer.window)
       refuse(field + ".keysOf", std::to_string(layer.keysOf), "a layer with heads and a window like its own");
   }
-  const bool special = layer.mixerOnly || layer.headDim != 0 || layer.kvHeads != 0 ||
+  const bool special = layer.mixerOnly || layer.headDim != 0 || layer.kvHeads != 0 || layer.heads != 0 ||
                        layer.keysOf != LayerSpec::kOwnKeys || layer.valuesAreKeys || layer.innerSize != 0;
-  if (special && (spec.shares > 1 || !spec.causal || spec.attentionGate))
-    refuse(field, "heads of its own", "none beside shares, gates and encoders");
+  if (special && (spec.shares > 1 || !spec.causal))
+    refuse(field, "heads of its own", "none beside shares and encoders");
   if (spec.position == PositionKind::Rotary && layer.rotaryTable < spec.rotaryTables.size() && spec.latent.rank == 0 &&
       2 * spec.rotaryTables[layer.rotaryTable].frequencies.size() > spec.headDimOf(layer))
     refuse(field + ".rotaryTable", std::to_string(layer.rotaryTable), "a table for heads of its size");
@@ -307,12 +322,13 @@ uint32_t DecoderSpec::convolvedWidth(Mixer mixer) const {
 
 bool DecoderSpec::needsProcessor() const {
   return remembers() || streams.count > 1 || attentionOutput != 1 || gateScale != 1 || innerScale != 1 ||
-         attentionGate || latent.rank != 0 || valueNorm || queryScale.period != 0 || qkNorm == QueryKeyNorm::Unit ||
-         layerInputSize != 0 || layerScale || router.apart || router.weighsInputs || router.expertScale ||
-         router.choosesByLogits || sharedScale != 1 || router.score == RouterScore::SparseMixer || gatelessExperts ||
-         unweightedNorms || attentionClip != 0 || activation == Activation::Xielu || disentangled.span != 0 ||
-         embeddingFactorised || std::any_of(layerSpecs.begin(), layerSpecs.end(), [](const LayerSpec& layer) {
-           return layer.headDim != 0 || layer.kvHeads != 0 || layer.keysOf != LayerSpec::kOwnKeys ||
+         attentionGate || latent.rank != 0 || valueNorm || valueDim != 0 || queryScale.period != 0 ||
+         qkNorm == QueryKeyNorm::Unit || layerInputSize != 0 || layerScale || router.apart || router.weighsInputs ||
+         router.expertScale || router.choosesByLogits || sharedScale != 1 || router.score == RouterScore::SparseMixer ||
+         gatelessExperts || unweightedNorms || attentionClip != 0 || activation == Activation::Xielu ||
+         disentangled.span != 0 || embeddingFactorised ||
+         std::any_of(layerSpecs.begin(), layerSpecs.end(), [](const LayerSpec& layer) {
+           return layer.headDim != 0 || layer.kvHeads != 0 || layer.heads != 0 || layer.keysOf != LayerSpec::kOwnKeys ||
                   layer.valuesAreKeys || layer.innerSize != 0 || layer.mixerOnly || layer.gateDeviations != 0 ||
                   isChunked(layer.window);
          });
@@ -393,6 +409,7 @@ void validate(const DecoderSpec& spec) {
   checkEncoder(spec);
   checkEviction(spec);
   checkLatent(spec);
+  checkValueDim(spec);
   checkFinite("attention.queryScale.factor", spec.queryScale.factor);
   if (spec.queryScale.period > kMostContext || spec.queryScale.first > 1)
     refuse("attention.queryScale", std::to_string(spec.queryScale.period),

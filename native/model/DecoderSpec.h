@@ -20,6 +20,7 @@ enum class RotaryStyle : uint8_t { Pairs, Halves };
 enum class FeedForwardKind : uint8_t { Plain, Gated, Experts };
 enum class RouterScore : uint8_t { Softmax, Sigmoid, SparseMixer };
 enum class GroupScore : uint8_t { Best, BestTwo };
+enum class GateActivation : uint8_t { Sigmoid, Softplus };  // of attention's outputs
 
 struct RotaryTable {
   std::vector<float> frequencies;  // dims / 2; fewer where layers have heads of several sizes
@@ -40,14 +41,14 @@ struct LayerSpec {
   uint32_t rotaryTable = 0;  // kNoRotation: heads are not rotated
   bool dense = false;        // among layers of experts, one without
   Mixer mixer = Mixer::Attention;
-  uint32_t headDim = 0, kvHeads = 0;  // 0: the decoder's
-  uint32_t keysOf = kOwnKeys;         // the layer whose keys and values it reads, having none of its own
-  bool valuesAreKeys = false;         // as they are before norm and rotation
-  bool scalesQueries = false;         // by their position (QueryScale)
-  uint32_t innerSize = 0;             // of a block that all tokens go through; 0: the decoder's
-  bool mixerOnly = false;             // there is no feed-forward block
-  bool stateBeside = false;           // attention has a state space beside it, which reads what it reads
-  float gateDeviations = 0;           // a gate's elements count above their mean by so many deviations; 0: all do
+  uint32_t headDim = 0, kvHeads = 0, heads = 0;  // 0: the decoder's
+  uint32_t keysOf = kOwnKeys;                    // the layer whose keys and values it reads, having none of its own
+  bool valuesAreKeys = false;                    // as they are before norm and rotation
+  bool scalesQueries = false;                    // by their position (QueryScale)
+  uint32_t innerSize = 0;                        // of a block that all tokens go through; 0: the decoder's
+  bool mixerOnly = false;                        // there is no feed-forward block
+  bool stateBeside = false;                      // attention has a state space beside it, which reads what it reads
+  float gateDeviations = 0;  // a gate's elements count above their mean by so many deviations; 0: all do
   XieluSpec xielu;
 
   static constexpr uint32_t kNoRotation = UINT32_MAX;
@@ -199,11 +200,13 @@ struct DecoderSpec {
   QueryKeyNorm qkNorm = QueryKeyNorm::None;
   bool attentionGate = false;
   bool gatesHeads = false;  // with one number a head, and not one an element
+  GateActivation gateActivation = GateActivation::Sigmoid;
   bool attentionSinks = false;
   // Where layers without a window let keys go: a token sees the pages of the first `evictionSinks` positions, and those
   // of the last `evictionWindow` that end with its own; 0: all.
   uint32_t evictionSinks = 0, evictionWindow = 0;
   bool valueNorm = false;  // an RMS norm of each value head, without weights
+  uint32_t valueDim = 0;   // elements of a head's value, if fewer than its key's: cached rows end with zeros then
   LatentSpec latent;
   QueryScale queryScale;
   // False: an encoder, in which every token of a row sees all others; it has no head, and rows are computed whole.
@@ -264,10 +267,13 @@ struct DecoderSpec {
   // Of one layer, and of the widest.
   uint32_t headDimOf(const LayerSpec& layer) const { return layer.headDim == 0 ? headDim : layer.headDim; }
   uint32_t kvHeadsOf(const LayerSpec& layer) const { return layer.kvHeads == 0 ? kvHeads : layer.kvHeads; }
-  uint32_t queryWidth(const LayerSpec& layer) const { return heads * headDimOf(layer); }
+  uint32_t headsOf(const LayerSpec& layer) const { return layer.heads == 0 ? heads : layer.heads; }
+  uint32_t valueDimOf(const LayerSpec& layer) const { return valueDim == 0 ? headDimOf(layer) : valueDim; }
+  uint32_t queryWidth(const LayerSpec& layer) const { return headsOf(layer) * headDimOf(layer); }
   uint32_t keyWidth(const LayerSpec& layer) const { return kvHeadsOf(layer) * headDimOf(layer); }
+  uint32_t valueWidth(const LayerSpec& layer) const { return kvHeadsOf(layer) * valueDimOf(layer); }
   uint32_t queryWidth() const { return heads * headDim; }
-  uint32_t gateWidth(const LayerSpec& layer) const { return gatesHeads ? heads : queryWidth(layer); }
+  uint32_t gateWidth(const LayerSpec& layer) const { return gatesHeads ? headsOf(layer) : queryWidth(layer); }
   uint32_t keyWidth() const {
     uint32_t width = 0;
     for (const LayerSpec& layer : layerSpecs) width = std::max(width, keyWidth(layer));
@@ -275,7 +281,7 @@ struct DecoderSpec {
   }
   // Of what the output projection takes.
   uint32_t attendedWidth(const LayerSpec& layer) const {
-    return latent.rank == 0 ? queryWidth(layer) : heads * latent.value;
+    return latent.rank == 0 ? headsOf(layer) * valueDimOf(layer) : heads * latent.value;
   }
   // Of the embeddings of positions and types, and of their norm.
   uint32_t embeddedWidth() const { return embeddingFactorised ? embeddingSize : hiddenSize; }

@@ -81,6 +81,11 @@ export interface DecoderSpec {
      * - `unit` (LLaMA 4): an RMS norm without weights over each head after the rotation, of layers that rotate
      */
     readonly qkNorm: 'none' | 'head' | 'rotated' | 'row' | 'layer' | 'unit';
+    /**
+     * Elements of a head's value, where these are fewer than its key's (MiMo V2): rows of the cache end with zeros.
+     * Default: as many.
+     */
+    readonly valueDim?: number;
     /** Each value head goes through an RMS norm without weights (Gemma 4). Default: not. */
     readonly valueNorm?: boolean;
     /**
@@ -95,8 +100,8 @@ export interface DecoderSpec {
      */
     readonly queryScale?: { readonly factor: number; readonly period: number; readonly first: 0 | 1 };
     /**
-     * Each head has a score of its own that counts in the softmax's sum and has no value (gpt-oss). Default: it has
-     * none.
+     * Each head of a layer that has such weights has a score of its own that counts in the softmax's sum and has no
+     * value (gpt-oss). Default: none has.
      */
     readonly sinks?: boolean;
     /**
@@ -117,11 +122,13 @@ export interface DecoderSpec {
      */
     readonly eviction?: { readonly sinks: number; readonly window: number };
     /**
-     * True where the output of attention is multiplied by the sigmoid of one more projection (Qwen 3.5). Default false.
+     * True where the output of attention is multiplied by what one more projection comes to (Qwen 3.5). Default false.
      */
     readonly gate?: boolean;
     /** With `gate`: that of one number a head, and not of one an element (LFM3). Default false. */
     readonly gatesHeads?: boolean;
+    /** With `gate`: what its elements go through; `softplus` of Laguna. Default: `sigmoid`. */
+    readonly gateActivation?: 'sigmoid' | 'softplus';
   };
 
   /**
@@ -341,6 +348,7 @@ export function needsProcessor({
     attention.gate,
     attention.latent !== undefined,
     attention.valueNorm,
+    attention.valueDim !== undefined,
     attention.queryScale !== undefined,
     attention.qkNorm === 'unit',
     attention.disentangled !== undefined,
@@ -366,8 +374,8 @@ export function needsProcessor({
 }
 
 /** Tells whether a layer's heads, keys or values are others than the decoder says. */
-export function hasOwnHeads({ headDim, kvHeads, keysOf, valuesAreKeys = false }: LayerSpec): boolean {
-  return headDim !== undefined || kvHeads !== undefined || keysOf !== undefined || valuesAreKeys;
+export function hasOwnHeads({ headDim, kvHeads, heads, keysOf, valuesAreKeys = false }: LayerSpec): boolean {
+  return [headDim, kvHeads, heads, keysOf].some((own) => own !== undefined) || valuesAreKeys;
 }
 
 /** The size of a token's hidden state between layers, of all streams. */
@@ -402,6 +410,8 @@ export interface LayerSpec {
   readonly headDim?: number;
   /** Default: the decoder's. */
   readonly kvHeads?: number;
+  /** Query heads, at most the decoder's. Default: the decoder's. */
+  readonly heads?: number;
   /** The layer before it whose keys and values it reads, having none of its own. Default: it has. */
   readonly keysOf?: number;
   /** Its values are its keys as they are before norm and rotation. Default false. */

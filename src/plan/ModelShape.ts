@@ -315,21 +315,23 @@ function mixersOfDecoder(decoder: DecoderSpec): Pick<ModelShape, 'mixers'> {
 }
 
 function mixerOfLayer(decoder: DecoderSpec, layer: LayerSpec): MixerShape {
-  const { heads, hiddenSize, recurrent, attention } = decoder;
+  const { hiddenSize, recurrent, attention } = decoder;
   const { mixer = 'attention', window, headDim = decoder.headDim, kvHeads = decoder.kvHeads } = layer;
+  const { heads = decoder.heads } = layer;
   const kept = (convolved: number): number => ((recurrent?.taps ?? 1) - 1) * convolved;
   switch (mixer) {
     case 'attention': {
       const queries = heads * headDim;
       const gates = attention.gate === true ? (attention.gatesHeads === true ? heads : queries) : 0;
-      const products = layer.keysOf !== undefined ? 0 : layer.valuesAreKeys === true ? 1 : 2;
+      const { valueDim = headDim } = attention;
       const { sinks = 0, window: last = 0 } = attention.eviction ?? {};
       const seen = sinks + last;
-      const ownKeys = products * kvHeads * headDim;
+      const values = layer.valuesAreKeys === true ? 0 : valueDim;
+      const ownKeys = layer.keysOf === undefined ? kvHeads * (headDim + values) : 0;
       return {
         layers: 0,
         ...(attention.latent === undefined
-          ? { projected: queries + ownKeys + gates, mixed: queries }
+          ? { projected: queries + ownKeys + gates, mixed: heads * valueDim }
           : latentWidths(decoder, attention.latent)),
         window: window === 0 ? seen : window,
         ...(layer.stateBeside === true && besideWidths(decoder, queries + ownKeys, queries)),

@@ -208,6 +208,18 @@ void CpuPass::fillRotary() const {
   activations.rotarySerial = batch.serial;
 }
 
+namespace {
+
+// Heads of `from` elements each that follow one another become heads of `to` elements, which end with zeros.
+void spreadHeads(float* heads, size_t count, size_t from, size_t to) {
+  for (size_t h = count; h-- > 0;) {
+    std::memmove(heads + h * to, heads + h * from, from * sizeof(float));
+    std::fill(heads + h * to + from, heads + (h + 1) * to, 0.0f);
+  }
+}
+
+}  // namespace
+
 void CpuPass::finishHeads(size_t layer, float* keys, float* values) const {
   const RowKernels& kernels = compute.kernels.rows;
   const LayerWeights& weights = this->weights.layer(layer);
@@ -239,13 +251,14 @@ void CpuPass::finishHeads(size_t layer, float* keys, float* values) const {
     };
     float* queries = activations.queries + t * queryWidth;
     if (spec.attentionClip != 0) clip(spec.attentionClip, queries, queryWidth);
-    prepare(queries, spec.heads, weights.qNorm);
+    prepare(queries, spec.headsOf(layerSpec), weights.qNorm);
     if (layerSpec.scalesQueries) {
       const float factor = queryFactor(spec.queryScale, batch.tokens[t].position);
       if (factor != 1) kernels.scale(factor, queries, queryWidth);
     }
     if (!layerSpec.ownKeys()) return;
     float* key = keys + t * keyWidth;
+    if (spec.valueDim != 0) spreadHeads(values + t * keyWidth, kvHeads, spec.valueDim, headDim);
     if (spec.attentionClip != 0) {
       clip(spec.attentionClip, key, keyWidth);
       clip(spec.attentionClip, values + t * keyWidth, keyWidth);

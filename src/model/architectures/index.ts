@@ -82,6 +82,8 @@ import { bailingMoe, sarvamMoe } from './families/bailing.js';
 import { biogpt } from './families/biogpt.js';
 import { dbrx } from './families/dbrx.js';
 import { kolibri1 } from './families/kolibri1.js';
+import { laguna } from './families/laguna.js';
+import { mimoV2 } from './families/mimoV2.js';
 import { minicpm } from './families/minicpm.js';
 import { minimaxM3 } from './families/minimaxM3.js';
 import { openaiGpt } from './families/openaiGpt.js';
@@ -160,7 +162,9 @@ const FAMILIES: readonly Family[] = [
   iquestCoder,
   internlm2,
   internlm3,
+  laguna,
   mellum,
+  mimoV2,
   qwen35,
   qwen35Moe,
   qwen3Next,

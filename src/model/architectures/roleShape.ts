@@ -20,8 +20,11 @@ export function roleShape(
   const layerInputs = decoder.layerInputs ?? 0;
   const inner = innerWidth(decoder, layer);
   const { qkNorm } = decoder.attention;
-  const queries = decoder.heads * (latent ? plain + rotated : headDim);
-  const keys = (layer?.kvHeads ?? decoder.kvHeads) * headDim;
+  const heads = layer?.heads ?? decoder.heads;
+  const queries = heads * (latent ? plain + rotated : headDim);
+  const valueOfHead = decoder.attention.valueDim ?? headDim;
+  const kvHeads = layer?.kvHeads ?? decoder.kvHeads;
+  const keys = kvHeads * headDim;
   const taps = decoder.recurrent?.taps ?? 0;
   const { keyHeads = 0, valueHeads = 0, keyDim = 0, valueDim = 0, byKey } = decoder.recurrent?.delta ?? {};
   const deltaDecays = valueHeads * (byKey ? keyDim : 1);
@@ -35,7 +38,7 @@ export function roleShape(
   const embedded = decoder.embedding.factorised === true ? decoder.embedding.size : hiddenSize;
   switch (role) {
     case 'q_gate.weight':
-      return [decoder.attention.gatesHeads === true ? decoder.heads : queries, hiddenSize];
+      return [decoder.attention.gatesHeads === true ? heads : queries, hiddenSize];
     case 'conv.weight':
       return [hiddenSize * taps];
     case 'conv_in.weight':
@@ -173,20 +176,22 @@ export function roleShape(
       return [decoder.feedForward.experts?.count ?? 0];
     case 'q.bias':
       return [queries];
-    case 'k.weight':
     case 'v.weight':
+      return [kvHeads * valueOfHead, hiddenSize];
+    case 'v.bias':
+      return [kvHeads * valueOfHead];
+    case 'k.weight':
     case 'q_distance.weight':
     case 'k_distance.weight':
       return [keys, hiddenSize];
     case 'k.bias':
-    case 'v.bias':
     case 'q_distance.bias':
     case 'k_distance.bias':
       return [keys];
     case 'o.weight':
-      return [hiddenSize, latent ? decoder.heads * value : queries];
+      return [hiddenSize, heads * (latent ? value : valueOfHead)];
     case 'sinks':
-      return [decoder.heads];
+      return [heads];
     case 'q_norm.weight':
       return [qkNorm === 'row' || qkNorm === 'layer' ? queries : headDim];
     case 'k_norm.weight':

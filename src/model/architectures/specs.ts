@@ -69,8 +69,11 @@ export function checkDecoder(file: string, decoder: DecoderSpec): void {
       );
     if (count * decoder.layers > 2 ** 16) refuse('experts x layers', count * decoder.layers, `at most ${2 ** 16}`);
   }
-  for (const { headDim: size = headDim, kvHeads: own = kvHeads, rotaryTable } of decoder.layerSpecs) {
-    if (heads % own !== 0) refuse('key/value heads', own, `a divisor of the ${heads} query heads`);
+  const { valueDim = 1 } = decoder.attention;
+  for (const layer of decoder.layerSpecs) {
+    const { headDim: size = headDim, kvHeads: own = kvHeads, heads: queries = heads, rotaryTable } = layer;
+    if (queries % own !== 0) refuse('key/value heads', own, `a divisor of the ${queries} query heads`);
+    if (valueDim > size) refuse('elements of a value', valueDim, `at most the head size ${size}`);
     const table = position.kind === 'rotary' && rotaryTable !== 'none' ? position.tables[rotaryTable] : undefined;
     if (!decoder.attention.latent && table && 2 * table.frequencies.length > size)
       refuse('rotated elements of a head', 2 * table.frequencies.length, `at most the head size ${size}`);
@@ -80,8 +83,8 @@ export function checkDecoder(file: string, decoder: DecoderSpec): void {
     refuse('rotated elements of a head', position.dims, `an even number from 2 to the head size ${headDim}`);
   }
   for (const table of position.tables) {
-    // Layers may have heads of several sizes.
-    const own = decoder.layerSpecs.some(({ headDim: size }) => size !== undefined);
+    // Layers may rotate several shares of their heads.
+    const own = position.tables.length > 1;
     const length = table.frequencies.length;
     const good =
       (own ? length > 0 && length <= position.dims / 2 : length === position.dims / 2) &&

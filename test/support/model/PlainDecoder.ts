@@ -190,8 +190,9 @@ export class PlainDecoder {
   }
 
   #attend(layer: number, inputs: readonly Vector[]): Vector[] {
-    const { heads, attention, position, layerSpecs } = this.#spec;
+    const { attention, position, layerSpecs } = this.#spec;
     const { window = 0, chunked = false, keysOf, scalesQueries = false } = layerSpecs[layer] ?? {};
+    const { heads = this.#spec.heads } = layerSpecs[layer] ?? {};
     const { latent, queryScale } = attention;
     const own = latent ? this.#latentHeads(layer, latent, inputs) : this.#plainHeads(layer, inputs);
     const [k, v] = keysOf === undefined ? own.keysAndValues() : (this.#keysAndValues.get(keysOf) ?? [[], []]);
@@ -210,7 +211,8 @@ export class PlainDecoder {
           const early = position.kind === 'alibi' && position.roundToBfloat16;
           return softCapped(early ? (score + bias) * scale : score * scale + bias, attention.softCap);
         });
-        const sink = attention.sinks === true ? [this.#weight(layer, 'sinks')[head] ?? NaN] : [];
+        const sinks = this.#weights.get(`${layer} sinks`);
+        const sink = sinks ? [sinks[head] ?? NaN] : [];
         const shares = softmax([...scores, ...sink]).slice(0, scores.length);
         const values = new Float64Array(v[0]?.[group]?.length ?? 0);
         shares.forEach((share, i) =>
@@ -225,15 +227,17 @@ export class PlainDecoder {
         'o',
         attended.map((x, i) => {
           const of = attention.gatesHeads === true ? Math.floor(i / this.#spec.headDim) : i;
-          return x * (attention.outputScale ?? 1) * (gate ? logistic(gate[of] ?? NaN) : 1);
+          const open = attention.gateActivation === 'softplus' ? softplus : logistic;
+          return x * (attention.outputScale ?? 1) * (gate ? open(gate[of] ?? NaN) : 1);
         }),
       );
     });
   }
 
   #plainHeads(layer: number, inputs: readonly Vector[]): OwnHeads {
-    const { heads, attention } = this.#spec;
+    const { attention } = this.#spec;
     const spec = this.#spec.layerSpecs[layer];
+    const { heads = this.#spec.heads } = spec ?? {};
     const headDim = spec?.headDim ?? this.#spec.headDim;
     const kvHeads = spec?.kvHeads ?? this.#spec.kvHeads;
     const headsOf = (role: 'q' | 'k' | 'v', count: number): Heads =>
@@ -246,8 +250,9 @@ export class PlainDecoder {
           role !== 'v' && attention.qkNorm === 'row'
             ? this.#normOf('rms', product, this.#headNorm(layer, role))
             : product;
+        const size = role === 'v' ? (attention.valueDim ?? headDim) : headDim;
         return Array.from({ length: count }, (_, head) => {
-          const one = row.slice(head * headDim, (head + 1) * headDim);
+          const one = row.slice(head * size, (head + 1) * size);
           if (role !== 'v') return this.#prepareHead(layer, role, head, one, t);
           return attention.valueNorm === true ? this.#normOf('rms', one) : one;
         });
@@ -681,6 +686,7 @@ function sparselyChosen(
   });
 }
 
+const softplus = (x: number): number => Math.log1p(Math.exp(x));
 const logistic = (x: number): number => 1 / (1 + Math.exp(-x));
 
 /** Its Maclaurin series, and 1 beyond where that cancels. */
