@@ -135,6 +135,8 @@ void parseFeedForward(const Napi::Object& object, const std::string& path, Decod
     spec.sharedScale = floatOr(block, "scale", path + "experts.shared.", 1);
     spec.router.apart = optionalBoolean(block, "apart", path + "experts.shared.", false);
   }
+  if (!experts.Get("identities").IsUndefined()) spec.identityExperts = count(experts, "identities", path + "experts.");
+  spec.expertsAside = optionalBoolean(experts, "aside", path + "experts.", false);
   if (!experts.Get("denseSize").IsUndefined()) spec.denseSize = count(experts, "denseSize", path + "experts.");
 }
 
@@ -181,6 +183,7 @@ void parseLatent(const Napi::Value& value, const std::string& path, LatentSpec& 
   latent.plain = count(object, "plain", path + ".");
   latent.value = count(object, "value", path + ".");
   latent.epsilon = readFloat(object.Get("epsilon"), path + ".epsilon");
+  latent.scale = floatOr(object, "scale", path + ".", 1);
   if (latent.rank == 0) refuseArgument(path + ".rank", object.Get("rank"), "at least 1");
 }
 

@@ -164,14 +164,26 @@ void checkRouter(const DecoderSpec& spec) {
   if (!(router.epsilon >= 0) || !std::isfinite(router.epsilon))
     refuse(field + "epsilon", std::to_string(router.epsilon), "a finite number of at least 0");
   if (router.groups < 1 || router.groups > RouterSpec::kMostGroups || router.groups > spec.experts ||
-      spec.experts % router.groups != 0)
+      spec.experts % router.groups != 0 || (router.groups > 1 && spec.identityExperts != 0))
     refuse(field + "groups.count", std::to_string(router.groups),
            "a divisor of the " + std::to_string(spec.experts) + " experts, at most " +
                std::to_string(RouterSpec::kMostGroups));
   if (router.groupsPerToken < 1 || router.groupsPerToken > router.groups ||
-      spec.experts / router.groups * router.groupsPerToken < spec.expertsPerToken)
+      spec.routedExperts() / router.groups * router.groupsPerToken < spec.expertsPerToken)
     refuse(field + "groups.perToken", std::to_string(router.groupsPerToken),
            "1 to " + std::to_string(router.groups) + ", with experts enough for a token");
+}
+
+// Experts in every second layer, of which the next one adds what they gave.
+void checkAside(const DecoderSpec& spec) {
+  bool inTurn = spec.layerSpecs.size() % 2 == 0;
+  for (size_t layer = 0; layer < spec.layerSpecs.size(); layer++)
+    inTurn = inTurn && spec.hasExperts(spec.layerSpecs[layer]) == (layer % 2 == 0);
+  if (!inTurn || spec.residual != Residual::Pre || spec.residualScale != 1 || spec.streams.count > 1 ||
+      spec.router.apart || spec.sharedSize == 0 || spec.hasPeers())
+    refuse("feedForward.experts.aside", "true",
+           "false, or a decoder as a whole, norms before both branches, a block beside experts, and experts in every "
+           "second layer");
 }
 
 void checkStateSpace(const DecoderSpec& spec) {
@@ -249,6 +261,7 @@ void checkLatent(const DecoderSpec& spec) {
     refuse("attention.latent.queryRank", std::to_string(latent.queryRank), "at most " + std::to_string(kMostWidth));
   if (!(latent.epsilon >= 0) || !std::isfinite(latent.epsilon))
     refuse("attention.latent.epsilon", std::to_string(latent.epsilon), "a finite number of at least 0");
+  checkFinite("attention.latent.scale", latent.scale);
   if (latent.rank % 16 != 0 || latent.value % 16 != 0)
     refuse("attention.latent", "rank " + std::to_string(latent.rank) + ", value " + std::to_string(latent.value),
            "multiples of 16");
@@ -325,8 +338,8 @@ bool DecoderSpec::needsProcessor() const {
          attentionGate || latent.rank != 0 || valueNorm || valueDim != 0 || queryScale.period != 0 ||
          qkNorm == QueryKeyNorm::Unit || layerInputSize != 0 || layerScale || router.apart || router.weighsInputs ||
          router.expertScale || router.choosesByLogits || sharedScale != 1 || router.score == RouterScore::SparseMixer ||
-         gatelessExperts || unweightedNorms || attentionClip != 0 || activation == Activation::Xielu ||
-         disentangled.span != 0 || embeddingFactorised ||
+         gatelessExperts || identityExperts != 0 || expertsAside || unweightedNorms || attentionClip != 0 ||
+         activation == Activation::Xielu || disentangled.span != 0 || embeddingFactorised ||
          std::any_of(layerSpecs.begin(), layerSpecs.end(), [](const LayerSpec& layer) {
            return layer.headDim != 0 || layer.kvHeads != 0 || layer.heads != 0 || layer.keysOf != LayerSpec::kOwnKeys ||
                   layer.valuesAreKeys || layer.innerSize != 0 || layer.mixerOnly || layer.gateDeviations != 0 ||
@@ -427,7 +440,11 @@ void validate(const DecoderSpec& spec) {
     refuse("feedForward.activation", "xielu", "another one where there is a gate");
   if (spec.feedForward == FeedForwardKind::Experts) {
     checkCount("feedForward.experts.count", spec.experts, kMostExperts);
-    checkCount("feedForward.experts.perToken", spec.expertsPerToken, spec.experts);
+    if (spec.identityExperts > kMostExperts || (spec.identityExperts != 0 && spec.router.apart))
+      refuse("feedForward.experts.identities", std::to_string(spec.identityExperts),
+             "at most " + std::to_string(kMostExperts) + ", and none apart from a block");
+    if (spec.expertsAside) checkAside(spec);
+    checkCount("feedForward.experts.perToken", spec.expertsPerToken, spec.routedExperts());
     checkRouter(spec);
     checkFinite("feedForward.experts.router.jitter", spec.router.jitter);
     if (spec.gatelessExperts && spec.activation == Activation::ClampedSwiglu)

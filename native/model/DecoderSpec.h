@@ -143,6 +143,7 @@ struct LatentSpec {
   uint32_t queryRank = 0;                      // 0: queries are one product
   uint32_t rotated = 0, plain = 0, value = 0;  // elements of a head
   float epsilon = 0;                           // of the norms of latent rows
+  float scale = 1;                             // of what keys and values are made of, after its norm
 };
 
 // Disentangled attention (DeBERTa): a score is also of a query's content and of how far its key is away, and of a key's
@@ -227,6 +228,8 @@ struct DecoderSpec {
   FeedForwardKind feedForward = FeedForwardKind::Gated;
   Activation activation = Activation::Silu;
   uint32_t experts = 0;
+  uint32_t identityExperts = 0;  // more of them, after the others, that give what they get (LongCat-Flash)
+  bool expertsAside = false;     // what experts give is added at the end of the next layer, which has none
   uint32_t expertsPerToken = 0;
   bool gatelessExperts = false;  // experts and the block beside them: down(act(up x))
   float gateScale = 1;           // of a gate before its activation
@@ -300,8 +303,10 @@ struct DecoderSpec {
   bool hasStateBeside() const {
     return std::any_of(layerSpecs.begin(), layerSpecs.end(), [](const LayerSpec& layer) { return layer.stateBeside; });
   }
-  // Of all streams of hidden states.
-  uint32_t hiddenWidth() const { return hiddenSize * streams.count; }
+  // Of all streams of hidden states, or of these and what experts gave.
+  uint32_t hiddenWidth() const { return hiddenSize * (expertsAside ? 2 : streams.count); }
+  // Those that a router chooses from.
+  uint32_t routedExperts() const { return experts + identityExperts; }
   uint32_t inputTokens() const { return layerInputTokens == 0 ? vocabularySize : layerInputTokens; }
   // Of the delta rule: queries, keys and values, which go through the convolution, and what comes out.
   uint32_t deltaKeys() const { return recurrent.keyHeads * recurrent.keyDim; }

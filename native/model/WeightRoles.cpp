@@ -221,7 +221,7 @@ WeightShape inputToHidden(const Spec& spec, const Layer&) { return {spec.hiddenS
 WeightShape inner(const Spec& spec, const Layer& layer) { return {spec.innerWidth(layer), 1}; }
 WeightShape expertInner(const Spec& spec, const Layer&) { return {spec.feedForwardSize, 1}; }
 WeightShape hiddenToOne(const Spec& spec, const Layer&) { return {1, spec.hiddenSize}; }
-WeightShape experts(const Spec& spec, const Layer&) { return {spec.experts, 1}; }
+WeightShape experts(const Spec& spec, const Layer&) { return {spec.routedExperts(), 1}; }
 WeightShape vocabulary(const Spec& spec, const Layer&) { return {spec.vocabularySize, 1}; }
 WeightShape embedding(const Spec& spec, const Layer&) { return {spec.vocabularySize, spec.embeddingSize}; }
 WeightShape types(const Spec& spec, const Layer&) { return {spec.tokenTypes, spec.embeddedWidth()}; }
@@ -246,7 +246,7 @@ WeightShape hiddenToInner(const Spec& spec, const Layer& layer) { return {spec.i
 WeightShape innerToHidden(const Spec& spec, const Layer& layer) { return {spec.hiddenSize, spec.innerWidth(layer)}; }
 WeightShape hiddenToExpert(const Spec& spec, const Layer&) { return {spec.feedForwardSize, spec.hiddenSize}; }
 WeightShape expertToHidden(const Spec& spec, const Layer&) { return {spec.hiddenSize, spec.feedForwardSize}; }
-WeightShape hiddenToExperts(const Spec& spec, const Layer&) { return {spec.experts, spec.hiddenSize}; }
+WeightShape hiddenToExperts(const Spec& spec, const Layer&) { return {spec.routedExperts(), spec.hiddenSize}; }
 WeightShape hiddenToHidden(const Spec& spec, const Layer&) { return {spec.hiddenSize, spec.hiddenSize}; }
 WeightShape hiddenToConvolution(const Spec& spec, const Layer&) { return {3 * spec.hiddenSize, spec.hiddenSize}; }
 WeightShape convolution(const Spec& spec, const Layer&) { return {spec.recurrent.taps * spec.hiddenSize, 1}; }

@@ -312,6 +312,8 @@ export interface LatentSpec {
   readonly value: number;
   /** The epsilon of the norms of rows. */
   readonly epsilon: number;
+  /** Rows that keys and values are made of are multiplied by this after their norm (LongCat-Flash). Default 1. */
+  readonly scale?: number;
 }
 
 /** A product, with a bias where there is one, or a layer norm. */
@@ -361,6 +363,8 @@ export function needsProcessor({
     (shared?.scale ?? 1) !== 1,
     router?.score === 'sparse-mixer',
     feedForward.experts?.gateless,
+    feedForward.experts?.aside,
+    feedForward.experts?.identities !== undefined,
     feedForward.activation === 'xielu',
     norm.unweighted,
     attention.clip !== undefined,
@@ -378,9 +382,14 @@ export function hasOwnHeads({ headDim, kvHeads, heads, keysOf, valuesAreKeys = f
   return [headDim, kvHeads, heads, keysOf].some((own) => own !== undefined) || valuesAreKeys;
 }
 
+/** Hidden states of a token between layers: streams, or one and what experts gave. */
+export function streamsOf({ streams, feedForward }: Pick<DecoderSpec, 'streams' | 'feedForward'>): number {
+  return streams?.count ?? (feedForward.experts?.aside === true ? 2 : 1);
+}
+
 /** The size of a token's hidden state between layers, of all streams. */
-export function hiddenBytes({ hiddenSize, streams }: Pick<DecoderSpec, 'hiddenSize' | 'streams'>): number {
-  return (streams?.count ?? 1) * hiddenSize * 4;
+export function hiddenBytes(decoder: Pick<DecoderSpec, 'hiddenSize' | 'streams' | 'feedForward'>): number {
+  return streamsOf(decoder) * decoder.hiddenSize * 4;
 }
 
 /** Numbers that a row's pooled hidden states come to. */
@@ -452,6 +461,13 @@ export interface ExpertsSpec {
   readonly perToken: number;
   /** They and the block beside them have no gate: down(act(up x)) (Nemotron-H). Default false. */
   readonly gateless?: boolean;
+  /** More experts, after the others, that give what they get (LongCat-Flash). Default 0. */
+  readonly identities?: number;
+  /**
+   * Every second layer has experts, beside a block that all tokens go through; what they give is added at the end of
+   * the next layer, which has none (LongCat-Flash). Default: at the end of their own.
+   */
+  readonly aside?: boolean;
   /** Default: a softmax over all logits, the best few of it, divided by their sum. */
   readonly router?: RouterSpec;
   /**

@@ -3,6 +3,7 @@ import { LIMITS, type Bounds } from '../model/architectures/Fields.js';
 import { stateSpaceWidths } from '../model/architectures/mixers.js';
 import {
   isEncoder,
+  streamsOf,
   type DecoderSpec,
   type ExpertsSpec,
   type LatentSpec,
@@ -54,7 +55,7 @@ export interface ModelShape {
   /**
    * The sizes of latent attention, whose rows of `headDim` elements are keys and values at once. Default: it is none.
    */
-  readonly latent?: Omit<LatentSpec, 'epsilon'> | undefined;
+  readonly latent?: Omit<LatentSpec, 'epsilon' | 'scale'> | undefined;
   /** Where layers differ, or keep less than all positions. Default: all attend, and keep all. */
   readonly mixers?: readonly MixerShape[] | undefined;
   /** Windows let nothing go: engines that share a model name each other pages of all layers. Default false. */
@@ -391,8 +392,8 @@ function latentWidths(
   return { projected: Math.ceil(elements / hiddenSize), mixed: heads * value };
 }
 
-function sizesOfLatent({ epsilon: _epsilon, ...latent }: LatentSpec): NonNullable<ModelShape['latent']> {
-  return latent;
+function sizesOfLatent({ rank, queryRank, rotated, plain, value }: LatentSpec): NonNullable<ModelShape['latent']> {
+  return { rank, queryRank, rotated, plain, value };
 }
 
 function sizes(decoder: DecoderSpec, name: string, weightType: WeightType): ModelShape {
@@ -423,7 +424,7 @@ function sizes(decoder: DecoderSpec, name: string, weightType: WeightType): Mode
     residual: decoder.residual,
     experts: feedForward.experts && expertsShape(feedForward.experts),
     ...(decoder.attention.latent && { latent: sizesOfLatent(decoder.attention.latent) }),
-    ...(decoder.streams && { streams: decoder.streams.count }),
+    ...(streamsOf(decoder) > 1 && { streams: streamsOf(decoder) }),
     ...mixersOfDecoder(decoder),
     ...((decoder.part ?? decoder.share) && { keepsAll: true }),
     rotaryElements: position.kind === 'rotary' ? position.tables.length * position.dims : 0,

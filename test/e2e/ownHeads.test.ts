@@ -24,8 +24,8 @@ const rows: Row[] = Array.from({ length: 9 }, (_, i) => ({
 }));
 const OPENED = { batchSize: 2, batches: 2, tokensPerSquare: 24, threads: 2, precision: 'float32' } as const;
 const SHARES_KEYS = ['gemma4', 'gemma3n'];
-const LATENT = ['deepseek-v2', 'deepseek-v3'];
-const RECENT = ['mimo-v2', 'laguna'];
+const LATENT = ['deepseek-v2', 'deepseek-v3', 'longcat-flash'];
+const RECENT = ['mimo-v2', 'laguna', 'longcat-flash'];
 
 const disk = temporaryFolder()('');
 

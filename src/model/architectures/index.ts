@@ -63,6 +63,7 @@ import { kimiLinear } from './families/kimiLinear.js';
 import { mamba, mamba2 } from './families/mamba.js';
 import { glm4MoeLite } from './families/glm4MoeLite.js';
 import { llama4 } from './families/llama4.js';
+import { longcatFlash } from './families/longcatFlash.js';
 import { minicpm3 } from './families/minicpm3.js';
 import { ministral3 } from './families/ministral3.js';
 import { exaone } from './families/exaone.js';
@@ -163,6 +164,7 @@ const FAMILIES: readonly Family[] = [
   internlm2,
   internlm3,
   laguna,
+  longcatFlash,
   mellum,
   mimoV2,
   qwen35,

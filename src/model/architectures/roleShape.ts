@@ -18,6 +18,8 @@ export function roleShape(
   const latent = decoder.attention.latent;
   const { rank = 0, queryRank = 0, plain = 0, value = 0, rotated = 0 } = latent ?? {};
   const layerInputs = decoder.layerInputs ?? 0;
+  const { count = 0, identities = 0 } = decoder.feedForward.experts ?? {};
+  const routed = count + identities;
   const inner = innerWidth(decoder, layer);
   const { qkNorm } = decoder.attention;
   const heads = layer?.heads ?? decoder.heads;
@@ -173,7 +175,7 @@ export function roleShape(
     case 'layer_scale':
       return [1];
     case 'expert_scale':
-      return [decoder.feedForward.experts?.count ?? 0];
+      return [count];
     case 'q.bias':
       return [queries];
     case 'v.weight':
@@ -205,12 +207,12 @@ export function roleShape(
     case 'down.weight':
       return [hiddenSize, inner];
     case 'router.weight':
-      return [decoder.feedForward.experts?.count ?? 0, hiddenSize];
+      return [routed, hiddenSize];
     case 'shared_gate.weight':
       return [1, hiddenSize];
     case 'router.bias':
     case 'router.choice_bias':
-      return [decoder.feedForward.experts?.count ?? 0];
+      return [routed];
     case 'embedding_projection.bias':
     case 'distance_norm.weight':
     case 'distance_norm.bias':

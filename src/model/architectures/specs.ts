@@ -56,8 +56,9 @@ export function checkDecoder(file: string, decoder: DecoderSpec): void {
   if (heads * headDim > 2 ** 18) refuse('heads x head size', heads * headDim, `at most ${2 ** 18}`);
   if (!Number.isFinite(decoder.attention.scale)) refuse('attention scale', decoder.attention.scale, 'a finite number');
   if (feedForward.experts !== undefined) {
-    const { count, perToken } = feedForward.experts;
-    if (perToken > count) refuse('experts per token', perToken, `at most ${count}, the number of experts`);
+    const { count, perToken, identities = 0 } = feedForward.experts;
+    const routed = count + identities;
+    if (perToken > routed) refuse('experts per token', perToken, `at most ${routed}, the number of experts`);
     const groups = feedForward.experts.router?.groups;
     if (groups !== undefined && (count % groups.count !== 0 || groups.count > 64))
       refuse('groups of experts', groups.count, `a divisor of the ${count} experts, at most 64`);

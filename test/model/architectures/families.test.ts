@@ -945,6 +945,31 @@ describe('Laguna', () => {
   });
 });
 
+describe('LongCat-Flash', () => {
+  const sizes = { model_type: 'longcat_flash', num_layers: 2 };
+  test('a layer of its files is two here, of which the first has experts', () => {
+    const described = decoder(sizes);
+    expect(described).toMatchObject({
+      layers: 4,
+      attention: { scale: 192 ** -0.5 * 2, latent: { scale: Math.fround(Math.sqrt(12)) } },
+      feedForward: { experts: { count: 512, identities: 256, aside: true, denseSize: 12288, shared: { size: 12288 } } },
+    });
+    expect(described.layerSpecs.map(({ dense = false }) => dense)).toEqual([false, true, false, true]);
+    // Tokens may take more experts than compute something.
+    expect(decoder({ ...sizes, n_routed_experts: 2 }).feedForward.experts).toMatchObject({ count: 2, perToken: 12 });
+  });
+  test.each([
+    [{ q_lora_rank: null }, 'q_lora_rank: found null, expected a number of at least 1'],
+    [{ router_bias: true }, 'router_bias: found true'],
+    [{ mla_scale_q_lora: false }, 'mla_scale_q_lora: found false, expected true'],
+    [{ zero_expert_type: 'drop' }, 'zero_expert_type: found "drop", expected identity'],
+    [{ qk_head_dim: 128 }, 'qk_head_dim: found 128, expected qk_nope_head_dim + qk_rope_head_dim, 192'],
+    [{ n_routed_experts: 2, zero_expert_num: 3 }, 'experts per token: found 12, expected at most 5'],
+  ])('refuses %j', (changes, message) => {
+    expect(() => decoder({ ...sizes, ...changes })).toThrow(message);
+  });
+});
+
 describe('models that also see or hear', () => {
   test('Nemotron-H inside another model, as it is published', () => {
     const config = {

@@ -135,6 +135,7 @@ describe('families', () => {
       'llava_next',
       'llava_next_video',
       'llava_onevision',
+      'longcat_flash',
       'mamba',
       'mamba2',
       'mellum',

@@ -17,6 +17,8 @@ export class PlainDecoder {
   readonly #weights = new Map<string, Vector>();
   /** Of each layer of the text at hand, for layers that read another's. */
   readonly #keysAndValues = new Map<number, readonly [Heads, Heads]>();
+  /** Of each token, what experts gave that the next layer adds. */
+  readonly #aside: Vector[] = [];
 
   constructor(source: ModelSource) {
     this.#spec = source.decoder;
@@ -77,8 +79,9 @@ export class PlainDecoder {
       const end =
         this.#spec.layerSpecs[layer]?.mixerOnly === true
           ? middle
-          : sum(middle, after('post_norm2', this.#feedForward(layer, before('norm2', middle), middle)));
-      const whole = sum(end, this.#layerInput(layer, end, tokens[t] ?? 0));
+          : sum(middle, after('post_norm2', this.#feedForward(layer, before('norm2', middle), middle, t)));
+      const added = this.#spec.layerSpecs[layer]?.dense === true ? this.#aside[t] : undefined;
+      const whole = sum(added ? sum(end, added) : end, this.#layerInput(layer, end, tokens[t] ?? 0));
       const scale = this.#weights.get(`${layer} layer_scale`)?.[0] ?? 1;
       h[t] = (residual === 'post' ? this.#norm(layer, 'norm2', whole) : whole).map((x) => x * scale);
     }
@@ -263,7 +266,7 @@ export class PlainDecoder {
   /** In the expanded form: keys and values of each head. */
   #latentHeads(
     layer: number,
-    { rank, queryRank, rotated, plain, value, epsilon }: LatentSpec,
+    { rank, queryRank, rotated, plain, value, epsilon, scale = 1 }: LatentSpec,
     inputs: readonly Vector[],
   ): OwnHeads {
     const { heads } = this.#spec;
@@ -281,7 +284,8 @@ export class PlainDecoder {
     });
     const rows = inputs.map((input, t) => {
       const row = this.#product(layer, 'latent', input);
-      const latent = this.#normOf('rms', row.slice(0, rank), this.#weight(layer, 'latent_norm.weight'), epsilon);
+      const normed = this.#normOf('rms', row.slice(0, rank), this.#weight(layer, 'latent_norm.weight'), epsilon);
+      const latent = normed.map((x) => x * scale);
       return { latent, turned: turned(row.slice(rank), t) };
     });
     const [keys, values] = [this.#weight(layer, 'k_up.weight'), this.#weight(layer, 'v_up.weight')];
@@ -513,7 +517,7 @@ export class PlainDecoder {
   }
 
   /** @param before what its input was before it was normed */
-  #feedForward(layer: number, input: Vector, before = input): Vector {
+  #feedForward(layer: number, input: Vector, before = input, token = 0): Vector {
     const { feedForward } = this.#spec;
     const { xielu } = this.#spec.layerSpecs[layer] ?? {};
     const activate = xielu
@@ -540,20 +544,26 @@ export class PlainDecoder {
     if (feedForward.kind === 'plain')
       return this.#product(layer, 'down', this.#product(layer, 'up', input).map(activate));
     if (this.#spec.layerSpecs[layer]?.dense === true) return gated('');
-    const { shared, router } = feedForward.experts ?? {};
+    const { shared, router, count = 0, aside = false } = feedForward.experts ?? {};
     const apart = shared?.apart === true;
     const read = apart ? this.#norm(layer, 'experts_norm', before) : input;
     const routed = this.#chosen(layer, apart ? this.#norm(layer, 'router_norm', before) : input)
       .map(({ share, expert }) =>
-        router?.weighsInputs === true
-          ? gated(
-              `expert.${expert}.`,
-              read.map((x) => x * share),
-            )
-          : gated(`expert.${expert}.`, read).map((x) => x * share),
+        expert >= count
+          ? read.map((x) => x * share)
+          : router?.weighsInputs === true
+            ? gated(
+                `expert.${expert}.`,
+                read.map((x) => x * share),
+              )
+            : gated(`expert.${expert}.`, read).map((x) => x * share),
       )
       .reduce<Vector>(sum, new Float64Array(input.length));
     if (shared === undefined) return routed;
+    if (aside) {
+      this.#aside[token] = routed;
+      return gated('');
+    }
     if (apart)
       return sum(this.#norm(layer, 'post_experts_norm', routed), this.#norm(layer, 'post_block_norm', gated('')));
     const share = shared.gate ? logistic(this.#product(layer, 'shared_gate', input)[0] ?? NaN) : 1;
