@@ -135,6 +135,8 @@ void parseFeedForward(const Napi::Object& object, const std::string& path, Decod
     spec.sharedScale = floatOr(block, "scale", path + "experts.shared.", 1);
     spec.router.apart = optionalBoolean(block, "apart", path + "experts.shared.", false);
   }
+  if (!experts.Get("identities").IsUndefined()) spec.identityExperts = count(experts, "identities", path + "experts.");
+  spec.expertsAside = optionalBoolean(experts, "aside", path + "experts.", false);
   if (!experts.Get("denseSize").IsUndefined()) spec.denseSize = count(experts, "denseSize", path + "experts.");
 }
 
@@ -181,6 +183,7 @@ void parseLatent(const Napi::Value& value, const std::string& path, LatentSpec& 
   latent.plain = count(object, "plain", path + ".");
   latent.value = count(object, "value", path + ".");
   latent.epsilon = readFloat(object.Get("epsilon"), path + ".epsilon");
+  latent.scale = floatOr(object, "scale", path + ".", 1);
   if (latent.rank == 0) refuseArgument(path + ".rank", object.Get("rank"), "at least 1");
 }
 
@@ -313,6 +316,11 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
   const Napi::Value gate = attention.Get("gate");
   spec.attentionGate = !gate.IsUndefined() && readBoolean(gate, path + "attention.gate");
   spec.gatesHeads = optionalBoolean(attention, "gatesHeads", path + "attention.", false);
+  if (!attention.Get("gateActivation").IsUndefined())
+    spec.gateActivation =
+        readWord<GateActivation>(attention.Get("gateActivation"), path + "attention.gateActivation",
+                                 {{"sigmoid", GateActivation::Sigmoid}, {"softplus", GateActivation::Softplus}});
+  if (!attention.Get("valueDim").IsUndefined()) spec.valueDim = count(attention, "valueDim", path + "attention.");
   const Napi::Value recurrent = object.Get("recurrent");
   if (!recurrent.IsUndefined()) parseRecurrent(readObject(recurrent, path + "recurrent"), path + "recurrent.", spec);
   parsePosition(readObject(object.Get("position"), path + "position"), path + "position.", spec);
@@ -344,6 +352,7 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
     };
     one.headDim = optionalCount("headDim", 0);
     one.kvHeads = optionalCount("kvHeads", 0);
+    one.heads = optionalCount("heads", 0);
     one.innerSize = optionalCount("innerSize", 0);
     one.keysOf = optionalCount("keysOf", LayerSpec::kOwnKeys);
     one.valuesAreKeys = optionalBoolean(layer, "valuesAreKeys", name + ".", false);

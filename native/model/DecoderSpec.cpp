@@ -59,8 +59,7 @@ void checkPosition(const DecoderSpec& spec) {
       for (size_t t = 0; t < spec.rotaryTables.size(); t++) {
         const std::string field = "position.tables[" + std::to_string(t) + "]";
         const RotaryTable& table = spec.rotaryTables[t];
-        const bool several = std::any_of(spec.layerSpecs.begin(), spec.layerSpecs.end(),
-                                         [](const LayerSpec& layer) { return layer.headDim != 0; });
+        const bool several = spec.rotaryTables.size() > 1;  // layers may rotate several shares of their heads
         if (several ? table.frequencies.empty() || table.frequencies.size() > spec.rotaryDims / 2
                     : table.frequencies.size() != spec.rotaryDims / 2) {
           refuse(field + ".frequencies", std::to_string(table.frequencies.size()) + " numbers",
@@ -165,14 +164,26 @@ void checkRouter(const DecoderSpec& spec) {
   if (!(router.epsilon >= 0) || !std::isfinite(router.epsilon))
     refuse(field + "epsilon", std::to_string(router.epsilon), "a finite number of at least 0");
   if (router.groups < 1 || router.groups > RouterSpec::kMostGroups || router.groups > spec.experts ||
-      spec.experts % router.groups != 0)
+      spec.experts % router.groups != 0 || (router.groups > 1 && spec.identityExperts != 0))
     refuse(field + "groups.count", std::to_string(router.groups),
            "a divisor of the " + std::to_string(spec.experts) + " experts, at most " +
                std::to_string(RouterSpec::kMostGroups));
   if (router.groupsPerToken < 1 || router.groupsPerToken > router.groups ||
-      spec.experts / router.groups * router.groupsPerToken < spec.expertsPerToken)
+      spec.routedExperts() / router.groups * router.groupsPerToken < spec.expertsPerToken)
     refuse(field + "groups.perToken", std::to_string(router.groupsPerToken),
            "1 to " + std::to_string(router.groups) + ", with experts enough for a token");
+}
+
+// Experts in every second layer, of which the next one adds what they gave.
+void checkAside(const DecoderSpec& spec) {
+  bool inTurn = spec.layerSpecs.size() % 2 == 0;
+  for (size_t layer = 0; layer < spec.layerSpecs.size(); layer++)
+    inTurn = inTurn && spec.hasExperts(spec.layerSpecs[layer]) == (layer % 2 == 0);
+  if (!inTurn || spec.residual != Residual::Pre || spec.residualScale != 1 || spec.streams.count > 1 ||
+      spec.router.apart || spec.sharedSize == 0 || spec.hasPeers())
+    refuse("feedForward.experts.aside", "true",
+           "false, or a decoder as a whole, norms before both branches, a block beside experts, and experts in every "
+           "second layer");
 }
 
 void checkStateSpace(const DecoderSpec& spec) {
@@ -250,6 +261,7 @@ void checkLatent(const DecoderSpec& spec) {
     refuse("attention.latent.queryRank", std::to_string(latent.queryRank), "at most " + std::to_string(kMostWidth));
   if (!(latent.epsilon >= 0) || !std::isfinite(latent.epsilon))
     refuse("attention.latent.epsilon", std::to_string(latent.epsilon), "a finite number of at least 0");
+  checkFinite("attention.latent.scale", latent.scale);
   if (latent.rank % 16 != 0 || latent.value % 16 != 0)
     refuse("attention.latent", "rank " + std::to_string(latent.rank) + ", value " + std::to_string(latent.value),
            "multiples of 16");
@@ -265,13 +277,29 @@ void checkLatent(const DecoderSpec& spec) {
   if (!plainLayers) refuse("attention.latent", "layers of other attention", "none beside latent ones");
 }
 
+// Values that are shorter than keys stand at the beginning of rows of the cache.
+void checkValueDim(const DecoderSpec& spec) {
+  if (spec.valueDim == 0) return;
+  const bool plainValues = std::all_of(spec.layerSpecs.begin(), spec.layerSpecs.end(), [](const LayerSpec& layer) {
+    return !layer.valuesAreKeys && !layer.stateBeside;
+  });
+  if (spec.shares > 1 || !spec.causal || spec.attentionGate || spec.valueNorm || spec.latent.rank != 0 || !plainValues)
+    refuse("attention.valueDim", std::to_string(spec.valueDim),
+           "none beside shares, gates, norms of values, latent rows, values that are keys and encoders");
+}
+
 void checkLayerAttention(const DecoderSpec& spec, size_t index, const std::string& field) {
   const LayerSpec& layer = spec.layerSpecs[index];
   if (layer.headDim > spec.headDim)
     refuse(field + ".headDim", std::to_string(layer.headDim), "at most the decoder's " + std::to_string(spec.headDim));
-  if (layer.kvHeads > spec.heads || spec.heads % spec.kvHeadsOf(layer) != 0)
+  if (layer.heads > spec.heads)
+    refuse(field + ".heads", std::to_string(layer.heads), "at most the decoder's " + std::to_string(spec.heads));
+  if (layer.kvHeads > spec.headsOf(layer) || spec.headsOf(layer) % spec.kvHeadsOf(layer) != 0)
     refuse(field + ".kvHeads", std::to_string(layer.kvHeads),
-           "a divisor of the " + std::to_string(spec.heads) + " heads");
+           "a divisor of the " + std::to_string(spec.headsOf(layer)) + " heads");
+  if (spec.valueDim > spec.headDimOf(layer))
+    refuse("attention.valueDim", std::to_string(spec.valueDim),
+           "at most a head's " + std::to_string(spec.headDimOf(layer)) + " elements");
   if (layer.innerSize > kMostWidth)
     refuse(field + ".innerSize", std::to_string(layer.innerSize), "at most " + std::to_string(kMostWidth));
   if (layer.scalesQueries && spec.queryScale.period == 0)
@@ -285,10 +313,10 @@ void checkLayerAttention(const DecoderSpec& spec, size_t index, const std::strin
         other.window != layer.window)
       refuse(field + ".keysOf", std::to_string(layer.keysOf), "a layer with heads and a window like its own");
   }
-  const bool special = layer.mixerOnly || layer.headDim != 0 || layer.kvHeads != 0 ||
+  const bool special = layer.mixerOnly || layer.headDim != 0 || layer.kvHeads != 0 || layer.heads != 0 ||
                        layer.keysOf != LayerSpec::kOwnKeys || layer.valuesAreKeys || layer.innerSize != 0;
-  if (special && (spec.shares > 1 || !spec.causal || spec.attentionGate))
-    refuse(field, "heads of its own", "none beside shares, gates and encoders");
+  if (special && (spec.shares > 1 || !spec.causal))
+    refuse(field, "heads of its own", "none beside shares and encoders");
   if (spec.position == PositionKind::Rotary && layer.rotaryTable < spec.rotaryTables.size() && spec.latent.rank == 0 &&
       2 * spec.rotaryTables[layer.rotaryTable].frequencies.size() > spec.headDimOf(layer))
     refuse(field + ".rotaryTable", std::to_string(layer.rotaryTable), "a table for heads of its size");
@@ -307,12 +335,13 @@ uint32_t DecoderSpec::convolvedWidth(Mixer mixer) const {
 
 bool DecoderSpec::needsProcessor() const {
   return remembers() || streams.count > 1 || attentionOutput != 1 || gateScale != 1 || innerScale != 1 ||
-         attentionGate || latent.rank != 0 || valueNorm || queryScale.period != 0 || qkNorm == QueryKeyNorm::Unit ||
-         layerInputSize != 0 || layerScale || router.apart || router.weighsInputs || router.expertScale ||
-         router.choosesByLogits || sharedScale != 1 || router.score == RouterScore::SparseMixer || gatelessExperts ||
-         unweightedNorms || attentionClip != 0 || activation == Activation::Xielu || disentangled.span != 0 ||
-         embeddingFactorised || std::any_of(layerSpecs.begin(), layerSpecs.end(), [](const LayerSpec& layer) {
-           return layer.headDim != 0 || layer.kvHeads != 0 || layer.keysOf != LayerSpec::kOwnKeys ||
+         attentionGate || latent.rank != 0 || valueNorm || valueDim != 0 || queryScale.period != 0 ||
+         qkNorm == QueryKeyNorm::Unit || layerInputSize != 0 || layerScale || router.apart || router.weighsInputs ||
+         router.expertScale || router.choosesByLogits || sharedScale != 1 || router.score == RouterScore::SparseMixer ||
+         gatelessExperts || identityExperts != 0 || expertsAside || unweightedNorms || attentionClip != 0 ||
+         activation == Activation::Xielu || disentangled.span != 0 || embeddingFactorised ||
+         std::any_of(layerSpecs.begin(), layerSpecs.end(), [](const LayerSpec& layer) {
+           return layer.headDim != 0 || layer.kvHeads != 0 || layer.heads != 0 || layer.keysOf != LayerSpec::kOwnKeys ||
                   layer.valuesAreKeys || layer.innerSize != 0 || layer.mixerOnly || layer.gateDeviations != 0 ||
                   isChunked(layer.window);
          });
@@ -393,6 +422,7 @@ void validate(const DecoderSpec& spec) {
   checkEncoder(spec);
   checkEviction(spec);
   checkLatent(spec);
+  checkValueDim(spec);
   checkFinite("attention.queryScale.factor", spec.queryScale.factor);
   if (spec.queryScale.period > kMostContext || spec.queryScale.first > 1)
     refuse("attention.queryScale", std::to_string(spec.queryScale.period),
@@ -410,7 +440,11 @@ void validate(const DecoderSpec& spec) {
     refuse("feedForward.activation", "xielu", "another one where there is a gate");
   if (spec.feedForward == FeedForwardKind::Experts) {
     checkCount("feedForward.experts.count", spec.experts, kMostExperts);
-    checkCount("feedForward.experts.perToken", spec.expertsPerToken, spec.experts);
+    if (spec.identityExperts > kMostExperts || (spec.identityExperts != 0 && spec.router.apart))
+      refuse("feedForward.experts.identities", std::to_string(spec.identityExperts),
+             "at most " + std::to_string(kMostExperts) + ", and none apart from a block");
+    if (spec.expertsAside) checkAside(spec);
+    checkCount("feedForward.experts.perToken", spec.expertsPerToken, spec.routedExperts());
     checkRouter(spec);
     checkFinite("feedForward.experts.router.jitter", spec.router.jitter);
     if (spec.gatelessExperts && spec.activation == Activation::ClampedSwiglu)

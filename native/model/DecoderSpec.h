@@ -20,6 +20,7 @@ enum class RotaryStyle : uint8_t { Pairs, Halves };
 enum class FeedForwardKind : uint8_t { Plain, Gated, Experts };
 enum class RouterScore : uint8_t { Softmax, Sigmoid, SparseMixer };
 enum class GroupScore : uint8_t { Best, BestTwo };
+enum class GateActivation : uint8_t { Sigmoid, Softplus };  // of attention's outputs
 
 struct RotaryTable {
   std::vector<float> frequencies;  // dims / 2; fewer where layers have heads of several sizes
@@ -40,14 +41,14 @@ struct LayerSpec {
   uint32_t rotaryTable = 0;  // kNoRotation: heads are not rotated
   bool dense = false;        // among layers of experts, one without
   Mixer mixer = Mixer::Attention;
-  uint32_t headDim = 0, kvHeads = 0;  // 0: the decoder's
-  uint32_t keysOf = kOwnKeys;         // the layer whose keys and values it reads, having none of its own
-  bool valuesAreKeys = false;         // as they are before norm and rotation
-  bool scalesQueries = false;         // by their position (QueryScale)
-  uint32_t innerSize = 0;             // of a block that all tokens go through; 0: the decoder's
-  bool mixerOnly = false;             // there is no feed-forward block
-  bool stateBeside = false;           // attention has a state space beside it, which reads what it reads
-  float gateDeviations = 0;           // a gate's elements count above their mean by so many deviations; 0: all do
+  uint32_t headDim = 0, kvHeads = 0, heads = 0;  // 0: the decoder's
+  uint32_t keysOf = kOwnKeys;                    // the layer whose keys and values it reads, having none of its own
+  bool valuesAreKeys = false;                    // as they are before norm and rotation
+  bool scalesQueries = false;                    // by their position (QueryScale)
+  uint32_t innerSize = 0;                        // of a block that all tokens go through; 0: the decoder's
+  bool mixerOnly = false;                        // there is no feed-forward block
+  bool stateBeside = false;                      // attention has a state space beside it, which reads what it reads
+  float gateDeviations = 0;  // a gate's elements count above their mean by so many deviations; 0: all do
   XieluSpec xielu;
 
   static constexpr uint32_t kNoRotation = UINT32_MAX;
@@ -142,6 +143,7 @@ struct LatentSpec {
   uint32_t queryRank = 0;                      // 0: queries are one product
   uint32_t rotated = 0, plain = 0, value = 0;  // elements of a head
   float epsilon = 0;                           // of the norms of latent rows
+  float scale = 1;                             // of what keys and values are made of, after its norm
 };
 
 // Disentangled attention (DeBERTa): a score is also of a query's content and of how far its key is away, and of a key's
@@ -199,11 +201,13 @@ struct DecoderSpec {
   QueryKeyNorm qkNorm = QueryKeyNorm::None;
   bool attentionGate = false;
   bool gatesHeads = false;  // with one number a head, and not one an element
+  GateActivation gateActivation = GateActivation::Sigmoid;
   bool attentionSinks = false;
   // Where layers without a window let keys go: a token sees the pages of the first `evictionSinks` positions, and those
   // of the last `evictionWindow` that end with its own; 0: all.
   uint32_t evictionSinks = 0, evictionWindow = 0;
   bool valueNorm = false;  // an RMS norm of each value head, without weights
+  uint32_t valueDim = 0;   // elements of a head's value, if fewer than its key's: cached rows end with zeros then
   LatentSpec latent;
   QueryScale queryScale;
   // False: an encoder, in which every token of a row sees all others; it has no head, and rows are computed whole.
@@ -224,6 +228,8 @@ struct DecoderSpec {
   FeedForwardKind feedForward = FeedForwardKind::Gated;
   Activation activation = Activation::Silu;
   uint32_t experts = 0;
+  uint32_t identityExperts = 0;  // more of them, after the others, that give what they get (LongCat-Flash)
+  bool expertsAside = false;     // what experts give is added at the end of the next layer, which has none
   uint32_t expertsPerToken = 0;
   bool gatelessExperts = false;  // experts and the block beside them: down(act(up x))
   float gateScale = 1;           // of a gate before its activation
@@ -264,10 +270,13 @@ struct DecoderSpec {
   // Of one layer, and of the widest.
   uint32_t headDimOf(const LayerSpec& layer) const { return layer.headDim == 0 ? headDim : layer.headDim; }
   uint32_t kvHeadsOf(const LayerSpec& layer) const { return layer.kvHeads == 0 ? kvHeads : layer.kvHeads; }
-  uint32_t queryWidth(const LayerSpec& layer) const { return heads * headDimOf(layer); }
+  uint32_t headsOf(const LayerSpec& layer) const { return layer.heads == 0 ? heads : layer.heads; }
+  uint32_t valueDimOf(const LayerSpec& layer) const { return valueDim == 0 ? headDimOf(layer) : valueDim; }
+  uint32_t queryWidth(const LayerSpec& layer) const { return headsOf(layer) * headDimOf(layer); }
   uint32_t keyWidth(const LayerSpec& layer) const { return kvHeadsOf(layer) * headDimOf(layer); }
+  uint32_t valueWidth(const LayerSpec& layer) const { return kvHeadsOf(layer) * valueDimOf(layer); }
   uint32_t queryWidth() const { return heads * headDim; }
-  uint32_t gateWidth(const LayerSpec& layer) const { return gatesHeads ? heads : queryWidth(layer); }
+  uint32_t gateWidth(const LayerSpec& layer) const { return gatesHeads ? headsOf(layer) : queryWidth(layer); }
   uint32_t keyWidth() const {
     uint32_t width = 0;
     for (const LayerSpec& layer : layerSpecs) width = std::max(width, keyWidth(layer));
@@ -275,7 +284,7 @@ struct DecoderSpec {
   }
   // Of what the output projection takes.
   uint32_t attendedWidth(const LayerSpec& layer) const {
-    return latent.rank == 0 ? queryWidth(layer) : heads * latent.value;
+    return latent.rank == 0 ? headsOf(layer) * valueDimOf(layer) : heads * latent.value;
   }
   // Of the embeddings of positions and types, and of their norm.
   uint32_t embeddedWidth() const { return embeddingFactorised ? embeddingSize : hiddenSize; }
@@ -294,8 +303,10 @@ struct DecoderSpec {
   bool hasStateBeside() const {
     return std::any_of(layerSpecs.begin(), layerSpecs.end(), [](const LayerSpec& layer) { return layer.stateBeside; });
   }
-  // Of all streams of hidden states.
-  uint32_t hiddenWidth() const { return hiddenSize * streams.count; }
+  // Of all streams of hidden states, or of these and what experts gave.
+  uint32_t hiddenWidth() const { return hiddenSize * (expertsAside ? 2 : streams.count); }
+  // Those that a router chooses from.
+  uint32_t routedExperts() const { return experts + identityExperts; }
   uint32_t inputTokens() const { return layerInputTokens == 0 ? vocabularySize : layerInputTokens; }
   // Of the delta rule: queries, keys and values, which go through the convolution, and what comes out.
   uint32_t deltaKeys() const { return recurrent.keyHeads * recurrent.keyDim; }

@@ -75,6 +75,9 @@ struct Pass {
   // Where what stands beside attention leaves its outputs, [tokens, stateValues].
   float* besideOutputs() const { return activations.queries + batch.tokens.size() * spec.queryWidth(); }
 
+  // What experts gave that the next layer adds (DecoderSpec::expertsAside), [tokens, hiddenSize].
+  float* aside() const { return activations.hidden + batch.tokens.size() * spec.hiddenSize; }
+
   // --- Embedding.
   // to = scale times the embeddings of the batch's tokens.
   virtual void lookUpTokens(const StoredMatrix& embedding, float scale, float* to) const = 0;

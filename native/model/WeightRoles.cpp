@@ -121,7 +121,8 @@ Presence ifExpertScale(const Spec& spec, const Layer& layer) {
 Presence ifAttentionGate(const Spec& spec, const Layer& layer) {
   return requiredIf(attends(layer) && spec.attentionGate);
 }
-Presence ifSinks(const Spec& spec, const Layer& layer) { return requiredIf(attends(layer) && spec.attentionSinks); }
+// Layers without a window may have none (MiMo V2).
+Presence ifSinks(const Spec& spec, const Layer& layer) { return optionalIf(attends(layer) && spec.attentionSinks); }
 Presence ifConvolved(const Spec&, const Layer& layer) { return requiredIf(layer.mixer == Mixer::ShortConvolution); }
 Presence ifConvolvedBias(const Spec&, const Layer& layer) { return optionalIf(layer.mixer == Mixer::ShortConvolution); }
 Presence ifDelta(const Spec&, const Layer& layer) { return requiredIf(layer.mixer == Mixer::DeltaRule); }
@@ -192,9 +193,10 @@ WeightShape keyNorms(const Spec& spec, const Layer& layer) {
 uint32_t projectedQueries(const Spec& spec, const Layer& layer) {
   return spec.latent.rank == 0 ? spec.queryWidth(layer) : spec.heads * (spec.latent.plain + spec.latent.rotated);
 }
-WeightShape heads(const Spec& spec, const Layer&) { return {spec.heads, 1}; }
+WeightShape heads(const Spec& spec, const Layer& layer) { return {spec.headsOf(layer), 1}; }
 WeightShape queries(const Spec& spec, const Layer& layer) { return {projectedQueries(spec, layer), 1}; }
 WeightShape keys(const Spec& spec, const Layer& layer) { return {spec.keyWidth(layer), 1}; }
+WeightShape values(const Spec& spec, const Layer& layer) { return {spec.valueWidth(layer), 1}; }
 WeightShape one(const Spec&, const Layer&) { return {1, 1}; }
 WeightShape queryRank(const Spec& spec, const Layer&) { return {spec.latent.queryRank, 1}; }
 WeightShape latentRank(const Spec& spec, const Layer&) { return {spec.latent.rank, 1}; }
@@ -219,7 +221,7 @@ WeightShape inputToHidden(const Spec& spec, const Layer&) { return {spec.hiddenS
 WeightShape inner(const Spec& spec, const Layer& layer) { return {spec.innerWidth(layer), 1}; }
 WeightShape expertInner(const Spec& spec, const Layer&) { return {spec.feedForwardSize, 1}; }
 WeightShape hiddenToOne(const Spec& spec, const Layer&) { return {1, spec.hiddenSize}; }
-WeightShape experts(const Spec& spec, const Layer&) { return {spec.experts, 1}; }
+WeightShape experts(const Spec& spec, const Layer&) { return {spec.routedExperts(), 1}; }
 WeightShape vocabulary(const Spec& spec, const Layer&) { return {spec.vocabularySize, 1}; }
 WeightShape embedding(const Spec& spec, const Layer&) { return {spec.vocabularySize, spec.embeddingSize}; }
 WeightShape types(const Spec& spec, const Layer&) { return {spec.tokenTypes, spec.embeddedWidth()}; }
@@ -236,6 +238,7 @@ WeightShape hiddenToQueries(const Spec& spec, const Layer& layer) {
 }
 WeightShape hiddenToGates(const Spec& spec, const Layer& layer) { return {spec.gateWidth(layer), spec.hiddenSize}; }
 WeightShape hiddenToKeys(const Spec& spec, const Layer& layer) { return {spec.keyWidth(layer), spec.hiddenSize}; }
+WeightShape hiddenToValues(const Spec& spec, const Layer& layer) { return {spec.valueWidth(layer), spec.hiddenSize}; }
 WeightShape attendedToHidden(const Spec& spec, const Layer& layer) {
   return {spec.hiddenSize, spec.attendedWidth(layer)};
 }
@@ -243,7 +246,7 @@ WeightShape hiddenToInner(const Spec& spec, const Layer& layer) { return {spec.i
 WeightShape innerToHidden(const Spec& spec, const Layer& layer) { return {spec.hiddenSize, spec.innerWidth(layer)}; }
 WeightShape hiddenToExpert(const Spec& spec, const Layer&) { return {spec.feedForwardSize, spec.hiddenSize}; }
 WeightShape expertToHidden(const Spec& spec, const Layer&) { return {spec.hiddenSize, spec.feedForwardSize}; }
-WeightShape hiddenToExperts(const Spec& spec, const Layer&) { return {spec.experts, spec.hiddenSize}; }
+WeightShape hiddenToExperts(const Spec& spec, const Layer&) { return {spec.routedExperts(), spec.hiddenSize}; }
 WeightShape hiddenToHidden(const Spec& spec, const Layer&) { return {spec.hiddenSize, spec.hiddenSize}; }
 WeightShape hiddenToConvolution(const Spec& spec, const Layer&) { return {3 * spec.hiddenSize, spec.hiddenSize}; }
 WeightShape convolution(const Spec& spec, const Layer&) { return {spec.recurrent.taps * spec.hiddenSize, 1}; }
@@ -350,8 +353,8 @@ const std::vector<WeightRole<LayerWeights>>& layerRoles() {
       {"q.bias", nullptr, &L::qBias, ifAttentionBias, queries},
       {"k.weight", &L::k, nullptr, ifKeys, hiddenToKeys},
       {"k.bias", nullptr, &L::kBias, ifKeysBias, keys},
-      {"v.weight", &L::v, nullptr, ifValues, hiddenToKeys},
-      {"v.bias", nullptr, &L::vBias, ifValuesBias, keys},
+      {"v.weight", &L::v, nullptr, ifValues, hiddenToValues},
+      {"v.bias", nullptr, &L::vBias, ifValuesBias, values},
       {"q_distance.weight", &L::qDistance, nullptr, ifQueriesOfDistances, hiddenToKeys},
       {"q_distance.bias", nullptr, &L::qDistanceBias, ifQueriesOfDistancesBias, keys},
       {"k_distance.weight", &L::kDistance, nullptr, ifKeysOfDistances, hiddenToKeys},

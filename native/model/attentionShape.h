@@ -8,7 +8,7 @@ namespace spillway {
 // slopes, sinks: those of the decoder and of the layer, where they are computed with; null without.
 inline AttentionShape attentionShape(const DecoderSpec& spec, size_t layer, const float* slopes, const float* sinks,
                                      float keep) {
-  return {spec.heads,
+  return {spec.headsOf(spec.layerSpecs[layer]),
           spec.attentionScale,
           spec.layerSpecs[layer].window,
           slopes,

@@ -197,6 +197,12 @@ void feedForwardExperts(const Pass& pass, const LayerWeights& weights, const flo
     pass.multiply(expert.down, expert.downBias, gate, chosen.count, result, ProductOf::Others);
     pass.scatterRows(result, chosen, width, output);
   }
+  for (uint32_t e = pass.spec.experts; e < pass.spec.routedExperts(); e++) {
+    const ExpertTokens chosen = pass.tokensOf(routing, e);
+    if (chosen.count == 0) continue;
+    pass.gatherRows(input, chosen, width, gathered);
+    pass.scatterRows(gathered, chosen, width, output);
+  }
 }
 
 // output = the feed-forward block of rows that were prepared for it; or, with Epilogue::Add, added to the output.
@@ -227,6 +233,15 @@ void feedForwardShared(const Pass& pass, const LayerWeights& weights, const floa
   pass.scatterRows(result, all, width, output);
 }
 
+// output = the block that all tokens go through.
+void feedForwardBlock(const Pass& pass, const LayerWeights& weights, const float* input, float* output) {
+  const ScratchScope scope(pass);
+  const InnerMatrices inner(weights);
+  feedForwardDense(pass, weights,
+                   pass.prepared(inner.each, 2, input, pass.tokens(), pass.spec.hiddenSize, ProductOf::Tokens), output,
+                   Epilogue::Store);
+}
+
 // output = a block, and a mixture apart from it, which read the hidden states with norms of their own and are normed
 // before they are added.
 void feedForwardApart(const Pass& pass, const LayerWeights& weights, const float* input, float* output) {
@@ -238,10 +253,7 @@ void feedForwardApart(const Pass& pass, const LayerWeights& weights, const float
   pass.norm(pass.activations.hidden, weights.expertsNorm, nullptr, read);
   feedForwardExperts(pass, weights, routed, read, output);
   pass.norm(output, weights.postExpertsNorm, nullptr, output);
-  const InnerMatrices inner(weights);
-  feedForwardDense(pass, weights,
-                   pass.prepared(inner.each, 2, input, pass.tokens(), pass.spec.hiddenSize, ProductOf::Tokens), read,
-                   Epilogue::Store);
+  feedForwardBlock(pass, weights, input, read);
   pass.norm(read, weights.postBlockNorm, nullptr, read);
   pass.addRows(read, output);
 }
@@ -250,15 +262,13 @@ void feedForwardApart(const Pass& pass, const LayerWeights& weights, const float
 void feedForward(const Pass& pass, const LayerWeights& weights, const float* input, float* output) {
   if (hasExperts(weights)) {
     if (pass.spec.router.apart) return feedForwardApart(pass, weights, input, output);
-    feedForwardExperts(pass, weights, input, input, output);
+    const bool aside = pass.spec.expertsAside;
+    feedForwardExperts(pass, weights, input, input, aside ? pass.aside() : output);
+    if (aside) return feedForwardBlock(pass, weights, input, output);
     if (present(weights.down)) feedForwardShared(pass, weights, input, output);
     return;
   }
-  const ScratchScope scope(pass);
-  const InnerMatrices inner(weights);
-  feedForwardDense(pass, weights,
-                   pass.prepared(inner.each, 2, input, pass.tokens(), pass.spec.hiddenSize, ProductOf::Tokens), output,
-                   Epilogue::Store);
+  feedForwardBlock(pass, weights, input, output);
 }
 
 // hidden += a product of what a mixer gives.
@@ -402,6 +412,8 @@ static void finishStreams(const Pass& pass, size_t layer) {
 void finishLayer(const Pass& pass, size_t layer) {
   if (pass.spec.streams.count > 1) return finishStreams(pass, layer);
   addBranches(pass, layer);
+  if (pass.spec.expertsAside && !hasExperts(pass.weights.layer(layer)))
+    pass.addRows(pass.aside(), pass.activations.hidden);
   if (pass.spec.layerInputSize != 0) pass.addLayerInput(layer);
   if (pass.spec.layerScale) pass.scaleLayer(layer);
 }

@@ -81,6 +81,11 @@ export interface DecoderSpec {
      * - `unit` (LLaMA 4): an RMS norm without weights over each head after the rotation, of layers that rotate
      */
     readonly qkNorm: 'none' | 'head' | 'rotated' | 'row' | 'layer' | 'unit';
+    /**
+     * Elements of a head's value, where these are fewer than its key's (MiMo V2): rows of the cache end with zeros.
+     * Default: as many.
+     */
+    readonly valueDim?: number;
     /** Each value head goes through an RMS norm without weights (Gemma 4). Default: not. */
     readonly valueNorm?: boolean;
     /**
@@ -95,8 +100,8 @@ export interface DecoderSpec {
      */
     readonly queryScale?: { readonly factor: number; readonly period: number; readonly first: 0 | 1 };
     /**
-     * Each head has a score of its own that counts in the softmax's sum and has no value (gpt-oss). Default: it has
-     * none.
+     * Each head of a layer that has such weights has a score of its own that counts in the softmax's sum and has no
+     * value (gpt-oss). Default: none has.
      */
     readonly sinks?: boolean;
     /**
@@ -117,11 +122,13 @@ export interface DecoderSpec {
      */
     readonly eviction?: { readonly sinks: number; readonly window: number };
     /**
-     * True where the output of attention is multiplied by the sigmoid of one more projection (Qwen 3.5). Default false.
+     * True where the output of attention is multiplied by what one more projection comes to (Qwen 3.5). Default false.
      */
     readonly gate?: boolean;
     /** With `gate`: that of one number a head, and not of one an element (LFM3). Default false. */
     readonly gatesHeads?: boolean;
+    /** With `gate`: what its elements go through; `softplus` of Laguna. Default: `sigmoid`. */
+    readonly gateActivation?: 'sigmoid' | 'softplus';
   };
 
   /**
@@ -305,6 +312,8 @@ export interface LatentSpec {
   readonly value: number;
   /** The epsilon of the norms of rows. */
   readonly epsilon: number;
+  /** Rows that keys and values are made of are multiplied by this after their norm (LongCat-Flash). Default 1. */
+  readonly scale?: number;
 }
 
 /** A product, with a bias where there is one, or a layer norm. */
@@ -341,6 +350,7 @@ export function needsProcessor({
     attention.gate,
     attention.latent !== undefined,
     attention.valueNorm,
+    attention.valueDim !== undefined,
     attention.queryScale !== undefined,
     attention.qkNorm === 'unit',
     attention.disentangled !== undefined,
@@ -353,6 +363,8 @@ export function needsProcessor({
     (shared?.scale ?? 1) !== 1,
     router?.score === 'sparse-mixer',
     feedForward.experts?.gateless,
+    feedForward.experts?.aside,
+    feedForward.experts?.identities !== undefined,
     feedForward.activation === 'xielu',
     norm.unweighted,
     attention.clip !== undefined,
@@ -366,13 +378,18 @@ export function needsProcessor({
 }
 
 /** Tells whether a layer's heads, keys or values are others than the decoder says. */
-export function hasOwnHeads({ headDim, kvHeads, keysOf, valuesAreKeys = false }: LayerSpec): boolean {
-  return headDim !== undefined || kvHeads !== undefined || keysOf !== undefined || valuesAreKeys;
+export function hasOwnHeads({ headDim, kvHeads, heads, keysOf, valuesAreKeys = false }: LayerSpec): boolean {
+  return [headDim, kvHeads, heads, keysOf].some((own) => own !== undefined) || valuesAreKeys;
+}
+
+/** Hidden states of a token between layers: streams, or one and what experts gave. */
+export function streamsOf({ streams, feedForward }: Pick<DecoderSpec, 'streams' | 'feedForward'>): number {
+  return streams?.count ?? (feedForward.experts?.aside === true ? 2 : 1);
 }
 
 /** The size of a token's hidden state between layers, of all streams. */
-export function hiddenBytes({ hiddenSize, streams }: Pick<DecoderSpec, 'hiddenSize' | 'streams'>): number {
-  return (streams?.count ?? 1) * hiddenSize * 4;
+export function hiddenBytes(decoder: Pick<DecoderSpec, 'hiddenSize' | 'streams' | 'feedForward'>): number {
+  return streamsOf(decoder) * decoder.hiddenSize * 4;
 }
 
 /** Numbers that a row's pooled hidden states come to. */
@@ -402,6 +419,8 @@ export interface LayerSpec {
   readonly headDim?: number;
   /** Default: the decoder's. */
   readonly kvHeads?: number;
+  /** Query heads, at most the decoder's. Default: the decoder's. */
+  readonly heads?: number;
   /** The layer before it whose keys and values it reads, having none of its own. Default: it has. */
   readonly keysOf?: number;
   /** Its values are its keys as they are before norm and rotation. Default false. */
@@ -442,6 +461,13 @@ export interface ExpertsSpec {
   readonly perToken: number;
   /** They and the block beside them have no gate: down(act(up x)) (Nemotron-H). Default false. */
   readonly gateless?: boolean;
+  /** More experts, after the others, that give what they get (LongCat-Flash). Default 0. */
+  readonly identities?: number;
+  /**
+   * Every second layer has experts, beside a block that all tokens go through; what they give is added at the end of
+   * the next layer, which has none (LongCat-Flash). Default: at the end of their own.
+   */
+  readonly aside?: boolean;
   /** Default: a softmax over all logits, the best few of it, divided by their sum. */
   readonly router?: RouterSpec;
   /**

@@ -42,9 +42,10 @@ export function partOf(source: ModelSource, { first, count }: LayerRange): Model
     throw new UsageError(`layers: found first ${first}, count ${count}, expected some of the model's ${layers} layers`);
   }
   if (count === layers) return source;
-  if ((decoder.layerInputs ?? 0) > 0 || decoder.layerScale === true || decoder.layerSpecs.some(hasOwnHeads))
+  const aside = decoder.feedForward.experts?.aside === true;
+  if ((decoder.layerInputs ?? 0) > 0 || decoder.layerScale === true || aside || decoder.layerSpecs.some(hasOwnHeads))
     throw new UsageError(
-      `layers: found some of those of a model of the family ${decoder.family}, expected all: its layers read other layers' keys, or embeddings`,
+      `layers: found some of those of a model of the family ${decoder.family}, expected all: its layers differ in their heads, or read other layers' keys, experts or embeddings`,
     );
   const begins = first === 0;
   const samples = first + count === layers;

@@ -3,6 +3,7 @@ import { LIMITS, type Bounds } from '../model/architectures/Fields.js';
 import { stateSpaceWidths } from '../model/architectures/mixers.js';
 import {
   isEncoder,
+  streamsOf,
   type DecoderSpec,
   type ExpertsSpec,
   type LatentSpec,
@@ -54,7 +55,7 @@ export interface ModelShape {
   /**
    * The sizes of latent attention, whose rows of `headDim` elements are keys and values at once. Default: it is none.
    */
-  readonly latent?: Omit<LatentSpec, 'epsilon'> | undefined;
+  readonly latent?: Omit<LatentSpec, 'epsilon' | 'scale'> | undefined;
   /** Where layers differ, or keep less than all positions. Default: all attend, and keep all. */
   readonly mixers?: readonly MixerShape[] | undefined;
   /** Windows let nothing go: engines that share a model name each other pages of all layers. Default false. */
@@ -315,21 +316,23 @@ function mixersOfDecoder(decoder: DecoderSpec): Pick<ModelShape, 'mixers'> {
 }
 
 function mixerOfLayer(decoder: DecoderSpec, layer: LayerSpec): MixerShape {
-  const { heads, hiddenSize, recurrent, attention } = decoder;
+  const { hiddenSize, recurrent, attention } = decoder;
   const { mixer = 'attention', window, headDim = decoder.headDim, kvHeads = decoder.kvHeads } = layer;
+  const { heads = decoder.heads } = layer;
   const kept = (convolved: number): number => ((recurrent?.taps ?? 1) - 1) * convolved;
   switch (mixer) {
     case 'attention': {
       const queries = heads * headDim;
       const gates = attention.gate === true ? (attention.gatesHeads === true ? heads : queries) : 0;
-      const products = layer.keysOf !== undefined ? 0 : layer.valuesAreKeys === true ? 1 : 2;
+      const { valueDim = headDim } = attention;
       const { sinks = 0, window: last = 0 } = attention.eviction ?? {};
       const seen = sinks + last;
-      const ownKeys = products * kvHeads * headDim;
+      const values = layer.valuesAreKeys === true ? 0 : valueDim;
+      const ownKeys = layer.keysOf === undefined ? kvHeads * (headDim + values) : 0;
       return {
         layers: 0,
         ...(attention.latent === undefined
-          ? { projected: queries + ownKeys + gates, mixed: queries }
+          ? { projected: queries + ownKeys + gates, mixed: heads * valueDim }
           : latentWidths(decoder, attention.latent)),
         window: window === 0 ? seen : window,
         ...(layer.stateBeside === true && besideWidths(decoder, queries + ownKeys, queries)),
@@ -389,8 +392,8 @@ function latentWidths(
   return { projected: Math.ceil(elements / hiddenSize), mixed: heads * value };
 }
 
-function sizesOfLatent({ epsilon: _epsilon, ...latent }: LatentSpec): NonNullable<ModelShape['latent']> {
-  return latent;
+function sizesOfLatent({ rank, queryRank, rotated, plain, value }: LatentSpec): NonNullable<ModelShape['latent']> {
+  return { rank, queryRank, rotated, plain, value };
 }
 
 function sizes(decoder: DecoderSpec, name: string, weightType: WeightType): ModelShape {
@@ -421,7 +424,7 @@ function sizes(decoder: DecoderSpec, name: string, weightType: WeightType): Mode
     residual: decoder.residual,
     experts: feedForward.experts && expertsShape(feedForward.experts),
     ...(decoder.attention.latent && { latent: sizesOfLatent(decoder.attention.latent) }),
-    ...(decoder.streams && { streams: decoder.streams.count }),
+    ...(streamsOf(decoder) > 1 && { streams: streamsOf(decoder) }),
     ...mixersOfDecoder(decoder),
     ...((decoder.part ?? decoder.share) && { keepsAll: true }),
     rotaryElements: position.kind === 'rotary' ? position.tables.length * position.dims : 0,

@@ -103,7 +103,7 @@ class CpuBackend final : public Backend {
     std::vector<bool>& absent = use.absent();
     std::vector<uint32_t> wanted;
     for (size_t c = 0; c < count; c++)
-      if (absent[choices[c].expert]) wanted.push_back(choices[c].expert);
+      if (choices[c].expert < absent.size() && absent[choices[c].expert]) wanted.push_back(choices[c].expert);
     std::sort(wanted.begin(), wanted.end());
     wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
     if (wanted.empty()) return;

@@ -208,6 +208,18 @@ void CpuPass::fillRotary() const {
   activations.rotarySerial = batch.serial;
 }
 
+namespace {
+
+// Heads of `from` elements each that follow one another become heads of `to` elements, which end with zeros.
+void spreadHeads(float* heads, size_t count, size_t from, size_t to) {
+  for (size_t h = count; h-- > 0;) {
+    std::memmove(heads + h * to, heads + h * from, from * sizeof(float));
+    std::fill(heads + h * to + from, heads + (h + 1) * to, 0.0f);
+  }
+}
+
+}  // namespace
+
 void CpuPass::finishHeads(size_t layer, float* keys, float* values) const {
   const RowKernels& kernels = compute.kernels.rows;
   const LayerWeights& weights = this->weights.layer(layer);
@@ -239,13 +251,14 @@ void CpuPass::finishHeads(size_t layer, float* keys, float* values) const {
     };
     float* queries = activations.queries + t * queryWidth;
     if (spec.attentionClip != 0) clip(spec.attentionClip, queries, queryWidth);
-    prepare(queries, spec.heads, weights.qNorm);
+    prepare(queries, spec.headsOf(layerSpec), weights.qNorm);
     if (layerSpec.scalesQueries) {
       const float factor = queryFactor(spec.queryScale, batch.tokens[t].position);
       if (factor != 1) kernels.scale(factor, queries, queryWidth);
     }
     if (!layerSpec.ownKeys()) return;
     float* key = keys + t * keyWidth;
+    if (spec.valueDim != 0) spreadHeads(values + t * keyWidth, kvHeads, spec.valueDim, headDim);
     if (spec.attentionClip != 0) {
       clip(spec.attentionClip, key, keyWidth);
       clip(spec.attentionClip, values + t * keyWidth, keyWidth);
@@ -266,19 +279,19 @@ void CpuPass::finishHeads(size_t layer, float* keys, float* values) const {
 }
 
 ExpertRouting CpuPass::route(const LayerWeights& layer, const float* input, float* output) const {
-  const size_t count = tokens(), width = spec.hiddenSize;
-  float* logits = scratch.take<float>(count * spec.experts);
+  const size_t count = tokens(), width = spec.hiddenSize, experts = spec.routedExperts();
+  float* logits = scratch.take<float>(count * experts);
   const ExpertRouting routing{scratch.take<ExpertChoice>(count * spec.expertsPerToken), scratch.take<uint32_t>(count),
                               scratch.take<float>(count), nullptr};
   // A rounding that changes the choice of experts would change everything after it.
   multiply(layer.router, layer.routerBias, input, count, logits, ProductOf::Exact);
-  float* room = scratch.take<float>(size_t(compute.pool.threads()) * spec.experts);
+  float* room = scratch.take<float>(size_t(compute.pool.threads()) * experts);
   const float logitScale = spec.router.logitScale;
-  forRows(count, size_t(spec.experts) * spec.expertsPerToken + width, [&](size_t t, unsigned worker) {
-    if (logitScale != 1) compute.kernels.rows.scale(logitScale, logits + t * spec.experts, spec.experts);
+  forRows(count, size_t(experts) * spec.expertsPerToken + width, [&](size_t t, unsigned worker) {
+    if (logitScale != 1) compute.kernels.rows.scale(logitScale, logits + t * experts, experts);
     ExpertChoice* choices = routing.choices + t * spec.expertsPerToken;
-    chooseExperts(compute.kernels.rows, spec.router, layer.routerChoiceBias, logits + t * spec.experts, spec.experts,
-                  spec.expertsPerToken, choices, room + size_t(worker) * spec.experts);
+    chooseExperts(compute.kernels.rows, spec.router, layer.routerChoiceBias, logits + t * experts, experts,
+                  spec.expertsPerToken, choices, room + size_t(worker) * experts);
     if (layer.expertScale != nullptr)
       for (uint32_t c = 0; c < spec.expertsPerToken; c++) choices[c].weight *= layer.expertScale[choices[c].expert];
     std::fill_n(output + t * width, width, 0.0f);

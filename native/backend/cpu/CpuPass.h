@@ -120,6 +120,8 @@ struct CpuPass final : Pass {
   void routeStreams(const LayerWeights& layer, const float* row, float* normed, float* routed) const;
   // What latent attention gives becomes its heads' values.
   void expandLatent(size_t layer) const;
+  void gateHeads(const LayerSpec& layerSpec) const;
+  void gatherValues(const LayerSpec& layerSpec) const;
   // A row of a matrix that may stream.
   void unpackOutput(const StoredMatrix& matrix, size_t output, float* to) const;
   // What products are computed on. Without rounding of the input where they are to be exact: for small ones on which

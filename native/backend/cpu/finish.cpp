@@ -46,8 +46,9 @@ void CpuPass::finishTokens(size_t layer) const {
 // As finishTokens(), of what is still wanted. After the last layer nobody asks for a prompt's other tokens: sequences
 // that the head takes are moved to the front, finished there, and moved back.
 void CpuPass::finishWanted(size_t layer) const {
-  // What a layer gets of embeddings, it gets by its tokens' places.
-  if (!spec.samples() || layer + 1 != spec.layers || spec.layerInputSize != 0) return finishTokens(layer);
+  // What a layer gets of embeddings, or of experts before it, it gets by its tokens' places.
+  if (!spec.samples() || layer + 1 != spec.layers || spec.layerInputSize != 0 || spec.expertsAside)
+    return finishTokens(layer);
   const size_t mark = scratch.used();
   uint32_t* taken = scratch.take<uint32_t>(tokens());
   if (measuring) {

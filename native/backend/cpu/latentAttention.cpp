@@ -47,6 +47,7 @@ void CpuPass::projectLatent(size_t layer, float* keys) const {
     forRows(count, spec.headDim + latent.queryRank, [&](size_t t, unsigned) {
       float* row = keys + t * spec.headDim;
       rows.rmsNorm(row, layerWeights.latentNorm, latent.epsilon, latent.rank, row);
+      if (latent.scale != 1) rows.scale(latent.scale, row, latent.rank);
       if (reduced)
         rows.rmsNorm(first + t * latent.queryRank, layerWeights.qDownNorm, latent.epsilon, latent.queryRank,
                      first + t * latent.queryRank);

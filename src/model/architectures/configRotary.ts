@@ -80,11 +80,17 @@ export function partialRotary(
 ): ConfiguredRotary & { readonly dims: number } {
   const rotary = rotaryFields(config);
   const from = rotary.has('partial_rotary_factor') ? rotary : config;
-  const dims = Math.floor(headDim * from.number('partial_rotary_factor', { min: 0, max: 1 }, share));
-  if (dims < 2 || dims % 2 !== 0)
-    from.refuse('partial_rotary_factor', 'a share that rotates an even number of elements, at least 2');
+  const dims = rotatedOf(from, headDim, share);
   const theta = rotaryTheta(rotary, config, 'rope_theta', defaultTheta);
   return { ...configuredRotary(rotary, { dims, theta, contextTokens }), dims };
+}
+
+/** Elements of a head that settings rotate: a share of them. */
+export function rotatedOf(settings: Fields, headDim: number, share: number): number {
+  const dims = Math.floor(headDim * settings.number('partial_rotary_factor', { min: 0, max: 1 }, share));
+  return dims >= 2 && dims % 2 === 0
+    ? dims
+    : settings.refuse('partial_rotary_factor', 'a share that rotates an even number of elements, at least 2');
 }
 
 /**

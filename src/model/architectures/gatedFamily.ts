@@ -40,6 +40,8 @@ export interface GatedFacts {
     /** Which elements rotate together in its rows. */
     readonly rotary: 'pairs' | 'halves';
     readonly norm?: 'rms' | 'layer';
+    /** The metadata as LLaMA's are read. Default: as they are. */
+    readonly prepare?: (model: GgufModel) => GgufModel;
     readonly decoder?: (decoder: DecoderSpec, model: GgufModel) => DecoderSpec;
     readonly names?: (model: GgufModel, decoder: DecoderSpec) => Renamed;
     readonly weights?: (decoder: DecoderSpec, model: GgufModel) => readonly WeightSource[];
@@ -89,7 +91,7 @@ export function gatedFamily(facts: GatedFacts): Family {
       gguf: {
         architecture: gguf.architecture,
         describe(model) {
-          const plain = gatedGguf(family, model, gguf.rotary, { norm: gguf.norm ?? 'rms' });
+          const plain = gatedGguf(family, gguf.prepare?.(model) ?? model, gguf.rotary, { norm: gguf.norm ?? 'rms' });
           const decoder = gguf.decoder?.(plain, model) ?? plain;
           const [globals, layers] = parted(gguf.names?.(model, decoder) ?? {});
           const usual = [...ggufAttention(), ...(hasBlock(decoder) ? ggufGated() : [])];

@@ -63,6 +63,7 @@ import { kimiLinear } from './families/kimiLinear.js';
 import { mamba, mamba2 } from './families/mamba.js';
 import { glm4MoeLite } from './families/glm4MoeLite.js';
 import { llama4 } from './families/llama4.js';
+import { longcatFlash } from './families/longcatFlash.js';
 import { minicpm3 } from './families/minicpm3.js';
 import { ministral3 } from './families/ministral3.js';
 import { exaone } from './families/exaone.js';
@@ -82,6 +83,8 @@ import { bailingMoe, sarvamMoe } from './families/bailing.js';
 import { biogpt } from './families/biogpt.js';
 import { dbrx } from './families/dbrx.js';
 import { kolibri1 } from './families/kolibri1.js';
+import { laguna } from './families/laguna.js';
+import { mimoV2 } from './families/mimoV2.js';
 import { minicpm } from './families/minicpm.js';
 import { minimaxM3 } from './families/minimaxM3.js';
 import { openaiGpt } from './families/openaiGpt.js';
@@ -160,7 +163,10 @@ const FAMILIES: readonly Family[] = [
   iquestCoder,
   internlm2,
   internlm3,
+  laguna,
+  longcatFlash,
   mellum,
+  mimoV2,
   qwen35,
   qwen35Moe,
   qwen3Next,

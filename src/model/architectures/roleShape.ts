@@ -18,10 +18,15 @@ export function roleShape(
   const latent = decoder.attention.latent;
   const { rank = 0, queryRank = 0, plain = 0, value = 0, rotated = 0 } = latent ?? {};
   const layerInputs = decoder.layerInputs ?? 0;
+  const { count = 0, identities = 0 } = decoder.feedForward.experts ?? {};
+  const routed = count + identities;
   const inner = innerWidth(decoder, layer);
   const { qkNorm } = decoder.attention;
-  const queries = decoder.heads * (latent ? plain + rotated : headDim);
-  const keys = (layer?.kvHeads ?? decoder.kvHeads) * headDim;
+  const heads = layer?.heads ?? decoder.heads;
+  const queries = heads * (latent ? plain + rotated : headDim);
+  const valueOfHead = decoder.attention.valueDim ?? headDim;
+  const kvHeads = layer?.kvHeads ?? decoder.kvHeads;
+  const keys = kvHeads * headDim;
   const taps = decoder.recurrent?.taps ?? 0;
   const { keyHeads = 0, valueHeads = 0, keyDim = 0, valueDim = 0, byKey } = decoder.recurrent?.delta ?? {};
   const deltaDecays = valueHeads * (byKey ? keyDim : 1);
@@ -35,7 +40,7 @@ export function roleShape(
   const embedded = decoder.embedding.factorised === true ? decoder.embedding.size : hiddenSize;
   switch (role) {
     case 'q_gate.weight':
-      return [decoder.attention.gatesHeads === true ? decoder.heads : queries, hiddenSize];
+      return [decoder.attention.gatesHeads === true ? heads : queries, hiddenSize];
     case 'conv.weight':
       return [hiddenSize * taps];
     case 'conv_in.weight':
@@ -170,23 +175,25 @@ export function roleShape(
     case 'layer_scale':
       return [1];
     case 'expert_scale':
-      return [decoder.feedForward.experts?.count ?? 0];
+      return [count];
     case 'q.bias':
       return [queries];
-    case 'k.weight':
     case 'v.weight':
+      return [kvHeads * valueOfHead, hiddenSize];
+    case 'v.bias':
+      return [kvHeads * valueOfHead];
+    case 'k.weight':
     case 'q_distance.weight':
     case 'k_distance.weight':
       return [keys, hiddenSize];
     case 'k.bias':
-    case 'v.bias':
     case 'q_distance.bias':
     case 'k_distance.bias':
       return [keys];
     case 'o.weight':
-      return [hiddenSize, latent ? decoder.heads * value : queries];
+      return [hiddenSize, heads * (latent ? value : valueOfHead)];
     case 'sinks':
-      return [decoder.heads];
+      return [heads];
     case 'q_norm.weight':
       return [qkNorm === 'row' || qkNorm === 'layer' ? queries : headDim];
     case 'k_norm.weight':
@@ -200,12 +207,12 @@ export function roleShape(
     case 'down.weight':
       return [hiddenSize, inner];
     case 'router.weight':
-      return [decoder.feedForward.experts?.count ?? 0, hiddenSize];
+      return [routed, hiddenSize];
     case 'shared_gate.weight':
       return [1, hiddenSize];
     case 'router.bias':
     case 'router.choice_bias':
-      return [decoder.feedForward.experts?.count ?? 0];
+      return [routed];
     case 'embedding_projection.bias':
     case 'distance_norm.weight':
     case 'distance_norm.bias':

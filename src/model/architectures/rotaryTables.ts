@@ -1,11 +1,13 @@
 import type { RotaryTable } from '../DecoderSpec.js';
-import { configuredRotary, rotaryTheta } from './configRotary.js';
+import { configuredRotary, rotatedOf, rotaryTheta } from './configRotary.js';
 import { Fields } from './Fields.js';
 
 /**
  * The rotary tables of families whose layers rotate by their kind: that of layers which see all tokens, then that of
  * those which slide. transformers 5 has settings for each kind in `rope_parameters`; before that `rope_scaling` was
  * meant for the first kind alone, and the base for both.
+ * @param dims elements of a head that are rotated; with `share`, elements of a head, of which each kind rotates that
+ * share if it says no other
  */
 export function rotaryTables(
   config: Fields,
@@ -13,17 +15,20 @@ export function rotaryTables(
   context: number,
   theta: number,
   slidingTheta = theta,
-): { readonly tables: readonly RotaryTable[]; readonly contextTokens: number } {
+  share?: number,
+): { readonly tables: readonly RotaryTable[]; readonly contextTokens: number; readonly dims: number } {
   const none = Fields.ofObject(config.file, {}, 'rope_parameters');
   const parameters = config.child('rope_parameters');
   const full = parameters?.child('full_attention') ?? config.child('rope_scaling') ?? none;
   const sliding = parameters?.child('sliding_attention') ?? none;
   const of = (settings: Fields, otherwise: number): ReturnType<typeof configuredRotary> =>
     configuredRotary(settings, {
-      dims,
+      dims: share === undefined ? dims : rotatedOf(settings, dims, share),
       theta: rotaryTheta(settings, config, 'rope_theta', otherwise),
       contextTokens: context,
     });
   const first = of(full, theta);
-  return { tables: [first.table, of(sliding, slidingTheta).table], contextTokens: first.contextTokens };
+  const tables = [first.table, of(sliding, slidingTheta).table];
+  const rotated = 2 * Math.max(...tables.map(({ frequencies }) => frequencies.length));
+  return { tables, contextTokens: first.contextTokens, dims: rotated };
 }

@@ -56,8 +56,9 @@ export function checkDecoder(file: string, decoder: DecoderSpec): void {
   if (heads * headDim > 2 ** 18) refuse('heads x head size', heads * headDim, `at most ${2 ** 18}`);
   if (!Number.isFinite(decoder.attention.scale)) refuse('attention scale', decoder.attention.scale, 'a finite number');
   if (feedForward.experts !== undefined) {
-    const { count, perToken } = feedForward.experts;
-    if (perToken > count) refuse('experts per token', perToken, `at most ${count}, the number of experts`);
+    const { count, perToken, identities = 0 } = feedForward.experts;
+    const routed = count + identities;
+    if (perToken > routed) refuse('experts per token', perToken, `at most ${routed}, the number of experts`);
     const groups = feedForward.experts.router?.groups;
     if (groups !== undefined && (count % groups.count !== 0 || groups.count > 64))
       refuse('groups of experts', groups.count, `a divisor of the ${count} experts, at most 64`);
@@ -69,8 +70,11 @@ export function checkDecoder(file: string, decoder: DecoderSpec): void {
       );
     if (count * decoder.layers > 2 ** 16) refuse('experts x layers', count * decoder.layers, `at most ${2 ** 16}`);
   }
-  for (const { headDim: size = headDim, kvHeads: own = kvHeads, rotaryTable } of decoder.layerSpecs) {
-    if (heads % own !== 0) refuse('key/value heads', own, `a divisor of the ${heads} query heads`);
+  const { valueDim = 1 } = decoder.attention;
+  for (const layer of decoder.layerSpecs) {
+    const { headDim: size = headDim, kvHeads: own = kvHeads, heads: queries = heads, rotaryTable } = layer;
+    if (queries % own !== 0) refuse('key/value heads', own, `a divisor of the ${queries} query heads`);
+    if (valueDim > size) refuse('elements of a value', valueDim, `at most the head size ${size}`);
     const table = position.kind === 'rotary' && rotaryTable !== 'none' ? position.tables[rotaryTable] : undefined;
     if (!decoder.attention.latent && table && 2 * table.frequencies.length > size)
       refuse('rotated elements of a head', 2 * table.frequencies.length, `at most the head size ${size}`);
@@ -80,8 +84,8 @@ export function checkDecoder(file: string, decoder: DecoderSpec): void {
     refuse('rotated elements of a head', position.dims, `an even number from 2 to the head size ${headDim}`);
   }
   for (const table of position.tables) {
-    // Layers may have heads of several sizes.
-    const own = decoder.layerSpecs.some(({ headDim: size }) => size !== undefined);
+    // Layers may rotate several shares of their heads.
+    const own = position.tables.length > 1;
     const length = table.frequencies.length;
     const good =
       (own ? length > 0 && length <= position.dims / 2 : length === position.dims / 2) &&

@@ -863,6 +863,113 @@ describe('Gemma 3n', () => {
   });
 });
 
+describe('MiMo V2', () => {
+  const sizes = { model_type: 'mimo_v2_flash', num_hidden_layers: 4, attention_value_scale: 0.5 };
+  test('as it is published, and as transformers 5 says the same', () => {
+    const published = {
+      ...sizes,
+      hybrid_layer_pattern: [0, 1, 1, 0],
+      moe_layer_freq: [0, 1, 1, 1],
+      layernorm_epsilon: 1e-6,
+      routed_scaling_factor: null,
+      partial_rotary_factor: 0.25,
+      rope_theta: 1e6,
+      swa_rope_theta: 2e4,
+      swa_num_key_value_heads: 8,
+    };
+    const [full, sliding] = ['full_attention', 'sliding_attention'];
+    const described = decoder({
+      ...sizes,
+      layer_types: [full, sliding, sliding, full],
+      mlp_layer_types: ['dense', 'sparse', 'sparse', 'sparse'],
+      rms_norm_eps: 1e-6,
+      rope_parameters: {
+        full_attention: { rope_theta: 1e6, partial_rotary_factor: 0.25 },
+        sliding_attention: { rope_theta: 2e4, partial_rotary_factor: 0.25 },
+      },
+    });
+    expect(decoder(published)).toEqual(described);
+    expect(described).toMatchObject({
+      headDim: 192,
+      attention: { sinks: true, valueDim: 128, outputScale: 0.5 },
+      position: { dims: 48 },
+    });
+    expect(windows(described.layerSpecs)).toEqual([0, 128, 128, 0]);
+    expect(described.layerSpecs.map(({ kvHeads }) => kvHeads)).toEqual([undefined, 8, 8, undefined]);
+    expect(described.layerSpecs.map(({ dense }) => dense)).toEqual([true, undefined, undefined, undefined]);
+  });
+  test('layers all see everything in the first and every sixth where nobody says', () => {
+    const described = decoder({ model_type: 'mimo_v2_flash', num_hidden_layers: 8 });
+    expect(windows(described.layerSpecs)).toEqual([0, 128, 128, 128, 128, 0, 128, 128]);
+    expect(described.attention.outputScale).toBe(0.707);
+    const unscaled = decoder({ model_type: 'mimo_v2_flash', attention_value_scale: null });
+    expect(unscaled.attention.outputScale).toBeUndefined();
+  });
+  test.each([
+    [{ attention_projection_layout: 'fused_qkv' }, 'attention_projection_layout: found "fused_qkv", expected queries'],
+    [{ head_dim: 192, swa_head_dim: 128 }, 'swa_head_dim: found 128, expected as head_dim'],
+    [{ v_head_dim: 256 }, 'elements of a value: found 256, expected at most the head size 192'],
+  ])('refuses %j', (changes, message) => {
+    expect(() => decoder({ ...sizes, ...changes })).toThrow(message);
+  });
+});
+
+describe('Laguna', () => {
+  const sizes = { model_type: 'laguna', num_hidden_layers: 2 };
+  test('heads by layer, of which the decoder has the most, and gates of heads or of elements', () => {
+    const described = decoder({ ...sizes, num_attention_heads_per_layer: [48, 64] });
+    expect(described).toMatchObject({ heads: 64, kvHeads: 8 });
+    expect(described.layerSpecs.map(({ heads }) => heads)).toEqual([48, undefined]);
+    expect(described.attention).toMatchObject({ gate: true, gateActivation: 'softplus', gatesHeads: true });
+    for (const gating of [
+      { gating: 'per-element' },
+      { gating: 'per-element', gating_types: ['per_element', 'per_element'] },
+    ])
+      expect(decoder({ ...sizes, ...gating }).attention.gatesHeads).toBe(false);
+  });
+  test('what layers of each kind rotate', () => {
+    const { position } = decoder({ ...sizes, layer_types: ['full_attention', 'sliding_attention'] });
+    if (position.kind !== 'rotary') throw new Error('no rotation');
+    expect(position.dims).toBe(128);
+    expect(position.tables.map(({ frequencies }) => frequencies.length)).toEqual([32, 64]);
+  });
+  test.each([
+    [{ num_attention_heads_per_layer: [48, 60] }, 'key/value heads: found 8, expected a divisor of the 60'],
+    [{ num_attention_heads_per_layer: [48] }, 'num_attention_heads_per_layer: found'],
+    [{ gating: 'none' }, 'gating: found "none", expected true, per-head or per-element'],
+    [{ gating_types: ['per_head', 'per_element'] }, 'gating_types: found'],
+    [{ moe_router_logit_softcapping: 30 }, 'moe_router_logit_softcapping: found 30, expected 0'],
+    [{ moe_apply_router_weight_on_input: true }, 'moe_apply_router_weight_on_input: found true'],
+  ])('refuses %j', (changes, message) => {
+    expect(() => decoder({ ...sizes, ...changes })).toThrow(message);
+  });
+});
+
+describe('LongCat-Flash', () => {
+  const sizes = { model_type: 'longcat_flash', num_layers: 2 };
+  test('a layer of its files is two here, of which the first has experts', () => {
+    const described = decoder(sizes);
+    expect(described).toMatchObject({
+      layers: 4,
+      attention: { scale: 192 ** -0.5 * 2, latent: { scale: Math.fround(Math.sqrt(12)) } },
+      feedForward: { experts: { count: 512, identities: 256, aside: true, denseSize: 12288, shared: { size: 12288 } } },
+    });
+    expect(described.layerSpecs.map(({ dense = false }) => dense)).toEqual([false, true, false, true]);
+    // Tokens may take more experts than compute something.
+    expect(decoder({ ...sizes, n_routed_experts: 2 }).feedForward.experts).toMatchObject({ count: 2, perToken: 12 });
+  });
+  test.each([
+    [{ q_lora_rank: null }, 'q_lora_rank: found null, expected a number of at least 1'],
+    [{ router_bias: true }, 'router_bias: found true'],
+    [{ mla_scale_q_lora: false }, 'mla_scale_q_lora: found false, expected true'],
+    [{ zero_expert_type: 'drop' }, 'zero_expert_type: found "drop", expected identity'],
+    [{ qk_head_dim: 128 }, 'qk_head_dim: found 128, expected qk_nope_head_dim + qk_rope_head_dim, 192'],
+    [{ n_routed_experts: 2, zero_expert_num: 3 }, 'experts per token: found 12, expected at most 5'],
+  ])('refuses %j', (changes, message) => {
+    expect(() => decoder({ ...sizes, ...changes })).toThrow(message);
+  });
+});
+
 describe('models that also see or hear', () => {
   test('Nemotron-H inside another model, as it is published', () => {
     const config = {

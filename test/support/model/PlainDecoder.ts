@@ -17,6 +17,8 @@ export class PlainDecoder {
   readonly #weights = new Map<string, Vector>();
   /** Of each layer of the text at hand, for layers that read another's. */
   readonly #keysAndValues = new Map<number, readonly [Heads, Heads]>();
+  /** Of each token, what experts gave that the next layer adds. */
+  readonly #aside: Vector[] = [];
 
   constructor(source: ModelSource) {
     this.#spec = source.decoder;
@@ -77,8 +79,9 @@ export class PlainDecoder {
       const end =
         this.#spec.layerSpecs[layer]?.mixerOnly === true
           ? middle
-          : sum(middle, after('post_norm2', this.#feedForward(layer, before('norm2', middle), middle)));
-      const whole = sum(end, this.#layerInput(layer, end, tokens[t] ?? 0));
+          : sum(middle, after('post_norm2', this.#feedForward(layer, before('norm2', middle), middle, t)));
+      const added = this.#spec.layerSpecs[layer]?.dense === true ? this.#aside[t] : undefined;
+      const whole = sum(added ? sum(end, added) : end, this.#layerInput(layer, end, tokens[t] ?? 0));
       const scale = this.#weights.get(`${layer} layer_scale`)?.[0] ?? 1;
       h[t] = (residual === 'post' ? this.#norm(layer, 'norm2', whole) : whole).map((x) => x * scale);
     }
@@ -190,8 +193,9 @@ export class PlainDecoder {
   }
 
   #attend(layer: number, inputs: readonly Vector[]): Vector[] {
-    const { heads, attention, position, layerSpecs } = this.#spec;
+    const { attention, position, layerSpecs } = this.#spec;
     const { window = 0, chunked = false, keysOf, scalesQueries = false } = layerSpecs[layer] ?? {};
+    const { heads = this.#spec.heads } = layerSpecs[layer] ?? {};
     const { latent, queryScale } = attention;
     const own = latent ? this.#latentHeads(layer, latent, inputs) : this.#plainHeads(layer, inputs);
     const [k, v] = keysOf === undefined ? own.keysAndValues() : (this.#keysAndValues.get(keysOf) ?? [[], []]);
@@ -210,7 +214,8 @@ export class PlainDecoder {
           const early = position.kind === 'alibi' && position.roundToBfloat16;
           return softCapped(early ? (score + bias) * scale : score * scale + bias, attention.softCap);
         });
-        const sink = attention.sinks === true ? [this.#weight(layer, 'sinks')[head] ?? NaN] : [];
+        const sinks = this.#weights.get(`${layer} sinks`);
+        const sink = sinks ? [sinks[head] ?? NaN] : [];
         const shares = softmax([...scores, ...sink]).slice(0, scores.length);
         const values = new Float64Array(v[0]?.[group]?.length ?? 0);
         shares.forEach((share, i) =>
@@ -225,15 +230,17 @@ export class PlainDecoder {
         'o',
         attended.map((x, i) => {
           const of = attention.gatesHeads === true ? Math.floor(i / this.#spec.headDim) : i;
-          return x * (attention.outputScale ?? 1) * (gate ? logistic(gate[of] ?? NaN) : 1);
+          const open = attention.gateActivation === 'softplus' ? softplus : logistic;
+          return x * (attention.outputScale ?? 1) * (gate ? open(gate[of] ?? NaN) : 1);
         }),
       );
     });
   }
 
   #plainHeads(layer: number, inputs: readonly Vector[]): OwnHeads {
-    const { heads, attention } = this.#spec;
+    const { attention } = this.#spec;
     const spec = this.#spec.layerSpecs[layer];
+    const { heads = this.#spec.heads } = spec ?? {};
     const headDim = spec?.headDim ?? this.#spec.headDim;
     const kvHeads = spec?.kvHeads ?? this.#spec.kvHeads;
     const headsOf = (role: 'q' | 'k' | 'v', count: number): Heads =>
@@ -246,8 +253,9 @@ export class PlainDecoder {
           role !== 'v' && attention.qkNorm === 'row'
             ? this.#normOf('rms', product, this.#headNorm(layer, role))
             : product;
+        const size = role === 'v' ? (attention.valueDim ?? headDim) : headDim;
         return Array.from({ length: count }, (_, head) => {
-          const one = row.slice(head * headDim, (head + 1) * headDim);
+          const one = row.slice(head * size, (head + 1) * size);
           if (role !== 'v') return this.#prepareHead(layer, role, head, one, t);
           return attention.valueNorm === true ? this.#normOf('rms', one) : one;
         });
@@ -258,7 +266,7 @@ export class PlainDecoder {
   /** In the expanded form: keys and values of each head. */
   #latentHeads(
     layer: number,
-    { rank, queryRank, rotated, plain, value, epsilon }: LatentSpec,
+    { rank, queryRank, rotated, plain, value, epsilon, scale = 1 }: LatentSpec,
     inputs: readonly Vector[],
   ): OwnHeads {
     const { heads } = this.#spec;
@@ -276,7 +284,8 @@ export class PlainDecoder {
     });
     const rows = inputs.map((input, t) => {
       const row = this.#product(layer, 'latent', input);
-      const latent = this.#normOf('rms', row.slice(0, rank), this.#weight(layer, 'latent_norm.weight'), epsilon);
+      const normed = this.#normOf('rms', row.slice(0, rank), this.#weight(layer, 'latent_norm.weight'), epsilon);
+      const latent = normed.map((x) => x * scale);
       return { latent, turned: turned(row.slice(rank), t) };
     });
     const [keys, values] = [this.#weight(layer, 'k_up.weight'), this.#weight(layer, 'v_up.weight')];
@@ -508,7 +517,7 @@ export class PlainDecoder {
   }
 
   /** @param before what its input was before it was normed */
-  #feedForward(layer: number, input: Vector, before = input): Vector {
+  #feedForward(layer: number, input: Vector, before = input, token = 0): Vector {
     const { feedForward } = this.#spec;
     const { xielu } = this.#spec.layerSpecs[layer] ?? {};
     const activate = xielu
@@ -535,20 +544,26 @@ export class PlainDecoder {
     if (feedForward.kind === 'plain')
       return this.#product(layer, 'down', this.#product(layer, 'up', input).map(activate));
     if (this.#spec.layerSpecs[layer]?.dense === true) return gated('');
-    const { shared, router } = feedForward.experts ?? {};
+    const { shared, router, count = 0, aside = false } = feedForward.experts ?? {};
     const apart = shared?.apart === true;
     const read = apart ? this.#norm(layer, 'experts_norm', before) : input;
     const routed = this.#chosen(layer, apart ? this.#norm(layer, 'router_norm', before) : input)
       .map(({ share, expert }) =>
-        router?.weighsInputs === true
-          ? gated(
-              `expert.${expert}.`,
-              read.map((x) => x * share),
-            )
-          : gated(`expert.${expert}.`, read).map((x) => x * share),
+        expert >= count
+          ? read.map((x) => x * share)
+          : router?.weighsInputs === true
+            ? gated(
+                `expert.${expert}.`,
+                read.map((x) => x * share),
+              )
+            : gated(`expert.${expert}.`, read).map((x) => x * share),
       )
       .reduce<Vector>(sum, new Float64Array(input.length));
     if (shared === undefined) return routed;
+    if (aside) {
+      this.#aside[token] = routed;
+      return gated('');
+    }
     if (apart)
       return sum(this.#norm(layer, 'post_experts_norm', routed), this.#norm(layer, 'post_block_norm', gated('')));
     const share = shared.gate ? logistic(this.#product(layer, 'shared_gate', input)[0] ?? NaN) : 1;
@@ -681,6 +696,7 @@ function sparselyChosen(
   });
 }
 
+const softplus = (x: number): number => Math.log1p(Math.exp(x));
 const logistic = (x: number): number => 1 / (1 + Math.exp(-x));
 
 /** Its Maclaurin series, and 1 beyond where that cancels. */
