@@ -37,7 +37,7 @@ afterAll(() => model.remove());
 function run(script: string, flags: readonly string[] = []): string {
   const result = spawnSync(process.execPath, [...flags, '-e', `${prelude}\n(async () => {${script}})();`], {
     encoding: 'utf8',
-    timeout: 50_000,
+    timeout: 570_000,
   });
   if (result.status !== 0)
     throw new Error(`exit ${String(result.status)}, signal ${String(result.signal)}: ${result.stderr}`);

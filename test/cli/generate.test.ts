@@ -147,7 +147,7 @@ describe('generate', () => {
     expect(past.code).toBe(1);
     expect(past.stderr).toContain('which is past, expected a time to come');
     expect((await runCli([...slow, '--stop-at', '25:00'])).stderr).toContain('Expected HH:MM, or a date and time');
-  }, 180_000);
+  });
 
   test('the policy that a run had is one for the next run, and for plan, which says what it does not know', async () => {
     const { output, args } = flags(
@@ -538,7 +538,7 @@ describe('resume', () => {
     expect(last.code).toBe(0);
     expect(last.stderr).toMatch(/^\d+ rows, \d+ from before/);
     expect(byIndex(readResults(output))).toEqual(readResults(reference.output));
-  }, 180_000);
+  });
 });
 
 describe('interrupted', () => {

@@ -1,10 +1,9 @@
 import { readdirSync, readFileSync, writeFileSync, existsSync, mkdirSync } from 'node:fs';
-import { describe, expect, jest, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { temporaryFolder, writeLines } from '../jobs/support/files.js';
 import { runHere } from './runHere.js';
 import { resultOf, runCli, startCli, TINY_MODEL, tinyModelWithTokenizer, until } from './support.js';
 
-jest.setTimeout(180_000);
 const path = temporaryFolder();
 const folder = path('run');
 mkdirSync(folder);

@@ -68,4 +68,4 @@ test('kill -9 at changes of files, while weights are repacked and rows written, 
   expect(byIndex(readResults(output))).toHaveLength(120);
   expect(readdirSync(folder).sort()).toEqual(['out.jsonl', 'out.jsonl.job.json']);
   expect(readdirSync(disk)).toEqual([expect.stringMatching(/\.weights$/)]);
-}, 180_000);
+});

@@ -77,7 +77,7 @@ test('a job is watched while it runs, to its end: page, events, figures; without
   ]);
   expect(alone.code).toBe(4);
   expect(readFileSync(join(folder, 'out.jsonl'), 'utf8')).toBe(watched);
-}, 180_000);
+});
 
 test('what is no address, or open to strangers without a key, is refused before anything is read', async () => {
   writeFileSync(join(folder, 'in.jsonl'), '{"tokens":[1,2]}\n');
@@ -90,4 +90,4 @@ test('what is no address, or open to strangers without a key, is refused before 
     const { code, stderr } = await runCli([...base, address], '', { SPILLWAY_API_KEY: '' });
     expect([code, stderr]).toEqual([1, expect.stringMatching(message)]);
   }
-}, 120_000);
+});

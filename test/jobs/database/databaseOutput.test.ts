@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { DatabaseError } from '../../../src/errors/DatabaseError.js';
 import { UsageError } from '../../../src/errors/UsageError.js';
 import type { JobOptions } from '../../../src/jobs/JobOptions.js';
@@ -10,7 +10,6 @@ import { temporaryFolder, writeLines } from '../support/files.js';
 import { StubEngine } from '../support/stubEngine.js';
 import { DATABASES, type OpenDatabase } from './support.js';
 
-jest.setTimeout(120_000);
 const path = temporaryFolder();
 
 describe.each(DATABASES)('results in a table of $name', ({ name, missing, open }) => {

@@ -73,5 +73,4 @@ test.each([
     expect(readFileSync(output)).toEqual(readFileSync(whole));
     expect(readdirSync(path('')).filter((file) => /lock|tmp/.test(file))).toEqual([]);
   },
-  180_000,
 );

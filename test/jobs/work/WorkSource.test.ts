@@ -1,10 +1,9 @@
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { jobStatus } from '../../../src/jobs/work/jobStatus.js';
 import { rowsOfShard } from '../../../src/jobs/shards/Shard.js';
 import type { Lease, WorkSource } from '../../../src/jobs/work/WorkSource.js';
 import { manifestOf, openQueue, type OpenQueue, QUEUES } from './support.js';
 
-jest.setTimeout(120_000);
 /** The shortest lease: of tests that let one end. */
 const SHORT_SECONDS = 1;
 /** Of the test that renews one in time, however busy the machine is. */

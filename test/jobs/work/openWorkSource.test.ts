@@ -63,6 +63,5 @@ describe.each(QUEUES.filter(({ start }) => start !== undefined))('a queue in $na
         clock.mockRestore();
       }
     },
-    60_000,
   );
 });

@@ -327,7 +327,7 @@ test('drawn faults: never a wrong file, and what had come is not asked for again
   }
   expect(resumed).toBeGreaterThan(0.15 * FAULTS);
   expect(failed).toBeGreaterThanOrEqual(0);
-}, 300_000);
+});
 
 test('a connection that breaks off loses no byte: the next request begins where it ended', async () => {
   // Time to take what was sent: what had not been read when the connection broke off never came.
