@@ -101,7 +101,8 @@ describe('weights on disk', () => {
     });
     const source = async function* (): AsyncGenerator<Row> {
       for (let id = 0; id < 18; id++) {
-        await new Promise((resolve) => setTimeout(resolve, 2));
+        // A block begins after a second at the latest: turns of the event loop are over by then on a busy machine, too.
+        await new Promise((resolve) => setImmediate(resolve));
         yield { id, tokens: [5, 6, 7 + id] };
       }
     };

@@ -126,11 +126,8 @@ describe('rows through a process of spillway, from Python', () => {
     expect(process.kill(pid, 0)).toBe(true);
     child.kill('SIGKILL');
     await once(child, 'close');
-    const begin = performance.now();
-    while (isThere(pid) && performance.now() - begin < 20_000) await new Promise((resolve) => setTimeout(resolve, 20));
-    const left = isThere(pid);
-    if (left) process.kill(pid, 'SIGKILL');
-    expect(left).toBe(false);
+    // One that stays is ended by nobody: then this does not end.
+    while (isThere(pid)) await new Promise((resolve) => setTimeout(resolve, 20));
   });
 });
 
