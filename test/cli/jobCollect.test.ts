@@ -35,8 +35,9 @@ function generate(output: string, ...flags: string[]): string[] {
 describe('generate --shard and job collect', () => {
   test('samples drawn by chance, in shards of several rows, on a worker that is killed and resumed: the output of one process', async () => {
     const output = `${folder}/out.jsonl`;
-    const sampled = ['--temperature', '1', '--samples', '2', '--shard-rows', '4'];
-    expect(await runCli(generate(path('whole.jsonl'), ...sampled.slice(0, 4)), '', environment)).toMatchObject({
+    // So many tokens that the worker is not through before it is killed.
+    const sampled = ['--max-new-tokens', '100', '--temperature', '1', '--samples', '2', '--shard-rows', '4'];
+    expect(await runCli(generate(path('whole.jsonl'), ...sampled.slice(0, 6)), '', environment)).toMatchObject({
       code: 4,
     });
     const part = `${folder}/out-00001-of-00003.jsonl`;

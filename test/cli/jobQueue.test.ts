@@ -11,7 +11,8 @@ const input = path('in.csv');
 const rows = Array.from({ length: 30 }, (_, at) => `row-${at},"[1,${3 + at},7]",n${at}\n`);
 writeFileSync(input, `id,tokens,note\n${rows.join('')}`);
 const environment = { XDG_CACHE_HOME: path('cache') };
-const TASK = ['--max-new-tokens', '6', '--ignore-eos', '--temperature', '1'];
+// So many tokens that a worker is not through before it is killed.
+const TASK = ['--max-new-tokens', '120', '--ignore-eos', '--temperature', '1'];
 const SECRET = 'pa55word';
 /** Begun before all tests, beside which they try for some seconds. */
 const withoutServer = Promise.all(

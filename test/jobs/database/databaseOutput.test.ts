@@ -32,6 +32,10 @@ describe.each(DATABASES)('results in a table of $name', ({ name, missing, open }
   /** Rows, keys that differ, the first and the last. */
   const countOf = async (table: string): Promise<readonly number[] | undefined> =>
     (await numbers(`select count(*), count(distinct "index"), min("index"), max("index") from "${table}"`))[0];
+  /** Until there are some rows. */
+  const begunIn = async (table: string): Promise<void> => {
+    while (((await countOf(table).catch(() => undefined))?.[0] ?? 0) < 100) await sleep(20);
+  };
   const rowsOf = (count: number): { id: string; prompt: string }[] =>
     Array.from({ length: count }, (_, at) => ({ id: `row-${at}`, prompt: `p ${at}` }));
 
@@ -274,7 +278,7 @@ describe.each(DATABASES)('results in a table of $name', ({ name, missing, open }
       input: rowsOf(4000),
       output: output('away', { onNotice: (words: string) => said.push(words) }),
     });
-    await sleep(1200);
+    await begunIn('away');
     await server?.end('SIGKILL');
     await sleep(2000);
     await server?.begin();
@@ -291,7 +295,7 @@ describe.each(DATABASES)('results in a table of $name', ({ name, missing, open }
       output: output('gone', { waitSeconds: 1 }),
     };
     const run = failureOf(runJob({ engine: new StubEngine({ delay: () => 4 }), ...job }));
-    await sleep(1200);
+    await begunIn('gone');
     await server?.end('SIGKILL');
     const error = await run;
     expect(error).toBeInstanceOf(DatabaseError);
