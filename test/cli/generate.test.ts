@@ -542,7 +542,7 @@ describe('resume', () => {
     expect(killed).toBeGreaterThan(0);
     const last = await runCli([...args, ...more, '--resume']);
     expect(last.code).toBe(0);
-    expect(last.stderr).toMatch(/^\d+ rows, \d+ from before/);
+    expect(last.stderr).toMatch(/^\d+ rows, \d+ from before/m);
     expect(byIndex(readResults(output))).toEqual(readResults(reference.output));
   });
 });
