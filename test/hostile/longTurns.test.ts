@@ -105,14 +105,16 @@ test.each(['SIGINT', 'SIGTERM'] as const)('%s is heard during the work on long r
     path('rows.jsonl'),
     `${JSON.stringify({ prompt: text.slice(0, 200_000), maxNewTokens: 1 })}\n`.repeat(ROWS),
   );
+  // Its own: that it is there says that the run has begun.
+  const output = path(`${signal}.jsonl`);
   const { child, ended } = start([
-    ...['generate', '--model', model, '--input', path('rows.jsonl'), '--output', path('out.jsonl')],
+    ...['generate', '--model', model, '--input', path('rows.jsonl'), '--output', output],
     ...['--policy', 'default', '--cpu-memory', '512MiB', '--learn', 'off', '--threads', '1', '--overwrite'],
   ]);
-  while (!existsSync(path('out.jsonl'))) await sleep(50);
+  while (!existsSync(output)) await sleep(50);
   await sleep(500);
   child.kill(signal);
   expect((await ended)[0]).toBe(signal === 'SIGINT' ? 130 : 143);
   // The work would go on for minutes; how long a turn is, is held above.
-  expect(readFileSync(path('out.jsonl'), 'utf8').split('\n').length).toBeLessThan(ROWS / 2);
+  expect(readFileSync(output, 'utf8').split('\n').length).toBeLessThan(ROWS / 2);
 });
