@@ -113,7 +113,7 @@ TEST(ThreadPool, ASlowIndexDelaysOnlyItself) {
       others++;
       return;
     }
-    for (int wait = 0; wait < 300000 && others != 199; wait++) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    for (int wait = 0; wait < 60000 && others != 199; wait++) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     allOthersDone = others == 199;
   });
   EXPECT_TRUE(allOthersDone);
