@@ -70,7 +70,8 @@ test('kill -9 at changes of files, while weights are repacked and rows written, 
         killed += 1;
         break;
       }
-      // A kill that comes late finds the run over, and the next one would have little left to do: once more from the beginning.
+      // A kill that comes late finds the run over, and the next one would have little left to do: once more from the
+      // beginning.
       for (const made of [folder, disk]) for (const name of readdirSync(made)) rmSync(join(made, name));
     }
   }
