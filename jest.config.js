@@ -20,8 +20,9 @@ export default {
   maxWorkers: '100%',
   // Modules of test files that have ended stay in memory: caps on a process's memory would count them.
   workerIdleMemoryLimit: '1GiB',
-  // Against hanging for ever: what takes seconds takes a minute on a machine that others use.
-  testTimeout: 180_000,
+  // Against hanging for ever, and nothing else: what takes seconds takes minutes on a machine that others use. No test
+  // has a time of its own.
+  testTimeout: 600_000,
   testSequencer: '<rootDir>/test/support/slowFirst.js',
   reporters: ['default', '<rootDir>/test/support/countsReporter.js'],
 };

@@ -60,5 +60,4 @@ print(json.dumps({"round": round, "transfer": time.monotonic() - start, "same": 
       expect(figures?.bytes).toBeGreaterThan(BYTES);
     }
   },
-  60_000,
 );

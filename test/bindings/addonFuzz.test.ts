@@ -277,7 +277,7 @@ describe('the addon survives', () => {
       }),
       { numRuns: 3000 },
     );
-  }, 120_000);
+  });
 
   test('any calls in any order', async () => {
     await fc.assert(
@@ -329,7 +329,7 @@ describe('the addon survives', () => {
       ),
       { numRuns: 400 },
     );
-  }, 120_000);
+  });
 
   test('methods on a foreign `this`, and its constructor', () => {
     const runtime = addon.openRuntime(model.options());

@@ -158,7 +158,7 @@ describe('SPILLWAY_DISK_FAULTS', () => {
       })();`;
     const result = spawnSync(process.execPath, ['-e', script], {
       encoding: 'utf8',
-      timeout: 50_000,
+      timeout: 570_000,
       env: { ...process.env, SPILLWAY_DISK_FAULTS: faults },
     });
     return result.stdout.trim() || `${String(result.status)} ${result.stderr}`;

@@ -20,7 +20,7 @@ test('four processes that find the lock of one that was killed: one goes on, the
     '--output',
     to,
     '--max-new-tokens',
-    '16',
+    '48',
     '--ignore-eos',
   ];
   expect(await runCli(args(expected))).toMatchObject({ code: 0 });

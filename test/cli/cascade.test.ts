@@ -44,38 +44,32 @@ describe('a cascade on the command line', () => {
       const stands = (result.confidence ?? 0) >= Number(line);
       return { ...(stands ? result : large[at]), model: stands ? SMALL : TINY_MODEL };
     });
-  }, 180_000);
+  });
 
   test.each([
     ['open together', []],
     ['opened in turn', IN_TURN],
-  ])(
-    'models that are %s answer what each alone would, also where the run is killed',
-    async (name, flags) => {
-      const output = path(`${name}.jsonl`);
-      const args = [...generate, '--cascade', `${SMALL}@${line},${TINY_MODEL}`, ...flags, '--output', output];
-      for (const [kill, order] of [
-        [1, 'completion'],
-        [45, 'input'],
-      ] as const) {
-        const child = startCli([...args, '--resume', '--order', order]);
-        const ended = resultOf(child);
-        await until(() => lines(output) >= kill || child.exitCode !== null);
-        child.kill('SIGKILL');
-        await ended;
-      }
-      const { code, stderr } = await runCli([...args, '--resume', '--stats', path(`${name}.stats`)]);
-      expect(code).toBe(4);
-      expect(stderr).toMatch(/answers of .*Q2_K.gguf stand from [\d.]+ on, .*Q8_0.gguf answers all that come to it/);
-      expect(readResults(output)).toEqual(expected);
-      const other = args.map((arg) =>
-        arg === `${SMALL}@${line},${TINY_MODEL}` ? `${SMALL}@0.999,${TINY_MODEL}` : arg,
-      );
-      const refused = await runCli([...other, '--resume']);
-      expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/in cascade \(was \[\{"threshold":/) });
-    },
-    240_000,
-  );
+  ])('models that are %s answer what each alone would, also where the run is killed', async (name, flags) => {
+    const output = path(`${name}.jsonl`);
+    const args = [...generate, '--cascade', `${SMALL}@${line},${TINY_MODEL}`, ...flags, '--output', output];
+    for (const [kill, order] of [
+      [1, 'completion'],
+      [45, 'input'],
+    ] as const) {
+      const child = startCli([...args, '--resume', '--order', order]);
+      const ended = resultOf(child);
+      await until(() => lines(output) >= kill || child.exitCode !== null);
+      child.kill('SIGKILL');
+      await ended;
+    }
+    const { code, stderr } = await runCli([...args, '--resume', '--stats', path(`${name}.stats`)]);
+    expect(code).toBe(4);
+    expect(stderr).toMatch(/answers of .*Q2_K.gguf stand from [\d.]+ on, .*Q8_0.gguf answers all that come to it/);
+    expect(readResults(output)).toEqual(expected);
+    const other = args.map((arg) => (arg === `${SMALL}@${line},${TINY_MODEL}` ? `${SMALL}@0.999,${TINY_MODEL}` : arg));
+    const refused = await runCli([...other, '--resume']);
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/in cascade \(was \[\{"threshold":/) });
+  });
 
   test('lines are learnt from drawn rows, once, and labels are compared with a column', async () => {
     const model = tinyModelWithTokenizer(path('tiny'));
@@ -119,7 +113,7 @@ describe('a cascade on the command line', () => {
     expect(text.slice(1).every((row) => row.endsWith(model) || row.endsWith(other))).toBe(true);
     const changed = await runCli([...args, ...target, '--resume', '--cascade-seed', '1']);
     expect(changed.code).toBe(1);
-  }, 240_000);
+  });
 
   test('what does not go together is refused before a model is read', async () => {
     const none = join(path('x'), 'none.gguf');

@@ -1,14 +1,13 @@
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, jest, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { parquetReadObjects } from 'hyparquet';
 import { Engine } from '../../src/index.js';
 import { collect, temporaryFolder } from '../jobs/support/files.js';
 import { encoderNamed } from '../support/model/fixtureEncoders.js';
 import { runCli } from './support.js';
 
-jest.setTimeout(120_000);
 const path = temporaryFolder();
 const RECIPES = readFileSync(fileURLToPath(new URL('../../docs/recipes.md', import.meta.url)), 'utf8');
 

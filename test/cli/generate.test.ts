@@ -133,6 +133,7 @@ describe('generate', () => {
       const before = rowsDone();
       for (let seconds = 6; rowsDone() === before; seconds *= 2) {
         const ended = await runCli([...slow, '--resume', ...flags(seconds)]);
+        if (ended.stderr.includes('which is past')) continue;
         expect(ended).toMatchObject({ code: 143, stderr: expect.stringMatching(words) });
         if (rowsDone() > before) expect(ended.stderr).toMatch(/; go on with --resume\n$/);
       }
@@ -147,7 +148,7 @@ describe('generate', () => {
     expect(past.code).toBe(1);
     expect(past.stderr).toContain('which is past, expected a time to come');
     expect((await runCli([...slow, '--stop-at', '25:00'])).stderr).toContain('Expected HH:MM, or a date and time');
-  }, 180_000);
+  });
 
   test('the policy that a run had is one for the next run, and for plan, which says what it does not know', async () => {
     const { output, args } = flags(
@@ -513,10 +514,11 @@ describe('resume', () => {
   test('kill -9 five times in mid-run, then to the end: each row once, with the answer it would have had', async () => {
     const lines = rows(3000);
     const reference = flags(lines);
-    const more = ['--max-new-tokens', '20', '--ignore-eos'];
+    const more = ['--max-new-tokens', '60', '--ignore-eos'];
     expect(await runCli([...reference.args, ...more])).toMatchObject({ code: 0 });
     const { output, args } = flags(lines);
     const size = (): number => (existsSync(output) ? statSync(output).size : 0);
+    let killed = 0;
     for (let kill = 0; kill < 5; kill += 1) {
       const before = size();
       const child = startCli([
@@ -532,13 +534,17 @@ describe('resume', () => {
       await until(() => size() > before || child.exitCode !== null);
       await sleep(Math.random() * 30);
       child.kill('SIGKILL');
-      expect((await ended).code).toBe(137);
+      const { code } = await ended;
+      // One that is killed late may be through.
+      expect([0, 137]).toContain(code);
+      killed += code === 137 ? 1 : 0;
     }
+    expect(killed).toBeGreaterThan(0);
     const last = await runCli([...args, ...more, '--resume']);
     expect(last.code).toBe(0);
-    expect(last.stderr).toMatch(/^\d+ rows, \d+ from before/);
+    expect(last.stderr).toMatch(/^\d+ rows, \d+ from before/m);
     expect(byIndex(readResults(output))).toEqual(readResults(reference.output));
-  }, 180_000);
+  });
 });
 
 describe('interrupted', () => {
@@ -548,7 +554,7 @@ describe('interrupted', () => {
     ['SIGTERM', 143],
   ] as const)('%s: exit %d, what was finished is intact, and --resume goes on', async (signal, code) => {
     const { output, args } = flags(rows(4000));
-    const more = ['--max-new-tokens', '30', '--ignore-eos'];
+    const more = ['--max-new-tokens', '60', '--ignore-eos'];
     const child = startCli([...args, ...more, '--batch-size', '8'], {}, dirname(output));
     const ended = resultOf(child);
     await until(() => (existsSync(output) && statSync(output).size > 0) || child.exitCode !== null);

@@ -1,10 +1,9 @@
 import { readdirSync, readFileSync, writeFileSync, existsSync, mkdirSync } from 'node:fs';
-import { describe, expect, jest, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { temporaryFolder, writeLines } from '../jobs/support/files.js';
 import { runHere } from './runHere.js';
-import { resultOf, runCli, startCli, TINY_MODEL, tinyModelWithTokenizer, until } from './support.js';
+import { resultOf, runCli, startCli, TINY_MODEL, tinyModelWithTokenizer, until, withFlags } from './support.js';
 
-jest.setTimeout(180_000);
 const path = temporaryFolder();
 const folder = path('run');
 mkdirSync(folder);
@@ -37,17 +36,20 @@ describe('generate --shard and job collect', () => {
   test('samples drawn by chance, in shards of several rows, on a worker that is killed and resumed: the output of one process', async () => {
     const output = `${folder}/out.jsonl`;
     const sampled = ['--temperature', '1', '--samples', '2', '--shard-rows', '4'];
-    expect(await runCli(generate(path('whole.jsonl'), ...sampled.slice(0, 4)), '', environment)).toMatchObject({
+    /** So many tokens that the worker is not through before it is killed. */
+    const long = (to: string, ...flags: readonly string[]): string[] =>
+      withFlags(generate(to, ...flags), '--max-new-tokens', '100');
+    expect(await runCli(long(path('whole.jsonl'), ...sampled.slice(0, 4)), '', environment)).toMatchObject({
       code: 4,
     });
     const part = `${folder}/out-00001-of-00003.jsonl`;
-    const child = startCli(generate(output, ...sampled, '--shard', '1/3', '--batch-size', '2'), environment);
+    const child = startCli(long(output, ...sampled, '--shard', '1/3', '--batch-size', '2'), environment);
     const ended = resultOf(child);
     await until(() => child.exitCode !== null || (existsSync(part) && readFileSync(part).length > 0));
     child.kill('SIGKILL');
     expect((await ended).code).toBe(137);
     for (const shard of ['2/3', '0/3', '1/3']) {
-      const { stderr } = await runCli(generate(output, ...sampled, '--resume', '--shard', shard), '', environment);
+      const { stderr } = await runCli(long(output, ...sampled, '--resume', '--shard', shard), '', environment);
       expect(stderr).toContain(
         `shard ${shard.replace('/', ' of ')}, counted from 0: results go to ${folder}/out-0000${shard[0]}-of-00003.jsonl`,
       );

@@ -1,18 +1,18 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { temporaryFolder, writeLines } from '../jobs/support/files.js';
 import { openQueue, type OpenQueue, QUEUES } from '../jobs/work/support.js';
 import { natsServer, natsServerPath } from '../support/databaseServers.js';
 import { runHere } from './runHere.js';
 import { resultOf, runCli, startCli, TINY_MODEL, tinyModelWithTokenizer } from './support.js';
 
-jest.setTimeout(180_000);
 const path = temporaryFolder();
 const input = path('in.csv');
 const rows = Array.from({ length: 30 }, (_, at) => `row-${at},"[1,${3 + at},7]",n${at}\n`);
 writeFileSync(input, `id,tokens,note\n${rows.join('')}`);
 const environment = { XDG_CACHE_HOME: path('cache') };
-const TASK = ['--max-new-tokens', '6', '--ignore-eos', '--temperature', '1'];
+// So many tokens that a worker is not through before it is killed.
+const TASK = ['--max-new-tokens', '120', '--ignore-eos', '--temperature', '1'];
 const SECRET = 'pa55word';
 /** Begun before all tests, beside which they try for some seconds. */
 const withoutServer = Promise.all(

@@ -261,7 +261,7 @@ describe('plan --machines', () => {
     expect(words.stdout).toMatch(/\nleft +0-1\d /);
     expect(words.stdout).toContain('simulated: ');
     expect(words.stdout).toContain('tensor parallel: not for these (machines: found one with a GPU');
-  }, 60_000);
+  });
 
   test('processors over a near link and a slow one: which of the two is faster, shares or layers', async () => {
     writeFileSync(path('cpu.json'), JSON.stringify(CPU_MACHINE));
@@ -281,7 +281,7 @@ describe('plan --machines', () => {
     expect(await said(1e6, 0.05)).toMatch(
       /times the pipeline's: divide the layers\nevery engine: --batch-size 1 --batches \d; [\d.]+% of/,
     );
-  }, 60_000);
+  });
 
   test('an interrupt ends the simulation', async () => {
     const machines = [{ hardware: 'flexgen-t4' }, { hardware: 'flexgen-t4' }];
@@ -298,7 +298,7 @@ describe('plan --machines', () => {
     const args = [...flags, '--machines', path('interrupted.json'), '--batch-size', '4', '--simulate'];
     await expect(program.parseAsync(args, { from: 'user' })).rejects.toThrow(InterruptedError);
     expect(printed).toEqual([]);
-  }, 60_000);
+  });
 
   test.each([
     [2, [], { machines: [{ hardware: 'flexgen-t4' }] }, /machines: found .*, expected a list of at least 2/],

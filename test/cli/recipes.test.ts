@@ -2,15 +2,13 @@ import { mkdtempSync, existsSync, readFileSync, rmSync, statSync, writeFileSync 
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { readRows } from '../../src/jobs/input/readRows.js';
 import { postgresFolder, postgresServer } from '../support/databaseServers.js';
 import { testGrammars } from '../support/grammars.js';
 import { tinyChatModel } from '../support/tinyChatModel.js';
 import { collect } from '../jobs/support/files.js';
 import { resultOf, runCli, startCli, until } from './support.js';
-
-jest.setTimeout(120_000);
 
 /** Recipes of docs/recipes.md, on a tiny random model: what it says means nothing, what becomes of it is checked. */
 let model: Awaited<ReturnType<typeof tinyChatModel>>;

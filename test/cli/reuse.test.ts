@@ -208,7 +208,7 @@ describe.each(COMMANDS)('%s --reuse', (command, flags, others) => {
     const third = await runCommand(command, changed, flags, `${command}-first`, model());
     expect(third.reused).toBe(8);
     expect(third.output).toBe((await runCommand(command, changed, flags, `${command}-fresh`, model())).output);
-  }, 60_000);
+  });
 
   test('with other flags: nothing of another answer', async () => {
     const some = prompts.slice(0, 2);
@@ -218,7 +218,7 @@ describe.each(COMMANDS)('%s --reuse', (command, flags, others) => {
       expect({ other, reused }).toEqual({ other, reused: 0 });
     }
     expect((await runCommand(command, some, flags, `${command}-flags`, model())).reused).toBe(2);
-  }, 90_000);
+  });
 
   test('of a damaged file: a warning, and every answer is right', async () => {
     const first = await runCommand(command, prompts, flags, `${command}-damaged`, model());

@@ -77,7 +77,7 @@ test('a row of millions of values is an error, wherever it stands, and those beh
   const results = readResults(output);
   expect(results.map(({ index }) => index)).toEqual([...lines.keys()]);
   expect(results.filter(({ error }) => error).map(({ error }) => error?.code)).toEqual(LARGE.map(([, code]) => code));
-}, 60_000);
+});
 
 test('texts of megabytes and lists of a hundred thousand numbers are carried, in bounded memory', async () => {
   const [input, output] = [path('carried.jsonl'), path('carried.out.jsonl')];
@@ -91,7 +91,7 @@ test('texts of megabytes and lists of a hundred thousand numbers are carried, in
   expect(written.split('\n')).toHaveLength(lines.length + 1);
   // All of what they carry is there.
   expect(written.length).toBeGreaterThan(150 * 200_000 + 2 * 5 * MIB - 2 ** 16);
-}, 60_000);
+});
 
 test('a template that would be too long with the values of a row is the error of that row', async () => {
   const [input, output] = [path('templated.jsonl'), path('templated.out.jsonl')];
@@ -100,7 +100,7 @@ test('a template that would be too long with the values of a row is the error of
   const { code } = await generate('--input', input, '--output', output, '--prompt-template', template);
   expect(code).toBe(4);
   expect(readResults(output).map(({ error }) => error?.code)).toEqual(['too-long', 'missing-field']);
-}, 60_000);
+});
 
 test('an output with a line that nobody of ours wrote is refused, and not read', async () => {
   const [input, output] = [path('in.jsonl'), path('out.jsonl')];
@@ -115,4 +115,4 @@ test('an output with a line that nobody of ours wrote is refused, and not read',
       stderr: expect.stringContaining('line 1: found a line of more than 24 MiB'),
     });
   }
-}, 60_000);
+});

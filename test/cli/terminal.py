@@ -1,7 +1,7 @@
 """Runs a command on a terminal of its own, as a person does: python3 terminal.py COLUMNS SIGNAL_AFTER COMMAND...
 
 Prints, as JSON, the exit code, everything that came, and the lines that are to be seen at the end. SIGNAL_AFTER is a text: when it has come, Ctrl-C is typed;
-empty for never. Ends by itself after a minute.
+empty for never. Ends by itself after nine minutes.
 """
 import codecs, fcntl, json, os, pty, re, select, struct, sys, termios, time
 
@@ -11,7 +11,7 @@ if child == 0:
     fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack('HHHH', 24, columns, 0, 0))
     os.execvp(command[0], command)
 
-came, typed, end = b'', False, time.time() + 60
+came, typed, end = b'', False, time.time() + 540
 while time.time() < end:
     if select.select([terminal], [], [], 0.2)[0]:
         try:

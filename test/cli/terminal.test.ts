@@ -21,7 +21,7 @@ function onTerminal(columns: number, args: readonly string[], interruptAfter = '
   const { stdout, stderr } = spawnSync(
     'python3',
     [PROGRAM, String(columns), interruptAfter, process.execPath, built('cli/main.js'), ...args],
-    { encoding: 'utf8', timeout: 90_000 },
+    { encoding: 'utf8', timeout: 570_000 },
   );
   if (stdout === '') throw new Error(stderr);
   return JSON.parse(stdout) as Seen;

@@ -20,7 +20,7 @@ const args = (...more: string[]): string[] => [
 ];
 
 test('a job is watched while it runs, to its end: page, events, figures; without a look at it nothing changes', async () => {
-  const rows = Array.from({ length: 400 }, (_, at) => ({ id: `row ${at}`, tokens: [1, 2 + (at % 200), at % 97] }));
+  const rows = Array.from({ length: 1200 }, (_, at) => ({ id: `row ${at}`, tokens: [1, 2 + (at % 200), at % 97] }));
   const bad = { id: '<b>bad</b>', tokens: [] };
   writeFileSync(join(folder, 'in.jsonl'), [...rows, bad].map((row) => `${JSON.stringify(row)}\n`).join(''));
   const child = startCli(args('--max-new-tokens', '100', '--batch-size', '8', '--batches', '1'));
@@ -55,11 +55,11 @@ test('a job is watched while it runs, to its end: page, events, figures; without
       );
   }
   const { code, stderr } = await ended;
-  expect([code, stderr]).toEqual([4, expect.stringContaining('401 rows (1 with an error')]);
+  expect([code, stderr]).toEqual([4, expect.stringContaining('1201 rows (1 with an error')]);
   const last = events.at(-1);
   expect(last?.state).toBe('finished');
-  expect(last?.samples.at(-1)).toMatchObject({ rows: { done: 400, failed: 1, total: 401, kept: 0 } });
-  expect(last?.samples.at(-1)?.tokens.generated).toBeGreaterThanOrEqual(40_000);
+  expect(last?.samples.at(-1)).toMatchObject({ rows: { done: 1200, failed: 1, total: 1201, kept: 0 } });
+  expect(last?.samples.at(-1)?.tokens.generated).toBeGreaterThanOrEqual(120_000);
   expect(last?.samples.at(-1)?.memory.map(({ name }) => name)).toEqual(['cpu']);
   const failed = events.flatMap((event) => event.failed?.rows ?? []);
   expect(failed.at(-1)).toMatchObject({ id: '<b>bad</b>', code: expect.any(String) });
@@ -70,14 +70,14 @@ test('a job is watched while it runs, to its end: page, events, figures; without
   expect(metrics).toMatch(/^spillway_rows_total\{source="job",outcome="done"\} \d+$/m);
   expect(metrics).toMatch(/^spillway_queue_busy_seconds_total\{model=".*",queue="cpu-compute"\} \d/m);
   expect(metrics).toMatch(/^spillway_memory_capacity_bytes\{model=".*",tier="cpu"\} \d+$/m);
-  expect(metrics).toMatch(/^spillway_job_rows 401$/m);
+  expect(metrics).toMatch(/^spillway_job_rows 1201$/m);
   const watched = readFileSync(join(folder, 'out.jsonl'), 'utf8');
   const alone = await runCli([
     ...args('--max-new-tokens', '100', '--overwrite').filter((arg) => arg !== '--watch' && arg !== '0'),
   ]);
   expect(alone.code).toBe(4);
   expect(readFileSync(join(folder, 'out.jsonl'), 'utf8')).toBe(watched);
-}, 180_000);
+});
 
 test('what is no address, or open to strangers without a key, is refused before anything is read', async () => {
   writeFileSync(join(folder, 'in.jsonl'), '{"tokens":[1,2]}\n');
@@ -90,4 +90,4 @@ test('what is no address, or open to strangers without a key, is refused before 
     const { code, stderr } = await runCli([...base, address], '', { SPILLWAY_API_KEY: '' });
     expect([code, stderr]).toEqual([1, expect.stringMatching(message)]);
   }
-}, 120_000);
+});

@@ -139,7 +139,7 @@ describe.each(MODELS)('%s, %j', (name, more) => {
       ),
       { numRuns: 3, endOnFailure: true },
     );
-  }, 60_000);
+  });
 });
 
 describe('labels', () => {

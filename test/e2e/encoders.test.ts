@@ -99,7 +99,6 @@ describe('a row does not depend on its company', () => {
         );
       }
     },
-    120_000,
   );
 
   test.each(['mpnet', 'deberta-v3', 'deberta-v2-own'])(

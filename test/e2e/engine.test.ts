@@ -489,16 +489,16 @@ describe('an engine', () => {
     ['are refused', { tokens: [-1] }, {}],
   ])('reports progress while all rows %s', async (_, row, options) => {
     const reports: Progress[] = [];
-    function* forAWhile(): Generator<RowInput> {
-      for (const end = performance.now() + 800; performance.now() < end;) yield row;
+    // Without reports there is no end to it.
+    function* untilReported(): Generator<RowInput> {
+      while (reports.length < 5) yield row;
     }
     const { length } = await collect(
-      engine.generate(forAWhile(), { ...options, onProgress: (progress) => reports.push(progress) }),
+      engine.generate(untilReported(), { ...options, onProgress: (progress) => reports.push(progress) }),
     );
     const ended = reports.map(({ rowsDone, rowsFailed }) => rowsDone + rowsFailed);
-    expect(ended.length).toBeGreaterThan(4);
     expect(ended).toEqual(ended.toSorted((a, b) => a - b));
-    expect(ended.at(-2)).toBeGreaterThan(length / 4);
+    expect(ended[4]).toBeGreaterThan(ended[0] ?? Infinity);
     expect(ended.at(-1)).toBe(length);
   });
 
@@ -618,9 +618,10 @@ describe('an engine', () => {
       return new WeakRef(engine);
     };
     const engines = [await opened(), await opened(), await opened()];
-    // What was awaited last may still be on somebody's stack.
-    await new Promise((resolve) => setTimeout(resolve, 10));
-    liveHeapBytes();
-    expect(engines.filter((engine) => engine.deref() !== undefined)).toHaveLength(0);
+    // What was awaited last may still be on somebody's stack for a while. One that is held makes this endless.
+    while (engines.some((engine) => engine.deref() !== undefined)) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+      liveHeapBytes();
+    }
   });
 });

@@ -96,7 +96,7 @@ describe.each([
       { numRuns: 60 },
     );
     await expect(honestRun(rows, first, second)).resolves.toEqual(expected);
-  }, 30_000);
+  });
 });
 
 type Head = Extract<PeerMessage, { kind: 'head' }>;

@@ -105,7 +105,6 @@ describe('a peer of no good will', () => {
         { numRuns: tries(1, 10) },
       );
     },
-    60_000,
   );
 
   test.each(MANNERS.flatMap((manner) => VICTIMS.map((victim) => [manner, victim] as const)))(
@@ -120,6 +119,5 @@ describe('a peer of no good will', () => {
       if (manner === 'stalled') expect(String(errors[0])).toMatch(/for 3 s/);
       expect(await generated(ring, ring.addresses)).toBe(reference);
     },
-    60_000,
   );
 });

@@ -132,7 +132,7 @@ describe('prompts on an engine of their own', () => {
       }),
       { numRuns: 8 },
     );
-  }, 60_000);
+  });
 
   test('takes a valid path, computes no prompt but last tokens, and what crosses the link is the closed form', async () => {
     await using ring = await promptsRing({ ...OPENED, disk, model: model('llama-Q8_0.gguf') });

@@ -399,5 +399,4 @@ test.each(Object.keys(asked) as Exclude<AnswerKind, 'rerank'>[])(
       { numRuns: 12, endOnFailure: true },
     );
   },
-  120_000,
 );

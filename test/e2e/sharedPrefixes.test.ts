@@ -67,7 +67,7 @@ describe.each(MODELS)('%s, %j', (name, more) => {
       ),
       { numRuns: 8 },
     );
-  }, 60_000);
+  });
 });
 
 test('statistics say what was saved; memory holds one copy', async () => {

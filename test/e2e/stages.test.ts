@@ -403,10 +403,11 @@ describe('layers divided over engines', () => {
 
     expect(statuses(await round({ stopAt: 3 }))).toEqual(['fulfilled', 'fulfilled', 'fulfilled']);
     const stopped = new AbortController();
-    setTimeout(() => {
+    // Once the first token is there: other rows have more than one to come.
+    const onDelta = (): void => {
       stopped.abort();
-    }, 20);
-    const aborted = await round({ run: { signal: stopped.signal, ignoreEos: true } });
+    };
+    const aborted = await round({ run: { signal: stopped.signal, ignoreEos: true, onDelta } });
     expect(
       aborted.map((each) => (each.status === 'rejected' ? (each.reason as Error).constructor : undefined)),
     ).toEqual([InterruptedError, PeerError, PeerError]);

@@ -95,7 +95,7 @@ describe.each(RINGS)('%s, %j, %j', (name, counts, more) => {
       { numRuns: 5 },
     );
     expect(saved).toBeGreaterThan(0);
-  }, 60_000);
+  });
 });
 
 describe('rows that begin alike, their layers divided over engines', () => {

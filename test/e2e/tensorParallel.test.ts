@@ -154,7 +154,7 @@ describe('a share of each layer', () => {
       ),
       { numRuns: tries(6, 15) },
     );
-  }, 180_000);
+  });
 
   test.each([
     ['weights streamed from disk', { weights: { cpu: 0, disk: 1 } }],

@@ -1,14 +1,13 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, jest, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { parse } from 'yaml';
 import { built } from '../jobs/support/built.js';
 import { readResults, temporaryFolder, writeLines } from '../jobs/support/files.js';
 import { TINY_MODEL } from '../cli/support.js';
 
-jest.setTimeout(120_000);
 const path = temporaryFolder();
 const example = (name: string): string => fileURLToPath(new URL(`../../examples/cluster/${name}`, import.meta.url));
 

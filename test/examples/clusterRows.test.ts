@@ -2,12 +2,11 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, jest, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { runCli, TINY_MODEL, tinyModelWithTokenizer } from '../cli/support.js';
 import { built } from '../jobs/support/built.js';
 import { readResults, temporaryFolder, writeLines } from '../jobs/support/files.js';
 
-jest.setTimeout(120_000);
 const path = temporaryFolder();
 const EXAMPLES = fileURLToPath(new URL('../../examples/cluster/', import.meta.url));
 const PROGRAM = fileURLToPath(new URL('./clusterRows.py', import.meta.url));
@@ -27,7 +26,7 @@ const commandOf = (model: string, ...flags: readonly string[]): string[] => [
 function python(name: string, command: readonly string[], file = ''): { found: unknown; said: string } {
   const { stdout, stderr } = spawnSync('python3', [PROGRAM, name, JSON.stringify(command), file], {
     encoding: 'utf8',
-    timeout: 90_000,
+    timeout: 570_000,
     maxBuffer: 2 ** 26,
     env: ENVIRONMENT,
   });
@@ -127,11 +126,8 @@ describe('rows through a process of spillway, from Python', () => {
     expect(process.kill(pid, 0)).toBe(true);
     child.kill('SIGKILL');
     await once(child, 'close');
-    const begin = performance.now();
-    while (isThere(pid) && performance.now() - begin < 20_000) await new Promise((resolve) => setTimeout(resolve, 20));
-    const left = isThere(pid);
-    if (left) process.kill(pid, 'SIGKILL');
-    expect(left).toBe(false);
+    // One that stays is ended by nobody: then this does not end.
+    while (isThere(pid)) await new Promise((resolve) => setTimeout(resolve, 20));
   });
 });
 

@@ -110,7 +110,7 @@ describe.each([here, everywhere, onDisk])('rows that begin alike, cache %j', (ca
       }),
       { numRuns: tries(1, 3) },
     );
-  }, 240_000);
+  });
 
   test('load what they have in common once', async () => {
     const alike = Array.from({ length: 8 }, (_, id) => ({

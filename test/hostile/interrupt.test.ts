@@ -7,6 +7,8 @@ import { resultOf, startCli, tinyModelWithTokenizer } from '../cli/support.js';
 import { temporaryFolder } from '../jobs/support/files.js';
 
 const path = temporaryFolder();
+/** Against hanging for ever. */
+const HANGS_MILLISECONDS = 570_000;
 
 /** The tiny model with parts of its tokenizer replaced. */
 function modelWith(name: string, parts: Readonly<Record<string, unknown>>): string {
@@ -31,7 +33,7 @@ const times = (count: number, step: Record<string, unknown>): unknown[] => Array
 /** Sends the signal once the first answer is there, and says how the process ended. */
 async function interrupted(args: readonly string[], input: string, signal: 'SIGINT' | 'SIGTERM'): Promise<number> {
   const child = startCli(args);
-  const timer = setTimeout(() => child.kill('SIGKILL'), 40_000);
+  const timer = setTimeout(() => child.kill('SIGKILL'), HANGS_MILLISECONDS);
   child.stdin?.on('error', () => undefined).write(input);
   if (child.stdout) await once(child.stdout, 'readable');
   child.kill(signal);
@@ -119,8 +121,8 @@ test('generate: SIGINT is heard while a decoder of literal steps makes answers l
 test('tokenize: SIGINT ends the work on one row that takes long', async () => {
   const { model, text } = slowModel();
   const child = startCli(['tokenize', '--model', model]);
-  const timer = setTimeout(() => child.kill('SIGKILL'), 40_000);
-  // The longer the row, the more time it has: this one more than the test waits.
+  const timer = setTimeout(() => child.kill('SIGKILL'), HANGS_MILLISECONDS);
+  // The longer the row, the more time it has: this one would be worked on for a minute, and then be a second line.
   child.stdin
     ?.on('error', () => undefined)
     .write(`{"text":"b"}\n{"text":"${'a'.repeat(60)}${text}${'é'.repeat(2_500_000)}"}\n`);

@@ -219,5 +219,4 @@ test.each(KINDS)(
     }
     expect(existsSync(`${out}.lock`)).toBe(false);
   },
-  120_000,
 );

@@ -51,7 +51,7 @@ test('memory does not grow with the rows of a job', async () => {
   // The ids that were seen take some 20 bytes each; kept as strings they, or a row, would take hundreds.
   const growth = Math.max(...heaps.slice(-3)) - Math.min(...heaps.slice(2, 5));
   expect(growth).toBeLessThan(ROWS * 36);
-}, 120_000);
+});
 
 test('nor with the row groups of Parquet, whose least and most values come in pages', async () => {
   const [input, groups] = [path('rows.parquet'), 12];
@@ -107,7 +107,7 @@ test('nor with the row groups of Parquet, whose least and most values come in pa
   expect(held).toHaveLength(groups + 1);
   // Pages come and go meanwhile.
   expect(Math.min(...held.slice(-4)) - Math.min(...held.slice(0, 4))).toBeLessThan(2 * 2 ** 20);
-}, 120_000);
+});
 
 test('a consumer that stops taking rows stops the reading of the input', async () => {
   let read = 0;

@@ -119,7 +119,7 @@ describe('maxInFlight', () => {
       }),
       { numRuns: tries(100, 300) },
     );
-  }, 120_000);
+  });
 
   test('bounds what would be more without it; squares wait in the window, which asks for no more', async () => {
     const free = watched(setup(defaultPipeline));

@@ -2,11 +2,10 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import { expect, jest, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import ts from 'typescript';
 
 type Files = Readonly<Record<string, string>>;
-jest.setTimeout(120_000);
 const script = '../../scripts/new.mjs';
 const { newFiles } = (await import(script)) as { newFiles(kind: string, name: string): Files };
 const KINDS = ['operator', 'family', 'format'];

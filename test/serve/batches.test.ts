@@ -247,7 +247,7 @@ describe('batches', () => {
   });
 
   test('requests come before the rows of a batch', async () => {
-    const server = await stubServer({ stub: { tokenMilliseconds: 20, places: 1 } });
+    const server = await stubServer({ stub: { tokenMilliseconds: 200, places: 1 } });
     await begun(server, requests(50));
     await until(() => server.engine.results > 0);
     const done = server.engine.results;

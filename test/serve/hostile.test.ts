@@ -56,7 +56,8 @@ describe('time and place', () => {
       const begun = performance.now();
       const held = answerStaying(port, slow.pieces[0] ?? '');
       expect([slow.name, (await held).slice(0, 12)]).toEqual([slow.name, 'HTTP/1.1 408']);
-      expect(performance.now() - begun).toBeLessThan(5000);
+      // Where nobody says how long, a head has 30 seconds, and bodies have more.
+      expect(performance.now() - begun).toBeLessThan(25_000);
     }
   });
 

@@ -138,7 +138,7 @@ export class Browser {
 
   async until(expression: string): Promise<void> {
     for (let tries = 0; !(await this.value<boolean>(expression)); tries++) {
-      if (tries > 600) throw new Error(`it did not come: ${expression}`);
+      if (tries > 6000) throw new Error(`it did not come: ${expression}`);
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
   }

@@ -72,7 +72,7 @@ export class StubHub implements AsyncDisposable {
     const stub = new StubHub(repo, ...servers);
     servers[0].on('request', (request: IncomingMessage, response: ServerResponse) => stub.#answer(request, response));
     servers[1].on('request', (request: IncomingMessage, response: ServerResponse) => stub.#serve(request, response));
-    const end = setTimeout(() => void stub[Symbol.asyncDispose](), 120_000);
+    const end = setTimeout(() => void stub[Symbol.asyncDispose](), 600_000);
     end.unref();
     servers[0].on('close', () => clearTimeout(end));
     return stub;

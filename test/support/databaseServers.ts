@@ -14,7 +14,7 @@ export interface DatabaseServer extends AsyncDisposable {
   end(signal: NodeJS.Signals): Promise<void>;
 }
 
-const READY_SECONDS = 60;
+const READY_SECONDS = 300;
 const DEBIAN_POSTGRES = '/usr/lib/postgresql';
 
 /** Where `initdb` and `postgres` are, of the newest version; undefined where there are none. */

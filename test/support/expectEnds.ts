@@ -30,7 +30,7 @@ export function expectEnds(rings: fc.Arbitrary<PeersSetup>): void {
       }),
       { numRuns: 100 },
     );
-  }, 60_000);
+  });
 
   test('whenever somebody unsubscribes: the others end well, and nothing is kept', async () => {
     await fc.assert(
@@ -41,5 +41,5 @@ export function expectEnds(rings: fc.Arbitrary<PeersSetup>): void {
       }),
       { numRuns: 100 },
     );
-  }, 60_000);
+  });
 }

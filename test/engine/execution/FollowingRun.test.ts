@@ -185,7 +185,7 @@ describe.each([diagonalBlock(), randomSchedule(3), randomSchedule(8)])(
         { numRuns: 120 },
       );
       expect(refused).toBeGreaterThan(10);
-    }, 120_000);
+    });
   },
 );
 

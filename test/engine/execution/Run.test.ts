@@ -467,7 +467,7 @@ describe('a run on the simulated device', () => {
     expect(taken).toBe(total);
     expect(ahead).toBeLessThanOrEqual(12 * 2048); // the window's squares, and the rows that wait
     expect(liveHeapBytes() - heapAfterWarmUp).toBeLessThan(8 * 2 ** 20);
-  }, 300_000);
+  });
 
   test('never more squares under way than the window has credits', async () => {
     const simulated = simulatedRun({

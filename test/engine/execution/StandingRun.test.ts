@@ -158,7 +158,7 @@ describe('calls that join one run', () => {
       }),
       { numRuns: tries(150, 1500) },
     );
-  }, 300_000);
+  });
 
   test('what fails on the device ends all calls, and nothing is left', async () => {
     await fc.assert(
@@ -178,7 +178,7 @@ describe('calls that join one run', () => {
       }),
       { numRuns: tries(60, 1000) },
     );
-  }, 60_000);
+  });
 
   const grid = { layers: 2, slots: 2, rowsPerSlot: 4, tokensPerSquare: 32 };
   // A window of less than a pass, as that of models of more layers is.
@@ -313,7 +313,7 @@ describe('calls that join one run', () => {
       ),
       { numRuns: tries(12, 100) },
     );
-  }, 120_000);
+  });
 
   test('a short call beside a bulk one that keeps its share has its first token within two passes', async () => {
     await fc.assert(
@@ -334,7 +334,7 @@ describe('calls that join one run', () => {
       ),
       { numRuns: tries(10, 100) },
     );
-  }, 60_000);
+  });
 
   test('64 calls of one row take as many passes as one call of 64 rows', async () => {
     const rows = bulk(64, 12);

@@ -126,7 +126,7 @@ describeGrammars('answers that are held to a format', () => {
       ),
       { numRuns: 6 },
     );
-  }, 120_000);
+  });
 
   test('are advanced by all that their format forces at once, to the same bits', async () => {
     const rows = [...mixed(15, 0), ...mixed(15, 1).map((row) => ({ ...row, id: `sampled ${String(row.id)}` }))];
@@ -153,7 +153,7 @@ describeGrammars('answers that are held to a format', () => {
       { numRuns: 6 },
     );
     expect(known.size).toBeGreaterThan(5);
-  }, 120_000);
+  });
 
   test('take fewer sweeps by what their format forces', async () => {
     await using engine = await open({ batchSize: 1, batches: 1 });

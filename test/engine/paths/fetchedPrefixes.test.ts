@@ -42,7 +42,7 @@ describe('what rows share comes to the GPU', () => {
       }),
       { numRuns: 60 },
     );
-  }, 60_000);
+  });
 
   test('without the stores of other slots the path is refused', async () => {
     const dropped: Edge = (earlier, later) =>

@@ -211,7 +211,7 @@ test('rows that become known late, with long answers, find the pages they grow i
     }),
     { numRuns: tries(50, 150) },
   );
-}, 60_000);
+});
 
 test('what waits when a run is broken off waits no more', async () => {
   const { run, nothingLeft, results$ } = openSharing({

@@ -52,7 +52,7 @@ describe('layers divided over simulated devices', () => {
       }),
       { numRuns: tries(50, 150) },
     );
-  }, 120_000);
+  });
 
   test('so it is where what peers send and what is read is bounded', async () => {
     await fc.assert(
@@ -66,7 +66,7 @@ describe('layers divided over simulated devices', () => {
       }),
       { numRuns: tries(35, 100) },
     );
-  }, 120_000);
+  });
 
   expectEnds(rings);
 
@@ -91,7 +91,6 @@ describe('layers divided over simulated devices', () => {
         { numRuns: tries(35, 100) },
       );
     },
-    60_000,
   );
 
   test.each(['begin', 'head'] as const)(
@@ -116,7 +115,6 @@ describe('layers divided over simulated devices', () => {
         { numRuns: tries(20, 50) },
       );
     },
-    60_000,
   );
 });
 

@@ -79,7 +79,7 @@ describe('rows that share prefixes, their layers divided over simulated devices'
       }),
       { numRuns: tries(50, 150) },
     );
-  }, 120_000);
+  });
 
   test('whichever task fails, on whichever device: all end, and nothing is kept', async () => {
     await fc.assert(
@@ -99,7 +99,7 @@ describe('rows that share prefixes, their layers divided over simulated devices'
       }),
       { numRuns: tries(40, 120) },
     );
-  }, 60_000);
+  });
 
   test('whenever somebody unsubscribes: the others end well, and nothing is kept', async () => {
     await fc.assert(
@@ -110,7 +110,7 @@ describe('rows that share prefixes, their layers divided over simulated devices'
       }),
       { numRuns: tries(40, 120) },
     );
-  }, 60_000);
+  });
 
   const grid = { layers: 4, slots: 2, rowsPerSlot: 8, tokensPerSquare: 400 };
   const plenty = { ...PLACES, grid, pageTokens: 4, pages: 10_000, counts: [1, 1, 2], window: 8, ahead: 64 };
@@ -168,7 +168,7 @@ describe('rows that share prefixes, their layers divided over simulated devices'
       }),
       { numRuns: tries(35, 100) },
     );
-  }, 60_000);
+  });
 
   test('without sharing nothing is shared', async () => {
     const peers = await runAndJudgePeers({

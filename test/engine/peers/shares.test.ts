@@ -39,7 +39,7 @@ describe('layers shared by simulated devices', () => {
       }),
       { numRuns: tries(15, 150) },
     );
-  }, 120_000);
+  });
 
   expectEnds(rings);
 });

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { runJob, type RunJobOptions } from '../../../src/api/jobs.js';
 import { Engine } from '../../../src/index.js';
 import { encoderNamed } from '../../support/model/fixtureEncoders.js';
@@ -7,7 +7,6 @@ import { tinyChatModel } from '../../support/tinyChatModel.js';
 import { temporaryFolder, writeLines } from '../support/files.js';
 import { DATABASES, type OpenDatabase } from './support.js';
 
-jest.setTimeout(120_000);
 const path = temporaryFolder();
 let engine: Engine;
 let encoder: Engine;

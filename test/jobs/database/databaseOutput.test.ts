@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { DatabaseError } from '../../../src/errors/DatabaseError.js';
 import { UsageError } from '../../../src/errors/UsageError.js';
 import type { JobOptions } from '../../../src/jobs/JobOptions.js';
@@ -10,7 +10,6 @@ import { temporaryFolder, writeLines } from '../support/files.js';
 import { StubEngine } from '../support/stubEngine.js';
 import { DATABASES, type OpenDatabase } from './support.js';
 
-jest.setTimeout(120_000);
 const path = temporaryFolder();
 
 describe.each(DATABASES)('results in a table of $name', ({ name, missing, open }) => {
@@ -33,6 +32,10 @@ describe.each(DATABASES)('results in a table of $name', ({ name, missing, open }
   /** Rows, keys that differ, the first and the last. */
   const countOf = async (table: string): Promise<readonly number[] | undefined> =>
     (await numbers(`select count(*), count(distinct "index"), min("index"), max("index") from "${table}"`))[0];
+  /** Until there are some rows. */
+  const begunIn = async (table: string): Promise<void> => {
+    while (((await countOf(table).catch(() => undefined))?.[0] ?? 0) < 100) await sleep(20);
+  };
   const rowsOf = (count: number): { id: string; prompt: string }[] =>
     Array.from({ length: count }, (_, at) => ({ id: `row-${at}`, prompt: `p ${at}` }));
 
@@ -275,7 +278,7 @@ describe.each(DATABASES)('results in a table of $name', ({ name, missing, open }
       input: rowsOf(4000),
       output: output('away', { onNotice: (words: string) => said.push(words) }),
     });
-    await sleep(1200);
+    await begunIn('away');
     await server?.end('SIGKILL');
     await sleep(2000);
     await server?.begin();
@@ -292,7 +295,7 @@ describe.each(DATABASES)('results in a table of $name', ({ name, missing, open }
       output: output('gone', { waitSeconds: 1 }),
     };
     const run = failureOf(runJob({ engine: new StubEngine({ delay: () => 4 }), ...job }));
-    await sleep(1200);
+    await begunIn('gone');
     await server?.end('SIGKILL');
     const error = await run;
     expect(error).toBeInstanceOf(DatabaseError);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import pg from 'pg';
 import { JobFileError } from '../../../src/errors/JobFileError.js';
@@ -12,7 +12,6 @@ import { failureOf } from '../formats/support.js';
 import { collect, temporaryFolder } from '../support/files.js';
 import { StubEngine } from '../support/stubEngine.js';
 
-jest.setTimeout(120_000);
 const path = temporaryFolder();
 const bin = postgresFolder();
 

@@ -1,5 +1,5 @@
 import { open } from 'node:fs/promises';
-import { appendFileSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { appendFileSync, readFileSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import { JobFileError } from '../../../src/errors/JobFileError.js';
 import { JournalWriter, type WritableFile } from '../../../src/jobs/output/JournalWriter.js';
@@ -60,7 +60,8 @@ describe('JournalWriter', () => {
     const disk = new SmallDisk(1000);
     const writer = new JournalWriter(disk.file, 'out', 0, ANYWHERE);
     await writer.write('one\n');
-    await new Promise((resolve) => setTimeout(resolve, 10));
+    // Else this comes to no end.
+    while (disk.content.length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
     expect(disk.content.toString()).toBe('one\n');
     await writer.close();
     expect([disk.synced, disk.closed]).toEqual([1, true]);
@@ -159,6 +160,7 @@ describe('JournalWriter', () => {
     const file = path(how);
     const writer = new JournalWriter(await open(file, 'w+'), file, 0);
     await writer.write('one\n');
+    while (statSync(file).size < 4) await new Promise((resolve) => setTimeout(resolve, 1));
     await new Promise((resolve) => setTimeout(resolve, 20));
     meddle(file);
     if (goesOn) await writer.write('two\n').catch(() => undefined);

@@ -11,7 +11,7 @@ import {
 import { createHash } from 'node:crypto';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { describe, expect, jest, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import { InterruptedError } from '../../../src/errors/InterruptedError.js';
 import { JobFileError } from '../../../src/errors/JobFileError.js';
@@ -25,7 +25,6 @@ import { failureOf } from '../formats/support.js';
 import { readResults, temporaryFolder, writeLines } from '../support/files.js';
 import { StubEngine } from '../support/stubEngine.js';
 
-jest.setTimeout(120_000);
 const path = temporaryFolder();
 
 setFlagsFromString('--expose-gc');
@@ -623,4 +622,4 @@ test('memory does not grow with the rows', async () => {
   );
   for (const index of [0, 1, 99_999, rows - 1])
     expect(content).toContain(`\n${line(index)}`.slice(index === 0 ? 1 : 0));
-}, 120_000);
+});

@@ -41,6 +41,8 @@ test.each([
     const start = (index: number, order: string): ChildProcess =>
       spawn(process.execPath, [script, jobs, stub, input, part(index), order, '', `${index}/${WORKERS}`], {
         stdio: ['ignore', 'inherit', 'inherit'],
+        // So slow that few runs are through before their kill, also where that comes late.
+        env: { ...process.env, SPILLWAY_ROW_MILLISECONDS: '40' },
       });
     const size = (index: number): number => {
       const file = `${part(index)}${journal}`;
@@ -68,10 +70,9 @@ test.each([
     };
     // The last ones first, and all at once.
     await Promise.all(Array.from({ length: WORKERS }, (_, at) => work(WORKERS - 1 - at)));
-    expect(killed).toBeGreaterThan((WORKERS * KILLS) / 2);
+    expect(killed).toBeGreaterThan(WORKERS);
     expect(await collectJob({ output, input })).toEqual({ shards: WORKERS, rows: ROWS, results: ROWS, failed });
     expect(readFileSync(output)).toEqual(readFileSync(whole));
     expect(readdirSync(path('')).filter((file) => /lock|tmp/.test(file))).toEqual([]);
   },
-  180_000,
 );

@@ -1,6 +1,6 @@
 // A job in a process of its own, to be killed: node killableJob.mjs JOBS STUB INPUT OUTPUT ORDER [SCHEMA [SHARD]]
 // JOBS is the built runJob.js, STUB the compiled stub engine. With a JSON Schema answers are objects that say what
-// was answered. SHARD is K/N.
+// was answered. SHARD is K/N. A row takes up to SPILLWAY_ROW_MILLISECONDS, default 10.
 import { readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 
@@ -13,7 +13,11 @@ const answer = (prompt) => {
   const value = { said: prompt.toUpperCase(), characters: prompt.length };
   return { text: JSON.stringify(value), value };
 };
-const engine = new StubEngine({ width: 6, delay: () => Math.random() * 10, ...(schema && { answer }) });
+const engine = new StubEngine({
+  width: 6,
+  delay: () => Math.random() * Number(process.env.SPILLWAY_ROW_MILLISECONDS ?? 10),
+  ...(schema && { answer }),
+});
 const held = schema && { responseFormat: { type: 'json_schema', schema: JSON.parse(schema) } };
 const [index, count] = dealt?.split('/').map(Number) ?? [];
 await runJob({

@@ -1,7 +1,7 @@
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { Kvm } from '@nats-io/kv';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import { connect as connectTo, createServer, type AddressInfo, type Socket } from 'node:net';
 import pg from 'pg';
@@ -9,7 +9,6 @@ import { openWorkSource } from '../../../src/jobs/work/openWorkSource.js';
 import type { WorkSource } from '../../../src/jobs/work/WorkSource.js';
 import { manifestOf, openQueue, type OpenQueue, QUEUES } from './support.js';
 
-jest.setTimeout(120_000);
 const [, nats, postgres] = QUEUES;
 
 describe('what others put into a queue: NATS', () => {

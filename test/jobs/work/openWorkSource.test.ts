@@ -9,10 +9,8 @@ import { QUEUES } from './support.js';
 test.each(['nats://127.0.0.1:9', 'postgres://127.0.0.1:9/db'])(
   '%s is waited for until a signal fires',
   async (queue) => {
-    const began = performance.now();
+    // Without one it is given up after ten seconds, with another error.
     await expect(openWorkSource(queue, 'j', { signal: AbortSignal.timeout(300) })).rejects.toThrow(InterruptedError);
-    // Without one it takes ten seconds until it is given up.
-    expect(performance.now() - began).toBeLessThan(8000);
     await expect(openWorkSource(queue, 'j', { signal: 5 as unknown as AbortSignal })).rejects.toThrow(
       new UsageError('signal: found 5, expected an AbortSignal'),
     );
@@ -37,10 +35,8 @@ describe.each(QUEUES.filter(({ start }) => start !== undefined))('a queue in $na
       );
       await sleep(200);
       stop.abort();
-      const began = performance.now();
       await Promise.all(calls);
       await source[Symbol.asyncDispose]();
-      expect(performance.now() - began).toBeLessThan(5000);
       if (how === 'is silent') await between.close();
     },
   );
@@ -63,6 +59,5 @@ describe.each(QUEUES.filter(({ start }) => start !== undefined))('a queue in $na
         clock.mockRestore();
       }
     },
-    60_000,
   );
 });

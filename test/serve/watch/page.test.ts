@@ -30,7 +30,7 @@ const pictures = process.env['SPILLWAY_SCREENSHOTS'];
   const open: JobWatch[] = [];
   beforeAll(async () => {
     browser = await Browser.open(path ?? '');
-  }, 120_000);
+  });
   afterEach(async () => {
     await Promise.all(open.splice(0).map((watch) => watch.close('stopped')));
   });
@@ -140,7 +140,7 @@ const pictures = process.env['SPILLWAY_SCREENSHOTS'];
     expect(new Set(browser.asked.filter((url) => url.startsWith('http')))).toEqual(
       new Set([watch.url, `${watch.url}events`]),
     );
-  }, 90_000);
+  });
 
   test('tells how a job ended', async () => {
     const finished = await watchJob();
@@ -165,7 +165,7 @@ const pictures = process.env['SPILLWAY_SCREENSHOTS'];
     // What is gone does not come back, and the page knows that it is over.
     await new Promise((resolve) => setTimeout(resolve, 1500));
     expect(await text('#state')).toBe('failed');
-  }, 90_000);
+  });
 
   test('takes what rows say for text, whatever it is', async () => {
     const watch = await watchJob({ title: HOSTILE[0] ?? '', facts: [[HOSTILE[1] ?? '', HOSTILE[0] ?? '']] });
@@ -188,7 +188,7 @@ const pictures = process.env['SPILLWAY_SCREENSHOTS'];
     await browser.view({ width: 400, height: 800 });
     expect(await browser.value('document.documentElement.scrollWidth')).toBeLessThanOrEqual(400);
     await browser.view({ width: 1200, height: 900 });
-  }, 60_000);
+  });
 
   test('says that the process is gone, and finds the next one at the same place', async () => {
     const server = await stubServer();
@@ -201,7 +201,7 @@ const pictures = process.env['SPILLWAY_SCREENSHOTS'];
     const watch = await watchJob({ port: Number(port) });
     await browser.goTo(watch.url);
     await state('running');
-  }, 60_000);
+  });
 
   test('asks for a key where one is needed', async () => {
     const watch = await watchJob({ apiKey: 'correct-horse' });
@@ -216,5 +216,5 @@ const pictures = process.env['SPILLWAY_SCREENSHOTS'];
     await browser.press('Enter');
     await state('running');
     await browser.until(`document.getElementById('tiles').textContent.includes('402 of 1,000')`);
-  }, 60_000);
+  });
 });

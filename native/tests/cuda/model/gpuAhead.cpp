@@ -63,7 +63,7 @@ class Streaming {
   }
   // Until as many have been launched: the device gets no further by itself.
   bool awaitLaunched(size_t computes, size_t loaded) {
-    for (int i = 0; i < 5000; i++) {
+    for (int i = 0; i < 300000; i++) {
       if (runtime.computesUnderWay() == computes && runtime.loadsUnderWay() == loaded) return true;
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }

@@ -241,7 +241,7 @@ class Pair {
   // Until as many have been launched: the device gets no further by itself.
   void awaitLaunched(size_t computes, size_t loads) const {
     const auto there = [&] { return runtime.computesUnderWay() == computes && runtime.cacheLoadsUnderWay() == loads; };
-    for (int i = 0; i < 5000 && !there(); i++) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    for (int i = 0; i < 300000 && !there(); i++) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     EXPECT_TRUE(there()) << runtime.computesUnderWay() << " and " << runtime.cacheLoadsUnderWay()
                          << " were launched, expected " << computes << " and " << loads;
   }

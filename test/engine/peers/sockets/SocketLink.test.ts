@@ -81,8 +81,13 @@ test('a sender that fails says why; a receiver that goes is noticed', async () =
   const leaving = link();
   await leaving.source.return?.();
   expect(await leaving.source.next()).toEqual({ done: true, value: undefined });
-  await new Promise((resolve) => setTimeout(resolve, 30));
-  await expect(leaving.sink.send(close(1))).rejects.toThrow(PeerError);
+  const sending = async (): Promise<never> => {
+    for (let row = 1; ; row++) {
+      await leaving.sink.send(close(row));
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  };
+  await expect(sending()).rejects.toThrow(PeerError);
 });
 
 test('what a receiver does not take is bounded', async () => {
@@ -114,9 +119,7 @@ test('a connection that falls silent is given up', async () => {
     1,
     () => undefined,
   )[Symbol.asyncIterator]();
-  const start = performance.now();
   await expect(source.next()).rejects.toThrow('the sender: found nothing said for 1 s, expected a sign of life');
-  expect(performance.now() - start).toBeLessThan(10_000);
 });
 
 test('time in which this process did not run is no silence of the peer', async () => {
