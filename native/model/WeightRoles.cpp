@@ -126,10 +126,13 @@ Presence ifConvolved(const Spec&, const Layer& layer) { return requiredIf(layer.
 Presence ifConvolvedBias(const Spec&, const Layer& layer) { return optionalIf(layer.mixer == Mixer::ShortConvolution); }
 Presence ifDelta(const Spec&, const Layer& layer) { return requiredIf(layer.mixer == Mixer::DeltaRule); }
 Presence ifDeltaJoined(const Spec& spec, const Layer& layer) {
-  return requiredIf(layer.mixer == Mixer::DeltaRule && !spec.recurrent.decaysByKey);
+  return requiredIf(layer.mixer == Mixer::DeltaRule && !spec.recurrent.deltaApart);
 }
 Presence ifDeltaApart(const Spec& spec, const Layer& layer) {
-  return requiredIf(layer.mixer == Mixer::DeltaRule && spec.recurrent.decaysByKey);
+  return requiredIf(layer.mixer == Mixer::DeltaRule && spec.recurrent.deltaApart);
+}
+Presence ifDeltaRank(const Spec& spec, const Layer& layer) {
+  return requiredIf(layer.mixer == Mixer::DeltaRule && spec.recurrent.deltaRank != 0);
 }
 Presence ifStateSpace(const Spec&, const Layer& layer) { return requiredIf(layer.hasStateSpace()); }
 Presence ifStateSpaceBias(const Spec&, const Layer& layer) { return optionalIf(layer.hasStateSpace()); }
@@ -284,7 +287,7 @@ WeightShape hiddenToDeltaKeys(const Spec& spec, const Layer&) { return {spec.del
 WeightShape hiddenToDeltaValues(const Spec& spec, const Layer&) { return {spec.deltaValues(), spec.hiddenSize}; }
 WeightShape hiddenToDeltaRank(const Spec& spec, const Layer&) { return {spec.recurrent.deltaRank, spec.hiddenSize}; }
 uint32_t deltaInputs(const Spec& spec) {
-  return spec.recurrent.decaysByKey ? spec.recurrent.deltaRank : spec.hiddenSize;
+  return spec.recurrent.deltaRank == 0 ? spec.hiddenSize : spec.recurrent.deltaRank;
 }
 WeightShape deltaGates(const Spec& spec, const Layer&) { return {spec.deltaValues(), deltaInputs(spec)}; }
 WeightShape deltaDecays(const Spec& spec, const Layer&) { return {spec.deltaDecays(), deltaInputs(spec)}; }
@@ -380,10 +383,10 @@ const std::vector<WeightRole<LayerWeights>>& layerRoles() {
       {"delta_q.weight", &L::q, nullptr, ifDeltaApart, hiddenToDeltaKeys},
       {"delta_k.weight", &L::k, nullptr, ifDeltaApart, hiddenToDeltaKeys},
       {"delta_v.weight", &L::v, nullptr, ifDeltaApart, hiddenToDeltaValues},
-      {"delta_gate_in.weight", &L::mixGateIn, nullptr, ifDeltaApart, hiddenToDeltaRank},
+      {"delta_gate_in.weight", &L::mixGateIn, nullptr, ifDeltaRank, hiddenToDeltaRank},
       {"delta_gate.weight", &L::mixGate, nullptr, ifDelta, deltaGates},
       {"delta_beta.weight", &L::beta, nullptr, ifDelta, hiddenToValueHeads},
-      {"delta_decay_in.weight", &L::alphaIn, nullptr, ifDeltaApart, hiddenToDeltaRank},
+      {"delta_decay_in.weight", &L::alphaIn, nullptr, ifDeltaRank, hiddenToDeltaRank},
       {"delta_decay.weight", &L::alpha, nullptr, ifDelta, deltaDecays},
       {"delta_out.weight", &L::o, nullptr, ifDelta, valuesToHidden},
       {"state_conv.weight", nullptr, &L::conv, ifStateSpace, stateConvolution},

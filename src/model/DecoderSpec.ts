@@ -139,13 +139,21 @@ export interface DecoderSpec {
       readonly valueDim: number;
       /** Value head v reads key head v % keyHeads (llama.cpp), not that of its neighbours. Default false. */
       readonly tiled?: boolean;
+      /** Queries, keys and values are products apart (OLMo Hybrid). Default: with `byKey` alone. */
+      readonly apart?: boolean;
+      /** A factor of the share of a value that is written (OLMo Hybrid: 2). Default 1. */
+      readonly betaScale?: number;
+      /** Of the norm of its outputs. Default: that of the other norms. */
+      readonly epsilon?: number;
       /**
        * Each element of a key is forgotten at a rate of its own, outputs are gated by the logistic function, and
        * queries, keys and values are products apart (Kimi's delta attention). Default: a head has one rate, and so on.
        */
       readonly byKey?: {
-        /** The inner size of the two products that gates and rates are. */
+        /** The inner size of the two products that gates and rates are; 0: they are of one. */
         readonly rank: number;
+        /** The least that a decay's logarithm can be, which a logistic function shares out; 0: none. */
+        readonly least: number;
       };
     };
     /** Sizes of a state space (Mamba-2); absent where no layer has one. */

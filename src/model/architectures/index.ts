@@ -79,6 +79,7 @@ import { jais2 } from './families/jais2.js';
 import { hunyuanV3 } from './families/hunyuanV3.js';
 import { afmoe } from './families/afmoe.js';
 import { bailingMoe, sarvamMoe } from './families/bailing.js';
+import { bailingHybrid } from './families/bailingHybrid.js';
 import { biogpt } from './families/biogpt.js';
 import { dbrx } from './families/dbrx.js';
 import { kolibri1 } from './families/kolibri1.js';
@@ -183,6 +184,7 @@ const FAMILIES: readonly Family[] = [
   afmoe,
   sarvamMoe,
   bailingMoe,
+  bailingHybrid,
   biogpt,
   dbrx,
   minicpm,

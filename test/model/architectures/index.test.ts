@@ -28,6 +28,7 @@ describe('families', () => {
       'arcee',
       'axk1',
       'aya_vision',
+      'bailing_hybrid',
       'bailing_moe',
       'bailing_moe_v2',
       'bamba',
