@@ -355,6 +355,7 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
     one.rotaryTable = parseRotaryTable(layer, name + ".");
     one.mixerOnly = optionalBoolean(layer, "mixerOnly", name + ".", false);
     one.stateBeside = optionalBoolean(layer, "stateBeside", name + ".", false);
+    one.branched = optionalBoolean(layer, "branched", name + ".", false);
     one.gateDeviations = floatOr(layer, "gateDeviations", name + ".", 0);
     one.xielu = parseXielu(layer.Get("xielu"), name + ".xielu");
     one.dense = !dense.IsUndefined() && readBoolean(dense, name + ".dense");

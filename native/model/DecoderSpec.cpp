@@ -471,6 +471,9 @@ void validate(const DecoderSpec& spec) {
     if (isChunked(layerSpec.window) && (!spec.causal || windowTokens(layerSpec.window) == 0))
       refuse(field + ".chunked", "true", "false of an encoder, and without a window");
     checkLayerAttention(spec, layer, field);
+    if (layerSpec.branched && (spec.residual != Residual::Pre || spec.shares > 1 || spec.embeddingNorm ||
+                               layerSpec.mixerOnly || layerSpec.stateBeside))
+      refuse(field + ".branched", "true", "false, or norms before the other layers' branches, which are whole");
     if (layerSpec.mixerOnly && spec.residual != Residual::Pre)
       refuse(field + ".mixerOnly", "true", "false, or norms before both branches");
     for (const float number :

@@ -64,29 +64,31 @@ Presence ifFinalNormBias(const Spec& spec, const Layer&) {
   return optionalIf(normsLast(spec) && spec.norm == NormKind::Layer);
 }
 // By weights.
-bool normsInputs(const Spec& spec) { return spec.residual != Residual::Branch && !spec.unweightedNorms; }
-Presence ifNormBias(const Spec& spec, const Layer&) {
-  return optionalIf(spec.norm == NormKind::Layer && normsInputs(spec));
+bool normsInputs(const Spec& spec, const Layer& layer) {
+  return spec.residualOf(layer) != Residual::Branch && !spec.unweightedNorms;
+}
+Presence ifNormBias(const Spec& spec, const Layer& layer) {
+  return optionalIf(spec.norm == NormKind::Layer && normsInputs(spec, layer));
 }
 Presence ifSecondNormBias(const Spec& spec, const Layer& layer) {
   return layer.mixerOnly ? Presence::Unused : ifNormBias(spec, layer);
 }
-bool normsBranches(const Spec& spec) {
-  return spec.residual == Residual::Sandwich || spec.residual == Residual::Branch;
+bool normsBranches(const Spec& spec, const Layer& layer) {
+  return spec.residual == Residual::Sandwich || spec.residualOf(layer) == Residual::Branch;
 }
 bool attends(const Layer& layer) { return layer.mixer == Mixer::Attention; }
 bool hasBlock(const Spec& spec, const Layer& layer) { return spec.innerWidth(layer) != 0; }
 bool hasGate(const Spec& spec, const Layer& layer) { return hasBlock(spec, layer) && spec.hasGates(); }
 // A first layer that norms nothing goes on from the norm of the embeddings (ModernBERT).
-Presence norm1(const Spec& spec, const Layer&) {
+Presence norm1(const Spec& spec, const Layer& layer) {
   if (spec.embeddingNorm && spec.residual == Residual::Pre) return Presence::Optional;
-  return requiredIf(normsInputs(spec));
+  return requiredIf(normsInputs(spec, layer));
 }
-Presence ifBranchNorms(const Spec& spec, const Layer&) { return requiredIf(normsBranches(spec)); }
+Presence ifBranchNorms(const Spec& spec, const Layer& layer) { return requiredIf(normsBranches(spec, layer)); }
 // Where norms stand before branches, experts' results may be normed as well.
 Presence ifBlockNorm(const Spec& spec, const Layer& layer) {
-  return normsBranches(spec) ? Presence::Required
-                             : optionalIf(spec.residual == Residual::Pre && spec.hasExperts(layer));
+  return normsBranches(spec, layer) ? Presence::Required
+                                    : optionalIf(spec.residual == Residual::Pre && spec.hasExperts(layer));
 }
 bool normsHeads(const Spec& spec) { return spec.qkNorm != QueryKeyNorm::None && spec.qkNorm != QueryKeyNorm::Unit; }
 Presence ifAttention(const Spec&, const Layer& layer) { return requiredIf(attends(layer)); }
@@ -177,7 +179,7 @@ Presence ifSharedGate(const Spec& spec, const Layer& layer) {
 }
 // Without a second norm both branches of a parallel layer read the first one.
 Presence norm2(const Spec& spec, const Layer& layer) {
-  if (!normsInputs(spec) || layer.mixerOnly) return Presence::Unused;
+  if (!normsInputs(spec, layer) || layer.mixerOnly) return Presence::Unused;
   return spec.residual == Residual::Parallel ? Presence::Optional : Presence::Required;
 }
 

@@ -134,8 +134,9 @@ void project(const Pass& pass, size_t layer) {
   if (spec.attentionGate) matrices[count++] = &weights.qGate;
   if (layerSpec.stateBeside) matrices[count++] = &weights.mix;
   // Which vectors there are is known once they have been loaded; a norm takes the more scratch.
-  const bool normless = spec.residual == Residual::Post || spec.residual == Residual::Branch ||
-                        (weights.norm1 == nullptr && !pass.measuring);
+  const Residual residual = spec.residualOf(layerSpec);
+  const bool normless =
+      residual == Residual::Post || residual == Residual::Branch || (weights.norm1 == nullptr && !pass.measuring);
   const MatrixInput input =
       normless ? pass.prepared(matrices, count, activations.hidden, pass.tokens(), spec.hiddenSize, ProductOf::Tokens)
                : pass.normed(matrices, count, weights.norm1, weights.norm1Bias);
@@ -408,7 +409,8 @@ void finishLayer(const Pass& pass, size_t layer) {
 static void addBranches(const Pass& pass, size_t layer) {
   const DecoderSpec& spec = pass.spec;
   const LayerWeights& weights = pass.weights.layer(layer);
-  if (spec.residual == Residual::Pre && spec.residualScale == 1 && !hasExperts(weights))
+  const Residual residual = spec.residualOf(spec.layerSpecs[layer]);
+  if (residual == Residual::Pre && spec.residualScale == 1 && !hasExperts(weights))
     return finishDirectly(pass, weights);
   const ScratchScope scope(pass);
   const size_t elements = pass.tokens() * spec.hiddenSize;
@@ -417,7 +419,7 @@ static void addBranches(const Pass& pass, size_t layer) {
   float* normed = pass.scratch.take<float>(elements);  // what the feed-forward block reads
   pass.multiply(weights.o, weights.oBias, pass.activations.queries, pass.tokens(), branch, ProductOf::Tokens);
   if (spec.layerSpecs[layer].mixerOnly) return pass.addBranch(branch, nullptr, nullptr, nullptr, nullptr);
-  switch (spec.residual) {
+  switch (residual) {
     case Residual::Pre:
       pass.addBranch(branch, nullptr, weights.norm2, weights.norm2Bias, normed);
       feedForward(pass, weights, normed, branch);

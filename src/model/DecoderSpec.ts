@@ -422,6 +422,8 @@ export interface LayerSpec {
   readonly rotaryTable: number | 'none';
   /** Among layers of experts: this one has a gated block of `denseSize` instead. Default false. */
   readonly dense?: boolean;
+  /** Its norms are those of residual `branch`, where the other layers' is `pre` (OLMo Hybrid). Default false. */
+  readonly branched?: boolean;
   /** It has no feed-forward block (Nemotron-H). Default false. */
   readonly mixerOnly?: boolean;
   /** Its attention has a state space beside it, which reads the same; both are added (Falcon-H1). Default false. */

@@ -421,7 +421,8 @@ function sizes(decoder: DecoderSpec, name: string, weightType: WeightType): Mode
     contextTokens,
     weightType,
     feedForwardMatrices: feedForward.kind === 'plain' ? 2 : 3,
-    residual: decoder.residual,
+    // Where layers differ in it, that which takes the most memory.
+    residual: decoder.layerSpecs.some(({ branched }) => branched === true) ? 'sandwich' : decoder.residual,
     experts: feedForward.experts && expertsShape(feedForward.experts),
     ...(decoder.attention.latent && { latent: sizesOfLatent(decoder.attention.latent) }),
     ...(decoder.streams && { streams: decoder.streams.count }),

@@ -11,6 +11,7 @@ import { granite } from './families/granite.js';
 import { bamba, graniteHybrid } from './families/graniteHybrid.js';
 import { graniteMoe } from './families/graniteMoe.js';
 import { olmo2, olmo3 } from './families/olmo2.js';
+import { olmoHybrid } from './families/olmoHybrid.js';
 import { glm, glm4 } from './families/glm.js';
 import { exaone4, exaoneMoe } from './families/exaone4.js';
 import { cohere, cohere2, cohere2Moe } from './families/cohere.js';
@@ -223,6 +224,7 @@ const FAMILIES: readonly Family[] = [
   flint,
   sarvamMla,
   lfm3,
+  olmoHybrid,
 ];
 
 /** `model_type` values of config.json that are known. */

@@ -166,6 +166,7 @@ describe('families', () => {
       'olmo',
       'olmo2',
       'olmo3',
+      'olmo_hybrid',
       'olmoe',
       'openai-gpt',
       'opt',

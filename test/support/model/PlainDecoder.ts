@@ -57,7 +57,8 @@ export class PlainDecoder {
   }
 
   #layer(layer: number, h: Vector[], tokens: readonly number[]): void {
-    const { residual, residualScale = 1 } = this.#spec;
+    const { residualScale = 1 } = this.#spec;
+    const residual = this.#spec.layerSpecs[layer]?.branched === true ? 'branch' : this.#spec.residual;
     const before = (name: 'norm1' | 'norm2', row: Vector): Vector =>
       residual === 'post' || residual === 'branch' ? row : this.#norm(layer, name, row);
     const after = (name: 'post_norm1' | 'post_norm2', row: Vector): Vector =>
