@@ -100,6 +100,12 @@ Presence ifKeysBias(const Spec& spec, const Layer& layer) { return optionalIf(ha
 Presence ifValues(const Spec& spec, const Layer& layer) { return requiredIf(hasValues(spec, layer)); }
 Presence ifValuesBias(const Spec& spec, const Layer& layer) { return optionalIf(hasValues(spec, layer)); }
 Presence ifQueryNorm(const Spec& spec, const Layer& layer) { return requiredIf(attends(layer) && normsHeads(spec)); }
+Presence ifQueryNormBias(const Spec& spec, const Layer& layer) {
+  return optionalIf(attends(layer) && spec.qkNorm == QueryKeyNorm::Layer);
+}
+Presence ifKeyNormBias(const Spec& spec, const Layer& layer) {
+  return optionalIf(hasKeys(spec, layer) && spec.qkNorm == QueryKeyNorm::Layer);
+}
 Presence ifKeyNorm(const Spec& spec, const Layer& layer) {
   return requiredIf(hasKeys(spec, layer) && normsHeads(spec));
 }
@@ -369,7 +375,9 @@ const std::vector<WeightRole<LayerWeights>>& layerRoles() {
       {"o.weight", &L::o, nullptr, ifAttention, attendedToHidden},
       {"o.bias", nullptr, &L::oBias, ifAttentionBias, hidden},
       {"q_norm.weight", nullptr, &L::qNorm, ifQueryNorm, queryNorms},
+      {"q_norm.bias", nullptr, &L::qNormBias, ifQueryNormBias, queryNorms},
       {"k_norm.weight", nullptr, &L::kNorm, ifKeyNorm, keyNorms},
+      {"k_norm.bias", nullptr, &L::kNormBias, ifKeyNormBias, keyNorms},
       {"q_gate.weight", &L::qGate, nullptr, ifAttentionGate, hiddenToGates},
       {"sinks", nullptr, &L::sinks, ifSinks, heads},
       {"conv.weight", nullptr, &L::conv, ifConvolved, convolution},

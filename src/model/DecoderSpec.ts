@@ -77,7 +77,8 @@ export interface DecoderSpec {
      * - `head` (Qwen3, Gemma 3): an RMS norm over each head before the rotation, of weights that the heads share
      * - `rotated` (Hunyuan): the same after the rotation
      * - `row` (OLMo 2): an RMS norm over all heads together, before the rotation
-     * - `layer` (StableLM, Cohere): a layer norm without bias over each head before the rotation, each with its weights
+     * - `layer` (StableLM, Cohere): a layer norm over each head before the rotation, each with its weights, and perhaps
+     *   biases (Persimmon)
      * - `unit` (LLaMA 4): an RMS norm without weights over each head after the rotation, of layers that rotate
      */
     readonly qkNorm: 'none' | 'head' | 'rotated' | 'row' | 'layer' | 'unit';

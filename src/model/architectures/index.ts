@@ -12,6 +12,7 @@ import { bamba, graniteHybrid } from './families/graniteHybrid.js';
 import { graniteMoe } from './families/graniteMoe.js';
 import { olmo2, olmo3 } from './families/olmo2.js';
 import { olmoHybrid } from './families/olmoHybrid.js';
+import { persimmon } from './families/persimmon.js';
 import { glm, glm4 } from './families/glm.js';
 import { exaone4, exaoneMoe } from './families/exaone4.js';
 import { cohere, cohere2, cohere2Moe } from './families/cohere.js';
@@ -225,6 +226,7 @@ const FAMILIES: readonly Family[] = [
   sarvamMla,
   lfm3,
   olmoHybrid,
+  persimmon,
 ];
 
 /** `model_type` values of config.json that are known. */

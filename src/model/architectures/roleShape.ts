@@ -188,8 +188,10 @@ export function roleShape(
     case 'sinks':
       return [decoder.heads];
     case 'q_norm.weight':
+    case 'q_norm.bias':
       return [qkNorm === 'row' || qkNorm === 'layer' ? queries : headDim];
     case 'k_norm.weight':
+    case 'k_norm.bias':
       return [qkNorm === 'row' || qkNorm === 'layer' ? keys : headDim];
     case 'gate.weight':
     case 'up.weight':

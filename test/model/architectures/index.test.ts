@@ -173,6 +173,7 @@ describe('families', () => {
       'ovis2',
       'paddleocr_vl',
       'perception_lm',
+      'persimmon',
       'phi',
       'phi3',
       'phimoe',

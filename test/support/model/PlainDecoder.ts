@@ -504,7 +504,8 @@ export class PlainDecoder {
         return table === undefined ? row : this.#normOf('rms', turn(row));
       case 'layer': {
         const own = this.#headNorm(layer, role).slice(head * headDim, (head + 1) * headDim);
-        return turn(this.#normOf('layer', row, own));
+        const biases = this.#weights.get(`${layer} ${role}_norm.bias`)?.slice(head * headDim, (head + 1) * headDim);
+        return turn(this.#normOf('layer', row, own).map((x, i) => x + (biases?.[i] ?? 0)));
       }
       default:
         return turn(row);
