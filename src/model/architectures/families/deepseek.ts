@@ -14,6 +14,7 @@ import {
 } from '../mixture.js';
 import { skipNextTokenLayers } from '../nextTokenLayers.js';
 import { withScaledQueries } from '../queryScale.js';
+import { requireFalse } from '../specs.js';
 import type { TensorIndex } from '../TensorIndex.js';
 
 const V2: LatentDefaults = {
@@ -96,6 +97,7 @@ export function withDeepExperts(
 
 /** DeepSeek V2's router: a softmax as it is, perhaps of the best groups alone, each by its best expert. */
 function softmaxRouter(config: Fields): RouterSpec {
+  requireFalse(config, 'norm_topk_prob');
   const method = config.string('topk_method', 'greedy');
   if (!['greedy', 'group_limited_greedy'].includes(method))
     config.refuse('topk_method', 'greedy or group_limited_greedy');
@@ -147,7 +149,7 @@ export function deepFamily(
 /** DeepSeek V2 and V2 Lite. Its GGUF architecture is that of V3, Moonlight and GLM-4.7-Flash, too. */
 export const deepseekV2: Family = {
   ...deepFamily(['deepseek_v2'], (config) => {
-    if (config.boolean('mlp_bias', false)) config.refuse('mlp_bias', 'false');
+    requireFalse(config, 'mlp_bias');
     const otherwise = { width: 1407, count: 64, perToken: 6, shared: 2, dense: 0 };
     return withDeepExperts(latentConfig('deepseek_v2', config, V2, 'pairs'), config, softmaxRouter(config), otherwise);
   }),
