@@ -240,6 +240,9 @@ const GGUF_ALIASES: ReadonlyMap<unknown, string> = new Map([
   ['qwen3vl', 'qwen3'],
   ['qwen3vlmoe', 'qwen3moe'],
   ['xverse', 'llama'],
+  ['orion', 'stablelm'],
+  ['paddleocr', 'qwen2'],
+  ['pangu-embedded', 'qwen2'],
 ]);
 
 /** `general.architecture` values of GGUF that are known. */

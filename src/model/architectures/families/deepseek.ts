@@ -1,5 +1,5 @@
 import type { DecoderSpec, RouterSpec } from '../../DecoderSpec.js';
-import type { Family } from '../Family.js';
+import type { Description, Family, GgufModel } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
 import { gatedFeedForwardWeights, LLAMA_BASES, LLAMA_LAYER } from '../gatedDecoder.js';
 import { latentConfig, latentGguf, latentGgufWeights, latentWeights, type LatentDefaults } from '../latentDecoder.js';
@@ -11,6 +11,7 @@ import {
   sigmoidRouter,
   storedExperts,
   withExperts,
+  type GgufMixture,
 } from '../mixture.js';
 import { skipNextTokenLayers } from '../nextTokenLayers.js';
 import { withScaledQueries } from '../queryScale.js';
@@ -146,6 +147,12 @@ export function deepFamily(
   };
 }
 
+/** The same in GGUF. */
+export function deepGguf(latent: DecoderSpec, model: GgufModel, otherwise: GgufMixture): Description {
+  const decoder = ggufMixture(skipNextTokenLayers(latent, model), model, otherwise);
+  return { decoder, weights: [...latentGgufWeights(decoder, model), ...ggufMixtureWeights(decoder, model)] };
+}
+
 /** DeepSeek V2 and V2 Lite. Its GGUF architecture is that of V3, Moonlight and GLM-4.7-Flash, too. */
 export const deepseekV2: Family = {
   ...deepFamily(['deepseek_v2'], (config) => {
@@ -156,9 +163,7 @@ export const deepseekV2: Family = {
   gguf: {
     architecture: 'deepseek2',
     describe(model) {
-      const plain = skipNextTokenLayers(latentGguf('deepseek2', model, 'pairs'), model);
-      const decoder = ggufMixture(plain, model, { score: 'softmax', normalised: false });
-      return { decoder, weights: [...latentGgufWeights(decoder, model), ...ggufMixtureWeights(decoder, model)] };
+      return deepGguf(latentGguf('deepseek2', model, 'pairs'), model, { score: 'softmax', normalised: false });
     },
   },
 };
