@@ -144,7 +144,7 @@ export interface DecoderSpec {
       readonly apart?: boolean;
       /** A factor of the share of a value that is written (OLMo Hybrid: 2). Default 1. */
       readonly betaScale?: number;
-      /** Of the norm of its outputs. Default: that of the other norms. */
+      /** The epsilon of the norm of its outputs. Default: that of the other norms. */
       readonly epsilon?: number;
       /**
        * Each element of a key is forgotten at a rate of its own, outputs are gated by the logistic function, and

@@ -31,7 +31,7 @@ const EXPERTS = { width: 768, count: 512, perToken: 8, shared: 1, dense: 2 };
 const GROUP = 6;
 /** The least that a decay's logarithm can be. */
 const LEAST = -5;
-/** What Ling 2.5 has in its linear layers, whose attention forgets without a rule of deltas. */
+/** A tensor of Ling 2.5, whose linear layers forget without a rule of deltas. */
 const LIGHTNING = 'attention.query_key_value.weight';
 
 /**
