@@ -228,11 +228,15 @@ void parseRecurrent(const Napi::Object& object, const std::string& path, Decoder
   spec.recurrent.keyDim = count(sizes, "keyDim", path + "delta.");
   spec.recurrent.valueDim = count(sizes, "valueDim", path + "delta.");
   spec.recurrent.tiledHeads = optionalBoolean(sizes, "tiled", path + "delta.", false);
+  spec.recurrent.deltaApart = optionalBoolean(sizes, "apart", path + "delta.", false);
+  spec.recurrent.betaScale = floatOr(sizes, "betaScale", path + "delta.", 1);
+  spec.recurrent.deltaEpsilon = floatOr(sizes, "epsilon", path + "delta.", spec.normEpsilon);
   const Napi::Value byKey = sizes.Get("byKey");
   if (byKey.IsUndefined()) return;
   const Napi::Object decays = readObject(byKey, path + "delta.byKey");
-  spec.recurrent.decaysByKey = true;
+  spec.recurrent.decaysByKey = spec.recurrent.deltaApart = true;
   spec.recurrent.deltaRank = count(decays, "rank", path + "delta.byKey.");
+  spec.recurrent.leastDecay = readFloat(decays.Get("least"), path + "delta.byKey.least");
 }
 
 }  // namespace
@@ -360,6 +364,7 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
     one.rotaryTable = parseRotaryTable(layer, name + ".");
     one.mixerOnly = optionalBoolean(layer, "mixerOnly", name + ".", false);
     one.stateBeside = optionalBoolean(layer, "stateBeside", name + ".", false);
+    one.branched = optionalBoolean(layer, "branched", name + ".", false);
     one.gateDeviations = floatOr(layer, "gateDeviations", name + ".", 0);
     one.xielu = parseXielu(layer.Get("xielu"), name + ".xielu");
     one.dense = !dense.IsUndefined() && readBoolean(dense, name + ".dense");

@@ -268,11 +268,12 @@ void checkLatent(const DecoderSpec& spec) {
   if (spec.headDim != latent.rank + latent.rotated || spec.kvHeads != 1 || spec.rotaryDims != latent.rotated ||
       spec.position != PositionKind::Rotary)
     refuse("attention.latent", "heads of " + std::to_string(spec.headDim), "one head of rank and rotated elements");
-  if (spec.shares > 1 || !spec.causal || spec.attentionGate || spec.qkNorm != QueryKeyNorm::None || spec.valueNorm)
-    refuse("attention.latent", "one beside shares, gates or norms of heads", "none of these");
+  if (spec.shares > 1 || !spec.causal || (spec.attentionGate && !spec.gatesHeads) ||
+      spec.qkNorm != QueryKeyNorm::None || spec.valueNorm)
+    refuse("attention.latent", "one beside shares, gates of elements or norms of heads", "none of these");
   const bool plainLayers = std::all_of(spec.layerSpecs.begin(), spec.layerSpecs.end(), [](const LayerSpec& layer) {
     return layer.mixer != Mixer::Attention ||
-           (layer.ownKeys() && layer.headDim == 0 && layer.kvHeads == 0 && !layer.valuesAreKeys);
+           (layer.ownKeys() && layer.headDim == 0 && layer.kvHeads == 0 && !layer.valuesAreKeys && !layer.branched);
   });
   if (!plainLayers) refuse("attention.latent", "layers of other attention", "none beside latent ones");
 }
@@ -482,7 +483,13 @@ void validate(const DecoderSpec& spec) {
     if (delta.valueHeads % delta.keyHeads != 0)
       refuse("recurrent.valueHeads", std::to_string(delta.valueHeads),
              "a multiple of the " + std::to_string(delta.keyHeads) + " key heads");
-    if (delta.decaysByKey) checkCount("recurrent.delta.byKey.rank", delta.deltaRank, kMostWidth);
+    checkFinite("recurrent.delta.betaScale", delta.betaScale);
+    if (!(delta.deltaEpsilon >= 0) || !std::isfinite(delta.deltaEpsilon))
+      refuse("recurrent.delta.epsilon", std::to_string(delta.deltaEpsilon), "a finite number of at least 0");
+    if (delta.deltaRank > kMostWidth)
+      refuse("recurrent.delta.byKey.rank", std::to_string(delta.deltaRank), "at most " + std::to_string(kMostWidth));
+    if (!(delta.leastDecay <= 0) || !std::isfinite(delta.leastDecay))
+      refuse("recurrent.delta.byKey.least", std::to_string(delta.leastDecay), "a finite number of at most 0");
     for (const uint64_t width : {uint64_t(delta.keyHeads) * delta.keyDim, uint64_t(delta.valueHeads) * delta.valueDim,
                                  uint64_t(delta.valueHeads) * delta.keyDim})
       if (width > kMostWidth)
@@ -498,6 +505,9 @@ void validate(const DecoderSpec& spec) {
     if (isChunked(layerSpec.window) && (!spec.causal || windowTokens(layerSpec.window) == 0))
       refuse(field + ".chunked", "true", "false of an encoder, and without a window");
     checkLayerAttention(spec, layer, field);
+    if (layerSpec.branched && (spec.residual != Residual::Pre || spec.shares > 1 || spec.embeddingNorm ||
+                               layerSpec.mixerOnly || layerSpec.stateBeside))
+      refuse(field + ".branched", "true", "false, or norms before the other layers' branches, which are whole");
     if (layerSpec.mixerOnly && spec.residual != Residual::Pre)
       refuse(field + ".mixerOnly", "true", "false, or norms before both branches");
     for (const float number :

@@ -48,6 +48,7 @@ struct LayerSpec {
   uint32_t innerSize = 0;                        // of a block that all tokens go through; 0: the decoder's
   bool mixerOnly = false;                        // there is no feed-forward block
   bool stateBeside = false;                      // attention has a state space beside it, which reads what it reads
+  bool branched = false;                         // its norms stand after its branches (Residual::Branch), others' before them
   float gateDeviations = 0;  // a gate's elements count above their mean by so many deviations; 0: all do
   XieluSpec xielu;
 
@@ -120,10 +121,14 @@ struct RecurrentSpec {
   // Of the delta rule.
   uint32_t keyHeads = 0, valueHeads = 0, keyDim = 0, valueDim = 0;
   bool tiledHeads = false;  // value head v reads key head v % keyHeads, not the one of its neighbours
-  // Each element of a key is forgotten at a rate of its own, outputs are gated by the logistic function, and queries,
-  // keys and values are products apart (Kimi's delta attention).
+  bool deltaApart = false;  // queries, keys and values are products apart
+  float betaScale = 1;      // of how much of a value is written
+  float deltaEpsilon = 0;   // of the norm of outputs
+  // Each element of a key is forgotten at a rate of its own, and outputs are gated by the logistic function (Kimi's
+  // delta attention).
   bool decaysByKey = false;
-  uint32_t deltaRank = 0;  // of two products each that the gates and the decays are then
+  uint32_t deltaRank = 0;  // of two products each that the gates and the decays are then; 0: of one
+  float leastDecay = 0;    // a rate's share of it by the logistic function is a decay's logarithm then; 0: none
   // Of a state space (Mamba-2).
   uint32_t stateHeads = 0, stateHeadDim = 0, stateDim = 0, stateGroups = 0;
   float leastTimeStep = 0, mostTimeStep = std::numeric_limits<float>::infinity();
@@ -260,6 +265,7 @@ struct DecoderSpec {
   bool hasExperts(const LayerSpec& layer) const {
     return feedForward == FeedForwardKind::Experts && !layer.dense && !layer.mixerOnly;
   }
+  Residual residualOf(const LayerSpec& layer) const { return layer.branched ? Residual::Branch : residual; }
   bool hasGates() const { return feedForward != FeedForwardKind::Plain && !gatelessExperts; }
   // Inner width of the block that all of a layer's tokens go through; 0 where there are only experts.
   uint32_t innerWidth(const LayerSpec& layer) const {

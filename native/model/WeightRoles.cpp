@@ -64,29 +64,31 @@ Presence ifFinalNormBias(const Spec& spec, const Layer&) {
   return optionalIf(normsLast(spec) && spec.norm == NormKind::Layer);
 }
 // By weights.
-bool normsInputs(const Spec& spec) { return spec.residual != Residual::Branch && !spec.unweightedNorms; }
-Presence ifNormBias(const Spec& spec, const Layer&) {
-  return optionalIf(spec.norm == NormKind::Layer && normsInputs(spec));
+bool normsInputs(const Spec& spec, const Layer& layer) {
+  return spec.residualOf(layer) != Residual::Branch && !spec.unweightedNorms;
+}
+Presence ifNormBias(const Spec& spec, const Layer& layer) {
+  return optionalIf(spec.norm == NormKind::Layer && normsInputs(spec, layer));
 }
 Presence ifSecondNormBias(const Spec& spec, const Layer& layer) {
   return layer.mixerOnly ? Presence::Unused : ifNormBias(spec, layer);
 }
-bool normsBranches(const Spec& spec) {
-  return spec.residual == Residual::Sandwich || spec.residual == Residual::Branch;
+bool normsBranches(const Spec& spec, const Layer& layer) {
+  return spec.residual == Residual::Sandwich || spec.residualOf(layer) == Residual::Branch;
 }
 bool attends(const Layer& layer) { return layer.mixer == Mixer::Attention; }
 bool hasBlock(const Spec& spec, const Layer& layer) { return spec.innerWidth(layer) != 0; }
 bool hasGate(const Spec& spec, const Layer& layer) { return hasBlock(spec, layer) && spec.hasGates(); }
 // A first layer that norms nothing goes on from the norm of the embeddings (ModernBERT).
-Presence norm1(const Spec& spec, const Layer&) {
+Presence norm1(const Spec& spec, const Layer& layer) {
   if (spec.embeddingNorm && spec.residual == Residual::Pre) return Presence::Optional;
-  return requiredIf(normsInputs(spec));
+  return requiredIf(normsInputs(spec, layer));
 }
-Presence ifBranchNorms(const Spec& spec, const Layer&) { return requiredIf(normsBranches(spec)); }
+Presence ifBranchNorms(const Spec& spec, const Layer& layer) { return requiredIf(normsBranches(spec, layer)); }
 // Where norms stand before branches, experts' results may be normed as well.
 Presence ifBlockNorm(const Spec& spec, const Layer& layer) {
-  return normsBranches(spec) ? Presence::Required
-                             : optionalIf(spec.residual == Residual::Pre && spec.hasExperts(layer));
+  return normsBranches(spec, layer) ? Presence::Required
+                                    : optionalIf(spec.residual == Residual::Pre && spec.hasExperts(layer));
 }
 bool normsHeads(const Spec& spec) { return spec.qkNorm != QueryKeyNorm::None && spec.qkNorm != QueryKeyNorm::Unit; }
 Presence ifAttention(const Spec&, const Layer& layer) { return requiredIf(attends(layer)); }
@@ -98,6 +100,12 @@ Presence ifKeysBias(const Spec& spec, const Layer& layer) { return optionalIf(ha
 Presence ifValues(const Spec& spec, const Layer& layer) { return requiredIf(hasValues(spec, layer)); }
 Presence ifValuesBias(const Spec& spec, const Layer& layer) { return optionalIf(hasValues(spec, layer)); }
 Presence ifQueryNorm(const Spec& spec, const Layer& layer) { return requiredIf(attends(layer) && normsHeads(spec)); }
+Presence ifQueryNormBias(const Spec& spec, const Layer& layer) {
+  return optionalIf(attends(layer) && spec.qkNorm == QueryKeyNorm::Layer);
+}
+Presence ifKeyNormBias(const Spec& spec, const Layer& layer) {
+  return optionalIf(hasKeys(spec, layer) && spec.qkNorm == QueryKeyNorm::Layer);
+}
 Presence ifKeyNorm(const Spec& spec, const Layer& layer) {
   return requiredIf(hasKeys(spec, layer) && normsHeads(spec));
 }
@@ -127,10 +135,13 @@ Presence ifConvolved(const Spec&, const Layer& layer) { return requiredIf(layer.
 Presence ifConvolvedBias(const Spec&, const Layer& layer) { return optionalIf(layer.mixer == Mixer::ShortConvolution); }
 Presence ifDelta(const Spec&, const Layer& layer) { return requiredIf(layer.mixer == Mixer::DeltaRule); }
 Presence ifDeltaJoined(const Spec& spec, const Layer& layer) {
-  return requiredIf(layer.mixer == Mixer::DeltaRule && !spec.recurrent.decaysByKey);
+  return requiredIf(layer.mixer == Mixer::DeltaRule && !spec.recurrent.deltaApart);
 }
 Presence ifDeltaApart(const Spec& spec, const Layer& layer) {
-  return requiredIf(layer.mixer == Mixer::DeltaRule && spec.recurrent.decaysByKey);
+  return requiredIf(layer.mixer == Mixer::DeltaRule && spec.recurrent.deltaApart);
+}
+Presence ifDeltaRank(const Spec& spec, const Layer& layer) {
+  return requiredIf(layer.mixer == Mixer::DeltaRule && spec.recurrent.deltaRank != 0);
 }
 Presence ifStateSpace(const Spec&, const Layer& layer) { return requiredIf(layer.hasStateSpace()); }
 Presence ifStateSpaceBias(const Spec&, const Layer& layer) { return optionalIf(layer.hasStateSpace()); }
@@ -175,7 +186,7 @@ Presence ifSharedGate(const Spec& spec, const Layer& layer) {
 }
 // Without a second norm both branches of a parallel layer read the first one.
 Presence norm2(const Spec& spec, const Layer& layer) {
-  if (!normsInputs(spec) || layer.mixerOnly) return Presence::Unused;
+  if (!normsInputs(spec, layer) || layer.mixerOnly) return Presence::Unused;
   return spec.residual == Residual::Parallel ? Presence::Optional : Presence::Required;
 }
 
@@ -287,7 +298,7 @@ WeightShape hiddenToDeltaKeys(const Spec& spec, const Layer&) { return {spec.del
 WeightShape hiddenToDeltaValues(const Spec& spec, const Layer&) { return {spec.deltaValues(), spec.hiddenSize}; }
 WeightShape hiddenToDeltaRank(const Spec& spec, const Layer&) { return {spec.recurrent.deltaRank, spec.hiddenSize}; }
 uint32_t deltaInputs(const Spec& spec) {
-  return spec.recurrent.decaysByKey ? spec.recurrent.deltaRank : spec.hiddenSize;
+  return spec.recurrent.deltaRank == 0 ? spec.hiddenSize : spec.recurrent.deltaRank;
 }
 WeightShape deltaGates(const Spec& spec, const Layer&) { return {spec.deltaValues(), deltaInputs(spec)}; }
 WeightShape deltaDecays(const Spec& spec, const Layer&) { return {spec.deltaDecays(), deltaInputs(spec)}; }
@@ -367,7 +378,9 @@ const std::vector<WeightRole<LayerWeights>>& layerRoles() {
       {"o.weight", &L::o, nullptr, ifAttention, attendedToHidden},
       {"o.bias", nullptr, &L::oBias, ifAttentionBias, hidden},
       {"q_norm.weight", nullptr, &L::qNorm, ifQueryNorm, queryNorms},
+      {"q_norm.bias", nullptr, &L::qNormBias, ifQueryNormBias, queryNorms},
       {"k_norm.weight", nullptr, &L::kNorm, ifKeyNorm, keyNorms},
+      {"k_norm.bias", nullptr, &L::kNormBias, ifKeyNormBias, keyNorms},
       {"q_gate.weight", &L::qGate, nullptr, ifAttentionGate, hiddenToGates},
       {"sinks", nullptr, &L::sinks, ifSinks, heads},
       {"conv.weight", nullptr, &L::conv, ifConvolved, convolution},
@@ -383,10 +396,10 @@ const std::vector<WeightRole<LayerWeights>>& layerRoles() {
       {"delta_q.weight", &L::q, nullptr, ifDeltaApart, hiddenToDeltaKeys},
       {"delta_k.weight", &L::k, nullptr, ifDeltaApart, hiddenToDeltaKeys},
       {"delta_v.weight", &L::v, nullptr, ifDeltaApart, hiddenToDeltaValues},
-      {"delta_gate_in.weight", &L::mixGateIn, nullptr, ifDeltaApart, hiddenToDeltaRank},
+      {"delta_gate_in.weight", &L::mixGateIn, nullptr, ifDeltaRank, hiddenToDeltaRank},
       {"delta_gate.weight", &L::mixGate, nullptr, ifDelta, deltaGates},
       {"delta_beta.weight", &L::beta, nullptr, ifDelta, hiddenToValueHeads},
-      {"delta_decay_in.weight", &L::alphaIn, nullptr, ifDeltaApart, hiddenToDeltaRank},
+      {"delta_decay_in.weight", &L::alphaIn, nullptr, ifDeltaRank, hiddenToDeltaRank},
       {"delta_decay.weight", &L::alpha, nullptr, ifDelta, deltaDecays},
       {"delta_out.weight", &L::o, nullptr, ifDelta, valuesToHidden},
       {"state_conv.weight", nullptr, &L::conv, ifStateSpace, stateConvolution},

@@ -175,7 +175,7 @@ struct LayerWeights {
   const float *norm1 = nullptr, *norm1Bias = nullptr, *norm2 = nullptr, *norm2Bias = nullptr, *postNorm1 = nullptr,
               *postNorm2 = nullptr;
   const float *qBias = nullptr, *kBias = nullptr, *vBias = nullptr, *oBias = nullptr, *qNorm = nullptr,
-              *kNorm = nullptr, *sinks = nullptr;
+              *kNorm = nullptr, *qNormBias = nullptr, *kNormBias = nullptr, *sinks = nullptr;
   const float *gateBias = nullptr, *upBias = nullptr, *downBias = nullptr, *routerBias = nullptr,
               *routerChoiceBias = nullptr;
   XieluSpec xielu;

@@ -43,27 +43,41 @@ void embed(const Pass& pass) {
   if (spec.streams.count > 1) pass.beginStreams();
 }
 
-// What projectMixed() does, of a delta rule whose keys' elements have decays of their own (RecurrentSpec::decaysByKey).
-void projectByKey(const Pass& pass, const LayerWeights& weights, float* mixed, float* gate) {
+// Norm and projections of the delta rule: queries, keys and values, which go through its convolution, then a gate, how
+// much of a value is written, and how much of the state is forgotten.
+void projectDelta(const Pass& pass, const LayerWeights& weights) {
   const DecoderSpec& spec = pass.spec;
-  const size_t stride = spec.mixedWidth(), tokens = pass.tokens(), rank = spec.recurrent.deltaRank;
-  float *beta = gate + spec.deltaValues(), *decay = beta + spec.recurrent.valueHeads;
-  float* gateIn = pass.scratch.take<float>(tokens * rank);
-  float* decayIn = pass.scratch.take<float>(tokens * rank);
+  const RecurrentSpec& delta = spec.recurrent;
+  const size_t stride = spec.mixedWidth(), tokens = pass.tokens(), rank = delta.deltaRank;
+  const bool reduced = rank != 0;
+  float* mixed = pass.activations.mixed;
+  float* gate = mixed + spec.convolvedWidth(Mixer::DeltaRule);
+  float *beta = gate + spec.deltaValues(), *decay = beta + delta.valueHeads;
+  float* gateIn = reduced ? pass.scratch.take<float>(tokens * rank) : gate;
+  float* decayIn = reduced ? pass.scratch.take<float>(tokens * rank) : decay;
+  const size_t width = reduced ? rank : stride;
+  const StoredMatrix &first = reduced ? weights.mixGateIn : weights.mixGate,
+                     &second = reduced ? weights.alphaIn : weights.alpha;
+  const ProductJob apart[] = {{&weights.q, nullptr, mixed, stride},
+                              {&weights.k, nullptr, mixed + spec.deltaKeys(), stride},
+                              {&weights.v, nullptr, mixed + 2 * spec.deltaKeys(), stride}};
+  const ProductJob joined{&weights.mix, nullptr, mixed, stride};
+  const ProductJob others[] = {
+      {&first, nullptr, gateIn, width}, {&weights.beta, nullptr, beta, stride}, {&second, nullptr, decayIn, width}};
   {
     const ScratchScope scope(pass);
-    const StoredMatrix* const matrices[] = {&weights.q,    &weights.k,         &weights.v,
-                                            &weights.beta, &weights.mixGateIn, &weights.alphaIn};
-    const MatrixInput input = pass.normed(matrices, 6, weights.norm1, weights.norm1Bias);
-    const ProductJob convolved[] = {{&weights.q, nullptr, mixed, stride},
-                                    {&weights.k, nullptr, mixed + spec.deltaKeys(), stride},
-                                    {&weights.v, nullptr, mixed + 2 * spec.deltaKeys(), stride}};
-    pass.multiply(convolved, 3, input, ProductOf::Tokens);
-    const ProductJob others[] = {{&weights.beta, nullptr, beta, stride},
-                                 {&weights.mixGateIn, nullptr, gateIn, rank},
-                                 {&weights.alphaIn, nullptr, decayIn, rank}};
+    const StoredMatrix* matrices[6];
+    size_t count = 0;
+    if (delta.deltaApart)
+      for (const ProductJob& job : apart) matrices[count++] = job.weights;
+    else
+      matrices[count++] = &weights.mix;
+    for (const ProductJob& job : others) matrices[count++] = job.weights;
+    const MatrixInput input = pass.normed(matrices, count, weights.norm1, weights.norm1Bias);
+    pass.multiply(delta.deltaApart ? apart : &joined, delta.deltaApart ? 3 : 1, input, ProductOf::Tokens);
     pass.multiply(others, 3, input, ProductOf::Tokens);
   }
+  if (!reduced) return;
   const auto widen = [&](const StoredMatrix& matrix, const float* input, float* output) {
     const ScratchScope scope(pass);
     const StoredMatrix* const matrices[] = {&matrix};
@@ -74,34 +88,18 @@ void projectByKey(const Pass& pass, const LayerWeights& weights, float* mixed, f
   widen(weights.alpha, decayIn, decay);
 }
 
-// Norm and projections of a layer that remembers a state: what goes through its convolution, then, of the delta rule, a
-// gate, how much of a value is written, and how much of the state is forgotten; of a state space, a gate and the time
-// steps, in the same product; of a selective scan, a gate.
+// Norm and projections of a layer that remembers a state: of the delta rule, see above; else what goes through its
+// convolution, then, of a state space, a gate and the time steps, in the same product; of a selective scan, a gate.
 void projectMixed(const Pass& pass, size_t layer) {
-  const DecoderSpec& spec = pass.spec;
   const LayerWeights& weights = pass.weights.layer(layer);
   const ScratchScope scope(pass);
   pass.activations.keysSerial = 0;
-  const size_t stride = spec.mixedWidth();
-  float* mixed = pass.activations.mixed;
-  if (spec.layerSpecs[layer].mixer != Mixer::DeltaRule) {
-    const StoredMatrix* const matrices[] = {&weights.mix};
-    const ProductJob job{&weights.mix, weights.mixBias, mixed, stride};
-    pass.multiply(&job, 1, pass.normed(matrices, 1, weights.norm1, weights.norm1Bias), ProductOf::Tokens);
-    if (spec.layerSpecs[layer].mixer == Mixer::SelectiveScan) pass.prepareScan(layer);
-    return;
-  }
-  float* gate = mixed + spec.convolvedWidth(Mixer::DeltaRule);
-  if (spec.recurrent.decaysByKey) return projectByKey(pass, weights, mixed, gate);
-  const StoredMatrix* const matrices[] = {&weights.mix, &weights.mixGate, &weights.beta, &weights.alpha};
-  const MatrixInput input = pass.normed(matrices, 4, weights.norm1, weights.norm1Bias);
-  float* beta = gate + spec.deltaValues();
-  const ProductJob jobs[] = {{&weights.mix, nullptr, mixed, stride},
-                             {&weights.mixGate, nullptr, gate, stride},
-                             {&weights.beta, nullptr, beta, stride}};
-  pass.multiply(jobs, 3, input, ProductOf::Tokens);
-  const ProductJob decay{&weights.alpha, nullptr, beta + spec.recurrent.valueHeads, stride};
-  pass.multiply(&decay, 1, input, ProductOf::Tokens);
+  const Mixer mixer = pass.spec.layerSpecs[layer].mixer;
+  if (mixer == Mixer::DeltaRule) return projectDelta(pass, weights);
+  const StoredMatrix* const matrices[] = {&weights.mix};
+  const ProductJob job{&weights.mix, weights.mixBias, pass.activations.mixed, pass.spec.mixedWidth()};
+  pass.multiply(&job, 1, pass.normed(matrices, 1, weights.norm1, weights.norm1Bias), ProductOf::Tokens);
+  if (mixer == Mixer::SelectiveScan) pass.prepareScan(layer);
 }
 
 // Norm, q k v, q/k norms, rotation. Queries go into the activations; keys and values, too, where attention stores them.
@@ -136,8 +134,9 @@ void project(const Pass& pass, size_t layer) {
   if (spec.attentionGate) matrices[count++] = &weights.qGate;
   if (layerSpec.stateBeside) matrices[count++] = &weights.mix;
   // Which vectors there are is known once they have been loaded; a norm takes the more scratch.
-  const bool normless = spec.residual == Residual::Post || spec.residual == Residual::Branch ||
-                        (weights.norm1 == nullptr && !pass.measuring);
+  const Residual residual = spec.residualOf(layerSpec);
+  const bool normless =
+      residual == Residual::Post || residual == Residual::Branch || (weights.norm1 == nullptr && !pass.measuring);
   const MatrixInput input =
       normless ? pass.prepared(matrices, count, activations.hidden, pass.tokens(), spec.hiddenSize, ProductOf::Tokens)
                : pass.normed(matrices, count, weights.norm1, weights.norm1Bias);
@@ -422,7 +421,8 @@ void finishLayer(const Pass& pass, size_t layer) {
 static void addBranches(const Pass& pass, size_t layer) {
   const DecoderSpec& spec = pass.spec;
   const LayerWeights& weights = pass.weights.layer(layer);
-  if (spec.residual == Residual::Pre && spec.residualScale == 1 && !hasExperts(weights))
+  const Residual residual = spec.residualOf(spec.layerSpecs[layer]);
+  if (residual == Residual::Pre && spec.residualScale == 1 && !hasExperts(weights))
     return finishDirectly(pass, weights);
   const ScratchScope scope(pass);
   const size_t elements = pass.tokens() * spec.hiddenSize;
@@ -431,7 +431,7 @@ static void addBranches(const Pass& pass, size_t layer) {
   float* normed = pass.scratch.take<float>(elements);  // what the feed-forward block reads
   pass.multiply(weights.o, weights.oBias, pass.activations.queries, pass.tokens(), branch, ProductOf::Tokens);
   if (spec.layerSpecs[layer].mixerOnly) return pass.addBranch(branch, nullptr, nullptr, nullptr, nullptr);
-  switch (spec.residual) {
+  switch (residual) {
     case Residual::Pre:
       pass.addBranch(branch, nullptr, weights.norm2, weights.norm2Bias, normed);
       feedForward(pass, weights, normed, branch);

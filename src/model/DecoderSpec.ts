@@ -77,7 +77,8 @@ export interface DecoderSpec {
      * - `head` (Qwen3, Gemma 3): an RMS norm over each head before the rotation, of weights that the heads share
      * - `rotated` (Hunyuan): the same after the rotation
      * - `row` (OLMo 2): an RMS norm over all heads together, before the rotation
-     * - `layer` (StableLM, Cohere): a layer norm without bias over each head before the rotation, each with its weights
+     * - `layer` (StableLM, Cohere): a layer norm over each head before the rotation, each with its weights, and perhaps
+     *   biases (Persimmon)
      * - `unit` (LLaMA 4): an RMS norm without weights over each head after the rotation, of layers that rotate
      */
     readonly qkNorm: 'none' | 'head' | 'rotated' | 'row' | 'layer' | 'unit';
@@ -146,13 +147,21 @@ export interface DecoderSpec {
       readonly valueDim: number;
       /** Value head v reads key head v % keyHeads (llama.cpp), not that of its neighbours. Default false. */
       readonly tiled?: boolean;
+      /** Queries, keys and values are products apart (OLMo Hybrid). Default: with `byKey` alone. */
+      readonly apart?: boolean;
+      /** A factor of the share of a value that is written (OLMo Hybrid: 2). Default 1. */
+      readonly betaScale?: number;
+      /** The epsilon of the norm of its outputs. Default: that of the other norms. */
+      readonly epsilon?: number;
       /**
        * Each element of a key is forgotten at a rate of its own, outputs are gated by the logistic function, and
        * queries, keys and values are products apart (Kimi's delta attention). Default: a head has one rate, and so on.
        */
       readonly byKey?: {
-        /** The inner size of the two products that gates and rates are. */
+        /** The inner size of the two products that gates and rates are; 0: they are of one. */
         readonly rank: number;
+        /** The least that a decay's logarithm can be, which a logistic function shares out; 0: none. */
+        readonly least: number;
       };
     };
     /** Sizes of a state space (Mamba-2); absent where no layer has one. */
@@ -433,6 +442,8 @@ export interface LayerSpec {
   readonly rotaryTable: number | 'none';
   /** Among layers of experts: this one has a gated block of `denseSize` instead. Default false. */
   readonly dense?: boolean;
+  /** Its norms are those of residual `branch`, where the other layers' is `pre` (OLMo Hybrid). Default false. */
+  readonly branched?: boolean;
   /** It has no feed-forward block (Nemotron-H). Default false. */
   readonly mixerOnly?: boolean;
   /** Its attention has a state space beside it, which reads the same; both are added (Falcon-H1). Default false. */

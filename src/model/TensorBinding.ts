@@ -39,7 +39,9 @@ export type LayerRole =
   | 'o.weight'
   | 'o.bias'
   | 'q_norm.weight'
+  | 'q_norm.bias'
   | 'k_norm.weight' // vectors [headDim], or of all heads
+  | 'k_norm.bias' // of layer norms
   | 'q_down.weight' // matrix [queryRank, hidden], of latent attention, as are
   | 'q_down.bias'
   | 'q_down_norm.weight'

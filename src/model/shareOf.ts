@@ -52,8 +52,10 @@ export function shareOf(source: ModelSource, share: LayerShare): ModelSource {
       case 'sinks':
         return rowsOf(binding, queryHeads);
       case 'q_norm.weight':
+      case 'q_norm.bias':
         return normsEach ? rowsOf(binding, scaled(queryHeads, headDim)) : binding;
       case 'k_norm.weight':
+      case 'k_norm.bias':
         return normsEach ? rowsOf(binding, scaled(keyHeads, headDim)) : binding;
       case 'gate.weight':
       case 'gate.bias':

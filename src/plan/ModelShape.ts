@@ -333,7 +333,7 @@ function mixerOfLayer(decoder: DecoderSpec, layer: LayerSpec): MixerShape {
         layers: 0,
         ...(attention.latent === undefined
           ? { projected: queries + ownKeys + gates, mixed: heads * valueDim }
-          : latentWidths(decoder, attention.latent)),
+          : latentWidths(decoder, attention.latent, gates)),
         window: window === 0 ? seen : window,
         ...(layer.stateBeside === true && besideWidths(decoder, queries + ownKeys, queries)),
       };
@@ -347,7 +347,9 @@ function mixerOfLayer(decoder: DecoderSpec, layer: LayerSpec): MixerShape {
       const stateFloats = kept(convolved) + values * keyDim;
       const decays = byKey ? valueHeads * keyDim : valueHeads;
       // Where gates and rates are two products each, as many multiplied weights as one of the hidden states would have.
-      const gates = byKey ? Math.ceil((byKey.rank * (2 * hiddenSize + values + decays)) / hiddenSize) : values + decays;
+      const gates = byKey?.rank
+        ? Math.ceil((byKey.rank * (2 * hiddenSize + values + decays)) / hiddenSize)
+        : values + decays;
       return { layers: 0, projected: convolved + gates + valueHeads, mixed: values, stateFloats };
     }
     case 'state-space': {
@@ -383,13 +385,14 @@ function besideWidths(
 function latentWidths(
   { heads, hiddenSize }: DecoderSpec,
   { rank, queryRank, rotated, plain, value }: LatentSpec,
+  gates: number,
 ): Pick<MixerShape, 'projected' | 'mixed'> {
   const queries = heads * (plain + rotated);
   const elements =
     (queryRank === 0 ? hiddenSize * queries : queryRank * (hiddenSize + queries)) +
     hiddenSize * (rank + rotated) +
     heads * rank * (plain + value);
-  return { projected: Math.ceil(elements / hiddenSize), mixed: heads * value };
+  return { projected: Math.ceil(elements / hiddenSize) + gates, mixed: heads * value };
 }
 
 function sizesOfLatent({ rank, queryRank, rotated, plain, value }: LatentSpec): NonNullable<ModelShape['latent']> {
@@ -421,7 +424,8 @@ function sizes(decoder: DecoderSpec, name: string, weightType: WeightType): Mode
     contextTokens,
     weightType,
     feedForwardMatrices: feedForward.kind === 'plain' ? 2 : 3,
-    residual: decoder.residual,
+    // Where layers differ in it, that which takes the most memory.
+    residual: decoder.layerSpecs.some(({ branched }) => branched === true) ? 'sandwich' : decoder.residual,
     experts: feedForward.experts && expertsShape(feedForward.experts),
     ...(decoder.attention.latent && { latent: sizesOfLatent(decoder.attention.latent) }),
     ...(streamsOf(decoder) > 1 && { streams: streamsOf(decoder) }),

@@ -235,13 +235,14 @@ void CpuPass::finishHeads(size_t layer, float* keys, float* values) const {
                dims = rotary ? 2 * spec.rotaryTables[tableIndex].frequencies.size() : 0;
   const bool unit = spec.qkNorm == QueryKeyNorm::Unit && rotary;
   forRows(tokens(), queryWidth + 2 * keyWidth, [&](size_t t, unsigned) {
-    const auto prepare = [&](float* heads, size_t count, const float* weight) {
+    const auto prepare = [&](float* heads, size_t count, const float* weight, const float* bias) {
       if (spec.qkNorm == QueryKeyNorm::Row) kernels.rmsNorm(heads, weight, spec.normEpsilon, count * headDim, heads);
       for (size_t h = 0; h < count; h++) {
         float* head = heads + h * headDim;
         if (spec.qkNorm == QueryKeyNorm::Head) kernels.rmsNorm(head, weight, spec.normEpsilon, headDim, head);
         if (spec.qkNorm == QueryKeyNorm::Layer)
-          kernels.layerNorm(head, weight + h * headDim, nullptr, spec.normEpsilon, headDim, head);
+          kernels.layerNorm(head, weight + h * headDim, bias == nullptr ? nullptr : bias + h * headDim,
+                            spec.normEpsilon, headDim, head);
         // Of latent rows the last elements.
         if (rotary)
           rotate(head + spec.latent.rank, table + t * spec.rotaryDims, table + t * spec.rotaryDims + dims / 2, dims);
@@ -251,7 +252,7 @@ void CpuPass::finishHeads(size_t layer, float* keys, float* values) const {
     };
     float* queries = activations.queries + t * queryWidth;
     if (spec.attentionClip != 0) clip(spec.attentionClip, queries, queryWidth);
-    prepare(queries, spec.headsOf(layerSpec), weights.qNorm);
+    prepare(queries, spec.headsOf(layerSpec), weights.qNorm, weights.qNormBias);
     if (layerSpec.scalesQueries) {
       const float factor = queryFactor(spec.queryScale, batch.tokens[t].position);
       if (factor != 1) kernels.scale(factor, queries, queryWidth);
@@ -263,7 +264,7 @@ void CpuPass::finishHeads(size_t layer, float* keys, float* values) const {
       clip(spec.attentionClip, key, keyWidth);
       clip(spec.attentionClip, values + t * keyWidth, keyWidth);
     }
-    prepare(key, kvHeads, weights.kNorm);
+    prepare(key, kvHeads, weights.kNorm, weights.kNormBias);
     if (spec.valueNorm)
       for (size_t h = 0; h < kvHeads; h++) {
         float* value = values + t * keyWidth + h * headDim;

@@ -24,7 +24,8 @@ void decaysOfKey(const RecurrentSpec& delta, float forgets, const float* rates, 
                  float* decays) {
   for (size_t k = 0; k < delta.keyDim; k++) {
     const float rate = rates[head * delta.keyDim + k] + biases[head * delta.keyDim + k];
-    decays[k] = std::exp(-forgets * softplus(rate));
+    decays[k] =
+        std::exp(delta.leastDecay == 0 ? -forgets * softplus(rate) : delta.leastDecay * logistic(forgets * rate));
   }
 }
 
@@ -63,7 +64,7 @@ void CpuPass::applyDeltaRule(size_t layer) const {
       normalise(row + keys + keyHead * delta.keyDim, delta.keyDim, 1.0f, key);
       float* gate = row + convolved + head * delta.valueDim;
       const float* beta = row + convolved + values;
-      const float written = logistic(beta[head]);
+      const float written = delta.betaScale * logistic(beta[head]);
       const float* rates = beta + heads;
       if (delta.decaysByKey) decaysOfKey(delta, forgets, rates, layerWeights.decayBias, head, decays);
       const float decay =
@@ -71,7 +72,7 @@ void CpuPass::applyDeltaRule(size_t layer) const {
       float* output = activations.queries + t * values + head * delta.valueDim;
       deltaStep(state, query, key, row + 2 * keys + head * delta.valueDim, decay, written, delta.keyDim, delta.valueDim,
                 output, delta.decaysByKey ? decays : nullptr);
-      rows.rmsNorm(output, layerWeights.mixNorm, spec.normEpsilon, delta.valueDim, output);
+      rows.rmsNorm(output, layerWeights.mixNorm, delta.deltaEpsilon, delta.valueDim, output);
       if (delta.decaysByKey) {
         for (size_t i = 0; i < delta.valueDim; i++) output[i] *= logistic(gate[i]);
         continue;

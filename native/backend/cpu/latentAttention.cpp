@@ -34,8 +34,9 @@ void CpuPass::projectLatent(size_t layer, float* keys) const {
   {
     const ScratchScope products(*this);
     const bool reduced = latent.queryRank != 0;
-    const StoredMatrix* const matrices[] = {reduced ? &layerWeights.qDown : &layerWeights.q, &layerWeights.latent};
-    const MatrixInput input = normed(matrices, 2, layerWeights.norm1, layerWeights.norm1Bias);
+    const StoredMatrix* const matrices[] = {reduced ? &layerWeights.qDown : &layerWeights.q, &layerWeights.latent,
+                                            &layerWeights.qGate};
+    const MatrixInput input = normed(matrices, spec.attentionGate ? 3 : 2, layerWeights.norm1, layerWeights.norm1Bias);
     float* first = reduced ? scratch.take<float>(count * latent.queryRank) : queries;
     const ProductJob jobs[] = {
         {matrices[0], reduced ? layerWeights.qDownBias : layerWeights.qBias, first,
@@ -43,6 +44,10 @@ void CpuPass::projectLatent(size_t layer, float* keys) const {
         {&layerWeights.latent, layerWeights.latentBias, keys, spec.headDim},
     };
     multiply(jobs, 2, input, ProductOf::Tokens);
+    if (spec.attentionGate) {
+      const ProductJob gate{&layerWeights.qGate, nullptr, activations.mixed, spec.mixedWidth()};
+      multiply(&gate, 1, input, ProductOf::Tokens);
+    }
     const RowKernels& rows = compute.kernels.rows;
     forRows(count, spec.headDim + latent.queryRank, [&](size_t t, unsigned) {
       float* row = keys + t * spec.headDim;

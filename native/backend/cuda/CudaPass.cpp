@@ -212,7 +212,7 @@ void CudaPass::fillRotary() const {
   activations.rotarySerial = batch.serial;
 }
 
-void CudaPass::normHeads(float* x, uint32_t heads, const float* norm) const {
+void CudaPass::normHeads(float* x, uint32_t heads, const float* norm, const float* bias) const {
   const size_t rows = tokens() * heads, width = size_t(heads) * spec.headDim;
   run([&](cudaStream_t stream) {
     switch (spec.qkNorm) {
@@ -220,15 +220,15 @@ void CudaPass::normHeads(float* x, uint32_t heads, const float* norm) const {
       case QueryKeyNorm::Unit: return;  // of families that no GPU computes
       case QueryKeyNorm::Row: return cuda::rmsNorm(stream, x, norm, spec.normEpsilon, tokens(), width, x);
       case QueryKeyNorm::Layer:
-        return cuda::layerNorm(stream, x, norm, nullptr, spec.normEpsilon, rows, spec.headDim, x, heads);
+        return cuda::layerNorm(stream, x, norm, bias, spec.normEpsilon, rows, spec.headDim, x, heads);
       case QueryKeyNorm::Head:
       case QueryKeyNorm::Rotated: return cuda::rmsNorm(stream, x, norm, spec.normEpsilon, rows, spec.headDim, x);
     }
   });
 }
 
-void CudaPass::prepareHeads(size_t layer, float* x, uint32_t heads, const float* norm) const {
-  if (spec.qkNorm != QueryKeyNorm::Rotated) normHeads(x, heads, norm);
+void CudaPass::prepareHeads(size_t layer, float* x, uint32_t heads, const float* norm, const float* bias) const {
+  if (spec.qkNorm != QueryKeyNorm::Rotated) normHeads(x, heads, norm, bias);
   run([&](cudaStream_t stream) {
     if (spec.position != PositionKind::Rotary) return;
     if (spec.layerSpecs[layer].rotaryTable == LayerSpec::kNoRotation) return;
@@ -238,12 +238,13 @@ void CudaPass::prepareHeads(size_t layer, float* x, uint32_t heads, const float*
     cuda::rotate(stream, pairing, x, tokens(), size_t(heads) * spec.headDim, heads, spec.headDim, spec.rotaryDims,
                  constants.places, cosines, cosines + tokens() * (spec.rotaryDims / 2));
   });
-  if (spec.qkNorm == QueryKeyNorm::Rotated) normHeads(x, heads, norm);
+  if (spec.qkNorm == QueryKeyNorm::Rotated) normHeads(x, heads, norm, bias);
 }
 
 void CudaPass::finishHeads(size_t layer, float* keys, float*) const {
-  prepareHeads(layer, activations.queries, spec.heads, weights.layer(layer).qNorm);
-  prepareHeads(layer, keys, spec.kvHeads, weights.layer(layer).kNorm);
+  const LayerWeights& own = weights.layer(layer);
+  prepareHeads(layer, activations.queries, spec.heads, own.qNorm, own.qNormBias);
+  prepareHeads(layer, keys, spec.kvHeads, own.kNorm, own.kNormBias);
 }
 
 // The choice is made on the host, which has to know how many tokens go to which expert; their lists lie after one

@@ -136,8 +136,8 @@ struct CudaPass final : Pass {
   void scaleBranch(float* branch) const;
   template <typename IdOf>
   void lookUp(const StoredMatrix& matrix, IdOf idOf, float* to) const;
-  void prepareHeads(size_t layer, float* x, uint32_t heads, const float* norm) const;
-  void normHeads(float* x, uint32_t heads, const float* norm) const;
+  void prepareHeads(size_t layer, float* x, uint32_t heads, const float* norm, const float* bias) const;
+  void normHeads(float* x, uint32_t heads, const float* norm, const float* bias) const;
   bool onHalves(ProductOf of) const { return of != ProductOf::Exact && compute.precision == Precision::Default; }
   // Whether another library may multiply some of the rows.
   bool sharesProducts(ProductOf of) const { return onHalves(of) && of == ProductOf::Tokens && library.wanted; }

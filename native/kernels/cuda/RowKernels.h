@@ -12,8 +12,8 @@ namespace spillway::cuda {
 // [rows, inputs]. A token that is no row of the matrix gives NaN.
 void embed(cudaStream_t stream, const DeviceMatrix& matrix, const int32_t* tokens, size_t rows, float* y);
 
-// x, y: [rows, n]; y may be x. weight, bias: [n]; layerNorm's bias may be null, and then there may be several rows of
-// weights, which rows take in turn.
+// x, y: [rows, n]; y may be x. weight, bias: [n]; layerNorm's bias may be null, and there may be several rows of
+// weights and biases, which rows take in turn.
 void rmsNorm(cudaStream_t stream, const float* x, const float* weight, float epsilon, size_t rows, size_t n, float* y);
 void layerNorm(cudaStream_t stream, const float* x, const float* weight, const float* bias, float epsilon, size_t rows,
                size_t n, float* y, unsigned weightRows = 1);

@@ -8,6 +8,7 @@ namespace {
 __global__ __launch_bounds__(kMostRowThreads, kRowBlocks) void layerNormKernel(const float* x, LayerNorm norm, size_t n,
                                                                                unsigned weightRows, float* y) {
   norm.weight += blockIdx.x % weightRows * n;
+  if (norm.bias != nullptr) norm.bias += blockIdx.x % weightRows * n;
   const KeptRow row(x + blockIdx.x * n, n);
   norm.measure(row, sharedAs<float>());
   storeChanged(row, norm, y + blockIdx.x * n);

@@ -201,6 +201,14 @@ inline const Case kCases[] = {
        s.layerSpecs[0].dense = true;
      },
      false},
+    {"persimmon",
+     [](DecoderSpec& s) {
+       rotary(s, RotaryStyle::Halves, 8);
+       s.norm = NormKind::Layer;
+       s.qkNorm = QueryKeyNorm::Layer;
+       s.feedForward = FeedForwardKind::Plain;
+       s.activation = Activation::ReluSquared;
+     }},
 };
 
 }  // namespace spillway::fixture

@@ -102,7 +102,8 @@ struct Decoder {
       a = first;
     }
   }
-  void prepareHeads(Vector& heads, int layer, const char* normRole, size_t position) const {
+  void prepareHeads(Vector& heads, int layer, const std::string& name, size_t position) const {
+    const std::string normRole = name + ".weight";
     const LayerSpec& layerSpec = spec.layerSpecs[size_t(layer)];
     const bool rotated = spec.position == PositionKind::Rotary && layerSpec.rotaryTable != LayerSpec::kNoRotation;
     if (spec.qkNorm == QueryKeyNorm::Row) heads = rms(heads, *find(layer, normRole));
@@ -112,9 +113,13 @@ struct Decoder {
       const Vector before(head, head + spec.headDim);
       if (spec.qkNorm == QueryKeyNorm::Head) normHead(rms(before, *find(layer, normRole)));
       if (spec.qkNorm == QueryKeyNorm::Layer) {
-        Tensor weight = *find(layer, normRole);
-        weight.values.erase(weight.values.begin(), weight.values.begin() + long(h * spec.headDim));
-        normHead(centred(before, weight, nullptr));
+        const auto ofHead = [&](Tensor tensor) {
+          tensor.values.erase(tensor.values.begin(), tensor.values.begin() + long(h * spec.headDim));
+          return tensor;
+        };
+        const Tensor* bias = find(layer, name + ".bias");
+        const Tensor own = bias == nullptr ? Tensor{} : ofHead(*bias);
+        normHead(centred(before, ofHead(*find(layer, normRole)), bias == nullptr ? nullptr : &own));
       }
       if (rotated) rotate(head, size_t(layer), position);
       if (spec.qkNorm == QueryKeyNorm::Rotated)
@@ -135,8 +140,8 @@ struct Decoder {
   }
   Vector attention(int layer, const Vector& x, size_t position) {
     Vector q = linear(layer, "q", x), k = linear(layer, "k", x), v = linear(layer, "v", x);
-    prepareHeads(q, layer, "q_norm.weight", position);
-    prepareHeads(k, layer, "k_norm.weight", position);
+    prepareHeads(q, layer, "q_norm", position);
+    prepareHeads(k, layer, "k_norm", position);
     keys[size_t(layer)].push_back(k);
     values[size_t(layer)].push_back(v);
     const size_t window = spec.layerSpecs[size_t(layer)].window;

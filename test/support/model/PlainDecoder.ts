@@ -59,7 +59,8 @@ export class PlainDecoder {
   }
 
   #layer(layer: number, h: Vector[], tokens: readonly number[]): void {
-    const { residual, residualScale = 1 } = this.#spec;
+    const { residualScale = 1 } = this.#spec;
+    const residual = this.#spec.layerSpecs[layer]?.branched === true ? 'branch' : this.#spec.residual;
     const before = (name: 'norm1' | 'norm2', row: Vector): Vector =>
       residual === 'post' || residual === 'branch' ? row : this.#norm(layer, name, row);
     const after = (name: 'post_norm1' | 'post_norm2', row: Vector): Vector =>
@@ -229,7 +230,7 @@ export class PlainDecoder {
         layer,
         'o',
         attended.map((x, i) => {
-          const of = attention.gatesHeads === true ? Math.floor(i / this.#spec.headDim) : i;
+          const of = attention.gatesHeads === true ? Math.floor(i / (attended.length / heads)) : i;
           const open = attention.gateActivation === 'softplus' ? softplus : logistic;
           return x * (attention.outputScale ?? 1) * (gate ? open(gate[of] ?? NaN) : 1);
         }),
@@ -340,13 +341,13 @@ export class PlainDecoder {
   #applyDeltaRule(layer: number, inputs: readonly Vector[]): Vector[] {
     const sizes = this.#spec.recurrent?.delta;
     if (!sizes) throw new Error('no sizes of the delta rule');
-    const { keyHeads, valueHeads, keyDim, valueDim, tiled, byKey } = sizes;
+    const { keyHeads, valueHeads, keyDim, valueDim, tiled, byKey, apart = false, betaScale = 1, epsilon } = sizes;
     const mixed = (input: Vector): Vector =>
-      byKey
+      byKey || apart
         ? Float64Array.from(['delta_q', 'delta_k', 'delta_v'].flatMap((role) => [...this.#product(layer, role, input)]))
         : this.#product(layer, 'delta_in', input);
     const reduced = (role: string, input: Vector): Vector =>
-      this.#product(layer, role, byKey ? this.#product(layer, `${role}_in`, input) : input);
+      this.#product(layer, role, byKey?.rank ? this.#product(layer, `${role}_in`, input) : input);
     const rates = byKey ? keyDim : 1;
     const rows = this.#convolve(layer, 'delta_conv', inputs.map(mixed)).map((row) => row.map(ACTIVATIONS.silu));
     const states = Array.from({ length: valueHeads }, () =>
@@ -366,19 +367,22 @@ export class PlainDecoder {
         state.forEach((each, k) => {
           const place = head * rates + (k % rates);
           const step = (decay[place] ?? NaN) + (this.#weight(layer, 'decay.bias')[place] ?? NaN);
-          const kept = Math.exp(-this.#rate(layer, head) * Math.log1p(Math.exp(step)));
+          const rate = this.#rate(layer, head);
+          const least = byKey?.least ?? 0;
+          const kept = Math.exp(least === 0 ? -rate * Math.log1p(Math.exp(step)) : least * logistic(rate * step));
           for (let v = 0; v < valueDim; v++) each[v] = (each[v] ?? NaN) * kept;
         });
         const seen = (by: Vector, v: number): number =>
           state.reduce((all, each, k) => all + (each[v] ?? NaN) * (by[k] ?? NaN), 0);
-        const change = value.map((x, v) => (x - seen(key, v)) * logistic(beta[head] ?? NaN));
+        const change = value.map((x, v) => (x - seen(key, v)) * betaScale * logistic(beta[head] ?? NaN));
         state.forEach((each, k) => {
           for (let v = 0; v < valueDim; v++) each[v] = (each[v] ?? NaN) + (key[k] ?? NaN) * (change[v] ?? NaN);
         });
-        const normed = this.#norm(
-          layer,
-          'delta_norm',
+        const normed = this.#normOf(
+          'rms',
           value.map((_, v) => seen(query, v)),
+          this.#weight(layer, 'delta_norm.weight'),
+          epsilon ?? this.#spec.norm.epsilon,
         );
         normed.forEach((x, v) => {
           const place = head * valueDim + v;
@@ -509,7 +513,8 @@ export class PlainDecoder {
         return table === undefined ? row : this.#normOf('rms', turn(row));
       case 'layer': {
         const own = this.#headNorm(layer, role).slice(head * headDim, (head + 1) * headDim);
-        return turn(this.#normOf('layer', row, own));
+        const biases = this.#weights.get(`${layer} ${role}_norm.bias`)?.slice(head * headDim, (head + 1) * headDim);
+        return turn(this.#normOf('layer', row, own).map((x, i) => x + (biases?.[i] ?? 0)));
       }
       default:
         return turn(row);

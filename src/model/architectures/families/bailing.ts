@@ -13,7 +13,7 @@ import {
   withExperts,
 } from '../mixture.js';
 import { skipNextTokenLayers } from '../nextTokenLayers.js';
-import { withQueryKeyNorm } from '../specs.js';
+import { requireFalse, withQueryKeyNorm } from '../specs.js';
 import type { TensorIndex } from '../TensorIndex.js';
 import { fusedQueryKeyValue, GGUF_LAYER } from '../weights.js';
 import { GGUF_HEAD_NORMS } from './olmo2.js';
@@ -67,8 +67,11 @@ function mixture(
   const width = config.integer('moe_intermediate_size', LIMITS.feedForward, otherwise.width);
   const dense = config.integer('first_k_dense_replace', none, otherwise.dense);
   const shared = config.integerOrNull(first('n_shared_experts', 'num_shared_experts'), none, otherwise.shared) ?? 0;
-  for (const key of ['attention_bias', 'use_qkv_bias', 'use_bias', 'norm_head'])
-    if (config.boolean(key, false)) config.refuse(key, 'false');
+  requireFalse(config, 'attention_bias', 'use_qkv_bias', 'use_bias', 'norm_head');
+  const { position } = decoder;
+  const rotated = config.integerOrNull('rotary_dim', LIMITS.headDim, null);
+  if (rotated !== null && position.kind === 'rotary' && rotated !== position.dims)
+    config.refuse('rotary_dim', `the ${position.dims} elements that partial_rotary_factor leaves of a head`);
   return withExperts(config.boolean('use_qk_norm', normed) ? withQueryKeyNorm(decoder) : decoder, {
     count: config.integer(first('n_routed_experts', 'num_experts'), LIMITS.experts, otherwise.count),
     perToken: config.integer('num_experts_per_tok', LIMITS.experts, otherwise.perToken),

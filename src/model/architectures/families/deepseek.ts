@@ -1,5 +1,5 @@
 import type { DecoderSpec, RouterSpec } from '../../DecoderSpec.js';
-import type { Family } from '../Family.js';
+import type { Description, Family, GgufModel } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
 import { gatedFeedForwardWeights, LLAMA_BASES, LLAMA_LAYER } from '../gatedDecoder.js';
 import { latentConfig, latentGguf, latentGgufWeights, latentWeights, type LatentDefaults } from '../latentDecoder.js';
@@ -11,9 +11,11 @@ import {
   sigmoidRouter,
   storedExperts,
   withExperts,
+  type GgufMixture,
 } from '../mixture.js';
 import { skipNextTokenLayers } from '../nextTokenLayers.js';
 import { withScaledQueries } from '../queryScale.js';
+import { requireFalse } from '../specs.js';
 import type { TensorIndex } from '../TensorIndex.js';
 
 const V2: LatentDefaults = {
@@ -96,6 +98,7 @@ export function withDeepExperts(
 
 /** DeepSeek V2's router: a softmax as it is, perhaps of the best groups alone, each by its best expert. */
 function softmaxRouter(config: Fields): RouterSpec {
+  requireFalse(config, 'norm_topk_prob');
   const method = config.string('topk_method', 'greedy');
   if (!['greedy', 'group_limited_greedy'].includes(method))
     config.refuse('topk_method', 'greedy or group_limited_greedy');
@@ -144,19 +147,23 @@ export function deepFamily(
   };
 }
 
+/** The same in GGUF. */
+export function deepGguf(latent: DecoderSpec, model: GgufModel, otherwise: GgufMixture): Description {
+  const decoder = ggufMixture(skipNextTokenLayers(latent, model), model, otherwise);
+  return { decoder, weights: [...latentGgufWeights(decoder, model), ...ggufMixtureWeights(decoder, model)] };
+}
+
 /** DeepSeek V2 and V2 Lite. Its GGUF architecture is that of V3, Moonlight and GLM-4.7-Flash, too. */
 export const deepseekV2: Family = {
   ...deepFamily(['deepseek_v2'], (config) => {
-    if (config.boolean('mlp_bias', false)) config.refuse('mlp_bias', 'false');
+    requireFalse(config, 'mlp_bias');
     const otherwise = { width: 1407, count: 64, perToken: 6, shared: 2, dense: 0 };
     return withDeepExperts(latentConfig('deepseek_v2', config, V2, 'pairs'), config, softmaxRouter(config), otherwise);
   }),
   gguf: {
     architecture: 'deepseek2',
     describe(model) {
-      const plain = skipNextTokenLayers(latentGguf('deepseek2', model, 'pairs'), model);
-      const decoder = ggufMixture(plain, model, { score: 'softmax', normalised: false });
-      return { decoder, weights: [...latentGgufWeights(decoder, model), ...ggufMixtureWeights(decoder, model)] };
+      return deepGguf(latentGguf('deepseek2', model, 'pairs'), model, { score: 'softmax', normalised: false });
     },
   },
 };

@@ -38,6 +38,8 @@ export const ernie45Moe = gatedFamily({
   tied: true,
   decoder(decoder, config) {
     if (config.boolean('use_bias', false)) config.refuse('use_bias', 'false: experts with biases are not read here');
+    // What weights are divided by at least: no sum of the best few of a softmax is as small.
+    config.number('moe_norm_min', { min: 0, max: 1e-6 }, 1e-12);
     const width = config.integer('moe_intermediate_size', LIMITS.feedForward, 1536);
     const layer = { min: 0, max: LIMITS.layers.max };
     const first = config.integer('moe_layer_start_index', layer, 1);

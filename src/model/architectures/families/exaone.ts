@@ -1,5 +1,6 @@
 import type { GatedDefaults } from '../gatedDecoder.js';
 import { gatedFamily, type Renamed } from '../gatedFamily.js';
+import { requireFalse } from '../specs.js';
 
 const DEFAULTS: GatedDefaults = {
   vocabulary: 102400,
@@ -31,12 +32,14 @@ const NAMES: Renamed = {
 const plain = gatedFamily({
   family: 'exaone',
   defaults: DEFAULTS,
-  prepare: (config) =>
-    config.withDefaults({
+  prepare(config) {
+    requireFalse(config, 'attention_bias', 'mlp_bias');
+    return config.withDefaults({
       num_hidden_layers: config.raw('num_layers'),
       rms_norm_eps: config.raw('layer_norm_epsilon'),
       hidden_act: config.raw('activation_function'),
-    }),
+    });
+  },
   names: () => ({
     ...NAMES,
     token_embedding: 'transformer.wte.weight',

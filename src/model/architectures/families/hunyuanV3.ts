@@ -1,7 +1,7 @@
 import { LIMITS } from '../Fields.js';
 import { biases, gatedFamily } from '../gatedFamily.js';
 import { listedDenseLayers, MLP_EXPERTS, mixtureWeights, withExperts } from '../mixture.js';
-import { withQueryKeyNorm } from '../specs.js';
+import { requireFalse, withQueryKeyNorm } from '../specs.js';
 import { HEAD_NORMS } from './olmo2.js';
 
 /** Hunyuan 3: norms over heads, a logistic router with a bias, a block beside the experts of all layers but some. */
@@ -20,6 +20,7 @@ export const hunyuanV3 = gatedFamily({
     theta: 11158840,
   },
   decoder(decoder, config) {
+    requireFalse(config, 'mlp_bias');
     const width = config.integer('moe_intermediate_size', LIMITS.feedForward, 1536);
     const shared = config.integerOrNull('num_shared_experts', { min: 0, max: LIMITS.experts.max }, 1) ?? 0;
     return withExperts(withQueryKeyNorm(decoder), {

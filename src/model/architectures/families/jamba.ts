@@ -13,7 +13,7 @@ import {
   type MixtureNames,
 } from '../mixture.js';
 import { ggufScanWeights, readGgufScan, readScan, scanWeights } from '../selectiveScan.js';
-import { activation } from '../specs.js';
+import { activation, requireSilu } from '../specs.js';
 import { GGUF_LAYER, ggufAttention, ggufGlobals, head, weights } from '../weights.js';
 
 const DEFAULTS: GatedDefaults = {
@@ -41,6 +41,7 @@ const STACKED = { gateUp: 'feed_forward.experts.gate_up_proj', down: 'feed_forwa
 export const jamba: Family = {
   modelTypes: ['jamba'],
   fromConfig(config, tensors) {
+    requireSilu(config);
     const sizes = readSizes(config, DEFAULTS);
     const epsilon = config.number('rms_norm_eps', LIMITS.epsilon, DEFAULTS.epsilon);
     const attends = everySo(config, 'attn_layer', 8, 4);

@@ -13,6 +13,7 @@ import {
   sigmoidRouter,
   type MixtureNames,
 } from '../mixture.js';
+import { requireSilu } from '../specs.js';
 import type { TensorIndex } from '../TensorIndex.js';
 import { GGUF_LAYER, weights } from '../weights.js';
 import { withDeepExperts } from './deepseek.js';
@@ -33,7 +34,7 @@ const DEFAULTS: LatentDefaults = {
   value: 128,
 };
 const EXPERTS = { width: 1024, count: 256, perToken: 8, shared: 1, dense: 1 };
-const TAPS = { min: 1, max: 64 };
+export const KIMI_TAPS = { min: 1, max: 64 };
 
 /** Fields that transformers calls otherwise than the checkpoints. */
 const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {
@@ -58,7 +59,7 @@ const NAMES: MixtureNames = {
 export const kimiLinear: Family = {
   modelTypes: ['kimi_linear'],
   fromConfig(given, tensors) {
-    const config = named(given);
+    const config = withKimiNames(given);
     refuseOthers(config);
     const latent = latentConfig(
       'kimi_linear',
@@ -73,10 +74,10 @@ export const kimiLinear: Family = {
       {
         ...latent,
         recurrent: {
-          taps: sizes.integer(own ? 'short_conv_kernel_size' : 'linear_conv_kernel_dim', TAPS, 4),
+          taps: sizes.integer(own ? 'short_conv_kernel_size' : 'linear_conv_kernel_dim', KIMI_TAPS, 4),
           delta: {
-            ...headsOf(sizes.integer(own ? 'num_heads' : 'linear_num_heads', LIMITS.heads, 32), width),
-            byKey: { rank: width },
+            ...keyHeadsOf(sizes.integer(own ? 'num_heads' : 'linear_num_heads', LIMITS.heads, 32), width),
+            byKey: { rank: width, least: 0 },
           },
         },
         layerSpecs: unrotated(
@@ -119,11 +120,11 @@ export const kimiLinear: Family = {
           layerSpecs,
           ...(first >= 0 && {
             recurrent: {
-              taps: model.fields.integer('ssm.conv_kernel', TAPS),
+              taps: model.fields.integer('ssm.conv_kernel', KIMI_TAPS),
               decay: 'negated' as const,
               delta: {
-                ...headsOf(latent.heads, model.fields.integer('kda.head_dim', LIMITS.headDim)),
-                byKey: { rank },
+                ...keyHeadsOf(latent.heads, model.fields.integer('kda.head_dim', LIMITS.headDim)),
+                byKey: { rank, least: 0 },
               },
             },
           }),
@@ -144,7 +145,8 @@ function prefixesBlocks(tensors: TensorIndex | undefined): boolean {
   return tensors?.hasInLayers(`${MOE}gate_proj.weight`) === true;
 }
 
-const headsOf = (heads: number, width: number) => ({
+/** Sizes of the delta rule where all heads are alike. */
+export const keyHeadsOf = (heads: number, width: number) => ({
   keyHeads: heads,
   valueHeads: heads,
   keyDim: width,
@@ -154,7 +156,8 @@ const headsOf = (heads: number, width: number) => ({
 const unrotated = (layerSpecs: DecoderSpec['layerSpecs']): DecoderSpec['layerSpecs'] =>
   layerSpecs.map((layer) => ({ ...layer, rotaryTable: 'none' }));
 
-function named(config: Fields): Fields {
+/** The configuration by the names that transformers has for what checkpoints call otherwise. */
+export function withKimiNames(config: Fields): Fields {
   const found = Object.entries(OTHER_NAMES).flatMap(([key, others]) =>
     others.filter((other) => !config.has(key) && config.has(other)).map((other) => [key, other]),
   );
@@ -162,6 +165,7 @@ function named(config: Fields): Fields {
 }
 
 function refuseOthers(config: Fields): void {
+  requireSilu(config);
   if (!config.boolean('mla_use_nope', true)) config.refuse('mla_use_nope', 'true');
   if (config.string('moe_router_activation_func', 'sigmoid') !== 'sigmoid')
     config.refuse('moe_router_activation_func', 'sigmoid');

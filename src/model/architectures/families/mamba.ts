@@ -3,6 +3,7 @@ import type { Description, Family, GgufModel, WeightSource } from '../Family.js'
 import { LIMITS, type Fields } from '../Fields.js';
 import { unpositionedDecoder } from '../gatedDecoder.js';
 import { ggufScanWeights, readGgufScan, readScan, scanWeights, UNWEIGHTED_EPSILON } from '../selectiveScan.js';
+import { requireSilu } from '../specs.js';
 import { ggufStateSpaceWeights, readGgufStateSpace, readStateSpace, stateSpaceWeights } from '../stateSpace.js';
 import { GGUF_LAYER, ggufGlobals, head, weights } from '../weights.js';
 
@@ -18,6 +19,8 @@ export const mamba: Family = {
     const hiddenSize = config.integer('hidden_size', LIMITS.hidden, 768);
     const fields = config.renamed({
       mamba_expand: 'expand',
+      // It stands above the other, which Falcon Mamba's files have wrong.
+      mamba_channels: 'intermediate_size',
       mamba_d_state: 'state_size',
       mamba_d_conv: 'conv_kernel',
       mamba_dt_rank: 'time_step_rank',
@@ -98,7 +101,7 @@ function alone(
 }
 
 function configSizes(config: Fields, vocabulary: number, hidden: number, layers: number): Sizes {
-  if (config.string('hidden_act', 'silu') !== 'silu') config.refuse('hidden_act', 'silu');
+  requireSilu(config);
   return {
     hiddenSize: config.integer('hidden_size', LIMITS.hidden, hidden),
     layers: config.integer('num_hidden_layers', LIMITS.layers, layers),

@@ -1,6 +1,7 @@
 import type { DecoderSpec } from '../../DecoderSpec.js';
 import { LIMITS } from '../Fields.js';
 import { biases, gatedFamily } from '../gatedFamily.js';
+import { requireFalse } from '../specs.js';
 import { LLAMA_DEFAULTS } from './llama.js';
 
 const FACTOR = { min: 1e-6, max: 1e6 };
@@ -21,6 +22,7 @@ export const minicpm = gatedFamily({
   defaults: LLAMA_DEFAULTS,
   tied: true,
   decoder(decoder, config) {
+    requireFalse(config, 'mlp_bias');
     if (config.integerOrNull('num_experts', { min: 0, max: LIMITS.experts.max }, 0))
       config.refuse('num_experts', 'none');
     const factor = (key: string): number => config.number(key, FACTOR, 1);

@@ -34,6 +34,7 @@ export const minimaxM3 = gatedFamily({
   prepare: (config) => config.with({ hidden_act: 'silu' }).withDefaults({ rotary_dim: 64 }),
   decoder(decoder, config) {
     refuseOtherSwiglu(config);
+    for (const key of ['use_gemma_norm', 'use_qk_norm']) if (!config.boolean(key, true)) config.refuse(key, 'true');
     const rotated = withQueryKeyNorm(withRotatedDims(decoder, config));
     const clamped: DecoderSpec = {
       ...rotated,

@@ -36,6 +36,9 @@ export const mpt: Family = {
     if (!attention.boolean('alibi', true)) attention.refuse('alibi', 'true');
     for (const key of ['qk_ln', 'prefix_lm']) if (attention.boolean(key, false)) attention.refuse(key, 'false');
     if (!config.boolean('no_bias', true)) config.refuse('no_bias', 'true');
+    if ((config.raw('logit_scale') ?? null) !== null) config.refuse('logit_scale', 'null');
+    if (config.string('norm_type', 'low_precision_layernorm').includes('rms'))
+      config.refuse('norm_type', 'layer norms');
     const plain = mptDecoder(
       {
         hiddenSize,

@@ -147,15 +147,21 @@ function mambaFields(config: Fields): Fields {
     use_conv_bias: true,
     use_bias: false,
   };
-  return config.withDefaults(defaults).with({ time_step_limit: undefined }).renamed({
-    mamba_n_heads: 'mamba_num_heads',
-    mamba_d_head: 'mamba_head_dim',
-    mamba_d_state: 'ssm_state_size',
-    mamba_d_conv: 'conv_kernel',
-    mamba_n_groups: 'n_groups',
-    mamba_conv_bias: 'use_conv_bias',
-    mamba_proj_bias: 'use_bias',
-  });
+  // transformers reads no other bound of time steps.
+  const least = config.number(config.has('mamba_dt_min') ? 'mamba_dt_min' : 'time_step_min', { min: 0, max: 1 }, 0.001);
+  return config
+    .withDefaults(defaults)
+    .with({ time_step_limit: [least, Infinity] })
+    .renamed({
+      mamba_n_heads: 'mamba_num_heads',
+      mamba_d_head: 'mamba_head_dim',
+      mamba_d_state: 'ssm_state_size',
+      mamba_d_conv: 'conv_kernel',
+      mamba_n_groups: 'n_groups',
+      mamba_conv_bias: 'use_conv_bias',
+      mamba_proj_bias: 'use_bias',
+      hidden_act: 'mamba_hidden_act',
+    });
 }
 
 /** Experts, blocks among them and beside them, all without gates. */

@@ -1,8 +1,9 @@
-import type { RouterSpec } from '../../DecoderSpec.js';
+import type { DecoderSpec, RouterSpec } from '../../DecoderSpec.js';
 import { rotaryFields } from '../configRotary.js';
 import { LIMITS, type Fields } from '../Fields.js';
 import { biases, gatedFamily } from '../gatedFamily.js';
 import { ggufMixture, ggufMixtureWeights, mixtureWeights, withExperts } from '../mixture.js';
+import { sameLayers } from '../specs.js';
 import { weights } from '../weights.js';
 
 const EXPERT_NAMES = { gate: 'w1', up: 'w3', down: 'w2' } as const;
@@ -13,6 +14,12 @@ const sparse = (jitter: number): RouterSpec => ({
   scale: 1,
   choiceBias: false,
 });
+
+/** Published models have a window as long as their context. */
+function windowed(decoder: DecoderSpec, config: Fields): DecoderSpec {
+  const window = config.integerOrNull('sliding_window', LIMITS.window, null) ?? 0;
+  return window >= decoder.contextTokens ? decoder : { ...decoder, layerSpecs: sameLayers(decoder.layers, window) };
+}
 
 /** Phi-3.5-MoE: layer norms, biases, experts chosen and weighed by SparseMixer. */
 export const phimoe = gatedFamily({
@@ -32,7 +39,7 @@ export const phimoe = gatedFamily({
   style: { norm: { kind: 'layer', epsilon: 'rms_norm_eps' } },
   prepare: withOneScale,
   decoder: (decoder, config) =>
-    withExperts(decoder, {
+    withExperts(windowed(decoder, config), {
       count: config.integer('num_local_experts', LIMITS.experts, 16),
       perToken: config.integer('num_experts_per_tok', LIMITS.experts, 2),
       width: decoder.feedForwardSize,

@@ -1,9 +1,9 @@
 import type { DecoderSpec } from '../../DecoderSpec.js';
 import type { Family } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
-import { latentConfig, type LatentDefaults } from '../latentDecoder.js';
+import { latentConfig, latentGguf, type LatentDefaults } from '../latentDecoder.js';
 import { listedDenseLayers, sigmoidRouter } from '../mixture.js';
-import { deepFamily, V3, withDeepExperts } from './deepseek.js';
+import { deepFamily, deepGguf, V3, withDeepExperts } from './deepseek.js';
 
 const GLM: LatentDefaults = {
   vocabulary: 154880,
@@ -20,6 +20,8 @@ const GLM: LatentDefaults = {
   plain: 192,
   value: 256,
 };
+/** The names of its tensors in GGUF. */
+const INDEXER = /^blk\.\d+\.indexer\.(k_norm|proj|attn_k|attn_q_b)\.(weight|bias)$/;
 const EXPERTS = { width: 2048, count: 256, perToken: 8, shared: 1, dense: 3 };
 
 /**
@@ -45,4 +47,17 @@ function sparse(family: string, defaults: LatentDefaults, groups: { n_group: num
 export const deepseekV32 = sparse('deepseek_v32', { ...V3, context: 163840 }, { n_group: 8, topk_group: 4 });
 
 /** GLM-5: the same layers. */
-export const glmMoeDsa = sparse('glm_moe_dsa', GLM, { n_group: 1, topk_group: 1 });
+export const glmMoeDsa: Family = {
+  ...sparse('glm_moe_dsa', GLM, { n_group: 1, topk_group: 1 }),
+  gguf: {
+    architecture: 'glm-dsa',
+    describe(model) {
+      const { fields, tensors } = model;
+      const latent = latentGguf('glm_moe_dsa', model, 'pairs');
+      const chosen = fields.integer('attention.indexer.top_k', LIMITS.context, 2048);
+      for (const name of tensors.unused()) if (INDEXER.test(name)) tensors.take(name);
+      const seen = { ...latent, contextTokens: Math.min(latent.contextTokens, chosen) };
+      return deepGguf(seen, model, { score: 'sigmoid', normalised: true });
+    },
+  },
+};
