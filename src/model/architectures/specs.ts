@@ -26,7 +26,7 @@ export function activation(config: Fields, key: string, fallback: string): Decod
   );
 }
 
-/** Refuses an activation that stands where SiLU alone is computed, such as after the convolutions of recurrent layers. */
+/** Refuses an activation where SiLU alone is computed, such as after the convolutions of recurrent layers. */
 export function requireSilu(config: Fields, key = 'hidden_act'): void {
   if (activation(config, key, 'silu') !== 'silu') config.refuse(key, 'silu: layers that remember a state have it');
 }

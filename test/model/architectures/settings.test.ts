@@ -68,7 +68,7 @@ function watched(object: Json, read: Set<string>, where = ''): Json {
       if (typeof key !== 'string') return undefined;
       read.add(where + key);
       const value = target[key];
-      return isObject(value) && !Array.isArray(value) ? watched(value as Json, read, `${where}${key}.`) : value;
+      return isObject(value) && !Array.isArray(value) ? watched(value, read, `${where}${key}.`) : value;
     },
   });
 }
@@ -78,7 +78,7 @@ function unread(object: Json, read: ReadonlySet<string>, where = ''): string[] {
     const name = where + key;
     if (HARMLESS.some((each) => each.test(key))) return [];
     if (!read.has(name)) return [name];
-    return isObject(value) && !Array.isArray(value) ? unread(value as Json, read, `${name}.`) : [];
+    return isObject(value) && !Array.isArray(value) ? unread(value, read, `${name}.`) : [];
   });
 }
 

@@ -145,8 +145,10 @@ function prefixesBlocks(tensors: TensorIndex | undefined): boolean {
   return tensors?.hasInLayers(`${MOE}gate_proj.weight`) === true;
 }
 
+type DeltaSizes = NonNullable<NonNullable<DecoderSpec['recurrent']>['delta']>;
+
 /** Sizes of the delta rule where all heads are alike. */
-export const keyHeadsOf = (heads: number, width: number) => ({
+export const keyHeadsOf = (heads: number, width: number): DeltaSizes => ({
   keyHeads: heads,
   valueHeads: heads,
   keyDim: width,
