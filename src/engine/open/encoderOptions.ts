@@ -3,13 +3,19 @@ import type { EngineOptions } from '../../EngineOptions.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { isEncoder } from '../../model/DecoderSpec.js';
 import type { ModelSource } from '../../model/ModelSource.js';
+import { PAGE_TOKENS } from '../../plan/reserves.js';
 import { gpuBytes } from './gpuBudget.js';
-import { settle } from './settings.js';
+import { settle, type Block } from './settings.js';
 import type { RequestedOptions } from './validateOptions.js';
 
 /** Tokens of rows that a square of an encoder takes together, and of the longest that is provided for in any case. */
 export const USUAL_SQUARE = 512;
 const PROVIDED_SQUARE = 8192;
+/** Batches that share each layer of an encoder as it streams: the more, the less is read for a row. */
+const STREAMED_BATCHES = [8, 4, 2, 1];
+/** Squares whose rows a batch of an encoder has pages for: one is computed, the others wait; and at least so many. */
+const SQUARES_IN_PAGES = 4;
+const LEAST_SQUARES_IN_PAGES = 2;
 
 /**
  * Gives the options of an encoder: it is computed by the processor, as a whole, and keeps no cache; where its family's
@@ -53,4 +59,27 @@ export function encoderSquares({ decoder }: ModelSource): readonly number[] {
     for (let square = PROVIDED_SQUARE / 2; square >= USUAL_SQUARE; square /= 2)
       if (square < decoder.contextTokens) squares.push(square);
   return squares;
+}
+
+/**
+ * Lists how many batches share each layer of a model that streams, in the order in which they are tried: of an encoder,
+ * of which a batch more takes hidden states and one layer's pages alone, several, unless the caller says how many.
+ */
+export function encoderBatches({ decoder }: ModelSource, { batches }: EngineOptions): readonly number[] {
+  return isEncoder(decoder) && batches === undefined ? STREAMED_BATCHES : [1];
+}
+
+/** Counts the pages of all that a block of an encoder computes at once, and of the rows that wait for it. */
+export function encoderPages(model: ModelSource, block: Block): number {
+  return isEncoder(model.decoder) ? SQUARES_IN_PAGES * squaresPages(block) : Infinity;
+}
+
+/** Counts the pages without which an encoder's batches would wait for each other's rows. */
+export function leastEncoderPages(model: ModelSource, block: Block): number {
+  return isEncoder(model.decoder) && block.slots > 1 ? LEAST_SQUARES_IN_PAGES * squaresPages(block) : 0;
+}
+
+/** Pages of the rows of one square of each batch. */
+function squaresPages({ slots, tokensPerSquare }: Block): number {
+  return slots * Math.ceil(Math.min(tokensPerSquare, USUAL_SQUARE) / PAGE_TOKENS);
 }

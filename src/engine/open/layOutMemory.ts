@@ -12,8 +12,14 @@ import { groupRules, groupsOf, type CacheGroups } from '../memory/cacheGroups.js
 import type { PagePlacement } from '../memory/PagePlacement.js';
 import { longestRow, mostComing, pagesOfRows, placePages, type CacheRules } from '../memory/placePages.js';
 import { OPTION_TABLE } from './engineOptions.js';
-import { encoderSquares, squareForEncoder, USUAL_SQUARE } from './encoderOptions.js';
-import type { EnginePlan } from './EnginePlan.js';
+import {
+  encoderBatches,
+  encoderPages,
+  encoderSquares,
+  leastEncoderPages,
+  squareForEncoder,
+  USUAL_SQUARE,
+} from './encoderOptions.js';
 import { cacheOptions } from './cacheOptions.js';
 import {
   attendedShare,
@@ -31,6 +37,7 @@ import { firstFit, heapLimitBytes, planResident, planStreaming, processBytes, ty
 import type { Plan } from './planEngine.js';
 import { planSpill, type SpillPlan } from './planSpill.js';
 import { capOf, settle, type Block, type Settings } from './settings.js';
+import { smallerBlocks, smallerPlan } from './smallerBlocks.js';
 import type { RequestedOptions, RowsToCome } from './validateOptions.js';
 
 /** The parts of each tier that an engine takes, and for what: all that is decided before anything is opened. */
@@ -69,7 +76,6 @@ const PINNED_BLOCKS = 2;
 const MIN_ROW_TOKENS = 512;
 /** One layer is computed while the next one is read. */
 export const WEIGHT_BUFFERS = 2;
-const LEAST_SQUARE = 16;
 const COMPRESSED_CACHE = { '8bit': 'q8', '4bit': 'q4' } as const;
 
 /**
@@ -93,15 +99,15 @@ export function layOutMemory(
     ...SMALLER_SQUARES,
   ]);
   const wanted = Math.min(longestRowToCome(rows), model.decoder.contextTokens);
-  const inBlock = (options: EngineOptions): BlockLayout => {
+  const inBlock = (options: EngineOptions, smaller = options !== plan.options): BlockLayout => {
     const settings = settle(cacheOptions(squareForEncoder(options, model), given, model), machine);
     const { weightShare } = settings.memory;
-    const planned = options === plan.options ? plan : smallerPlan(plan, options, settings.block);
+    const planned = smaller ? smallerPlan(plan, options, settings.block) : { ...plan, options };
     const block = new BlockMemory(addon, model, settings, rows);
     const host = {
       capBytes: capOf(settings.memory, machine),
       ...held,
-      minPages: block.rowPages(MIN_ROW_TOKENS).pages.memory,
+      minPages: block.leastPages,
       pageBytes: block.onePage.cache,
     };
     const placed = (place: 'memory' | 'streaming'): BlockLayout =>
@@ -121,7 +127,14 @@ export function layOutMemory(
       );
     return firstFit(placesOfWeights(planned, weightShare, block), placed, wanted, longestRowOf);
   };
-  const layout = firstFit(blocks, inBlock, wanted, longestRowOf);
+  const alone = firstFit(blocks, (options) => inBlock(options), wanted, longestRowOf);
+  const { options, report } = alone.plan;
+  const layout = firstFit(
+    alone.host.residentLayerBytes === undefined ? [1] : encoderBatches(model, given),
+    (batches) => (batches === 1 ? alone : inBlock({ ...options, batches }, report.smallerBlock !== undefined)),
+    longestRowOf(alone),
+    longestRowOf,
+  );
   return { ...layout, heapLimitBytes: heapLimitBytes(layout.capBytes, layout.host, found) };
 }
 
@@ -157,70 +170,6 @@ export function longestRowOf({ host, gpu, spill, settings, groups, grid }: Block
     },
   );
   return grid.wholeRows === undefined ? inPages : Math.min(inPages, grid.tokensPerSquare);
-}
-
-/**
- * The options of an engine whose memory does not hold the block that was planned, block by block down to a single row;
- * what the caller has said stays. After blocks come the other means that a search may take: the cache on disk, and the
- * compression that was left to it.
- * @param planned what a plan has made of them
- * @param given what the caller says, by options and policy
- * @param searches whether a plan is the search's business, not the defaults
- * @param squares tokens of a square, in the order in which they are tried
- */
-export function* smallerBlocks(
-  planned: EngineOptions,
-  given: EngineOptions,
-  searches: boolean,
-  squares: readonly number[] = SMALLER_SQUARES,
-): Generator<EngineOptions> {
-  yield planned;
-  const { batchSize, batches, tokensPerSquare, compressWeights, compressCache } = given;
-  if (given.layers !== undefined || given.tensorParallel !== undefined) {
-    // Engines that share a model's layers have to agree on their batches; of these they use as many as all have.
-    if (batches === undefined)
-      for (let fewer = (planned.batches ?? 1) - 1; fewer >= 1; fewer--) yield { ...planned, batches: fewer };
-    return;
-  }
-  const chosen = {
-    ...(compressWeights === 'auto' && { compressWeights: 'none' as const }),
-    ...(compressCache === 'auto' && { compressCache: 'none' as const }),
-  };
-  let smaller: EngineOptions = { ...given, ...chosen };
-  yield smaller;
-  const least = Math.max(batchSize ?? 1, LEAST_SQUARE);
-  for (const square of tokensPerSquare === undefined ? squares : []) {
-    if (square > least) yield (smaller = { ...smaller, tokensPerSquare: square });
-  }
-  if (tokensPerSquare === undefined) yield (smaller = { ...smaller, tokensPerSquare: least });
-  if (batchSize === undefined || batches === undefined)
-    yield (smaller = { ...smaller, batchSize: batchSize ?? 1, batches: batches ?? 1 });
-  if (!searches) return;
-  const placed = given.weights !== undefined || given.cache !== undefined || given.activations !== undefined;
-  if (!placed && given.gpuMemory === undefined) yield (smaller = { ...smaller, cache: { cpu: 0, disk: 1 } });
-  if (Object.keys(chosen).length > 0) {
-    yield {
-      ...smaller,
-      ...(compressWeights === 'auto' && { compressWeights: '4bit' }),
-      ...(compressCache === 'auto' && { compressCache: '4bit' }),
-    };
-  }
-}
-
-/** Plans for a smaller block, whose spill is nothing to give advice by. */
-function smallerPlan(
-  plan: Plan,
-  options: EngineOptions,
-  { slots: batches, rowsPerSlot: batchSize, tokensPerSquare }: Block,
-): Plan {
-  const { origin, workload, notes } = plan.report;
-  const report: EnginePlan = {
-    origin: origin === 'policy' ? 'policy' : 'default',
-    ...(workload && { workload }),
-    ...(notes && { notes }),
-    smallerBlock: { batchSize, batches, tokensPerSquare },
-  };
-  return { ...plan, report, options, streams: false };
 }
 
 /** Where the weights may be that are on no GPU, what is better first. */
@@ -308,6 +257,11 @@ class BlockMemory {
     return placePages(Math.min(tokens, this.source.decoder.contextTokens), this.rules(gpuShare));
   }
 
+  /** Without so many pages no engine is opened: those of a row, and of squares of each of an encoder's batches. */
+  get leastPages(): number {
+    return Math.max(this.rowPages(MIN_ROW_TOKENS).pages.memory, leastEncoderPages(this.source, this.settings.block));
+  }
+
   private rules(gpuShare: number | undefined): CacheRules {
     return {
       pageTokens: PAGE_TOKENS,
@@ -376,7 +330,7 @@ class BlockMemory {
     const sharedTokens = !sharing ? 0 : Math.min(expected?.sharedPrefixTokens ?? 0, tokens - 1);
     const rows = Math.max(1, Math.min(block.slots * block.rowsPerSlot, expected?.rows ?? Infinity));
     const { memory } = pagesOfRows(this.rowPages(this.rowTokens), rows, Math.floor(sharedTokens / PAGE_TOKENS));
-    return memory + (sharedTokens > 0 ? 1 : 0);
+    return Math.min(memory + (sharedTokens > 0 ? 1 : 0), encoderPages(this.source, block));
   }
 
   private gpuTier(gpu: NonNullable<Settings['memory']['gpu']>, tablePages: number): GpuTier {

@@ -1,7 +1,8 @@
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { loadAddon } from '../../../src/bindings/loadAddon.js';
-import { layOutMemory, smallerBlocks } from '../../../src/engine/open/layOutMemory.js';
+import { encoderOptions } from '../../../src/engine/open/encoderOptions.js';
+import { layOutMemory, type MemoryLayout } from '../../../src/engine/open/layOutMemory.js';
 import { poolOf } from '../../../src/engine/open/Opened.js';
 import { planEngine } from '../../../src/engine/open/planEngine.js';
 import { requestedOptions } from '../../../src/engine/open/validateOptions.js';
@@ -20,51 +21,6 @@ import { BILLION } from './support.js';
 
 /** What of an open cache its pages' number does not depend on. */
 const CACHE = { pageTokens: PAGE_TOKENS, buffers: 0, pageBytes: 0, diskPageBytes: 0 };
-const planned: EngineOptions = { model: 'm', batchSize: 200, batches: 4, weights: { cpu: 0.5, disk: 0.5 } };
-const blocks = (given: Partial<EngineOptions>, searches = false): Partial<EngineOptions>[] =>
-  [...smallerBlocks(planned, { model: 'm', ...given }, searches)].map(({ model: _, ...rest }) => rest);
-
-describe('the blocks that are tried where memory is scarce', () => {
-  test('begin with the plan, and go from the usual block down to one row', () => {
-    expect(blocks({})).toEqual([
-      { batchSize: 200, batches: 4, weights: { cpu: 0.5, disk: 0.5 } },
-      {},
-      { tokensPerSquare: 128 },
-      { tokensPerSquare: 48 },
-      { tokensPerSquare: 16 },
-      { tokensPerSquare: 16, batchSize: 1, batches: 1 },
-    ]);
-  });
-
-  test('keep what the caller has said: a row of a square needs a token of it', () => {
-    for (const block of blocks({ batchSize: 100, schedule: 'row' }).slice(1))
-      expect(block).toMatchObject({ batchSize: 100, schedule: 'row' });
-    expect(blocks({ batchSize: 100 }).map(({ tokensPerSquare }) => tokensPerSquare)).toEqual([
-      undefined,
-      undefined,
-      128,
-      100,
-      100,
-    ]);
-    expect(blocks({ batchSize: 8, batches: 2 }).at(-1)).toEqual({ batchSize: 8, batches: 2, tokensPerSquare: 16 });
-    expect(blocks({ batchSize: 300, batches: 2 }).at(-1)).toEqual({ batchSize: 300, batches: 2, tokensPerSquare: 300 });
-    expect(blocks({ tokensPerSquare: 512 }).at(-1)).toEqual({ batchSize: 1, batches: 1, tokensPerSquare: 512 });
-  });
-
-  test('end with what a search may do besides, where it is left open', () => {
-    const [cacheOnDisk, compressed] = blocks({ compressCache: 'auto', compressWeights: '8bit' }, true).slice(-2);
-    expect(cacheOnDisk).toMatchObject({ cache: { cpu: 0, disk: 1 }, compressCache: 'none', compressWeights: '8bit' });
-    expect(compressed).toMatchObject({ cache: { cpu: 0, disk: 1 }, compressCache: '4bit', compressWeights: '8bit' });
-    for (const block of blocks({ weights: { cpu: 1, disk: 0 } }, true)) expect(block.cache).toBeUndefined();
-  });
-
-  test('are the planned one for engines that have to agree, and fewer of its batches where nobody has said how many', () => {
-    const layers = { first: 0, count: 1 };
-    expect(blocks({ layers }).map(({ batches }) => batches)).toEqual([4, 3, 2, 1]);
-    expect(blocks({ layers, batches: 2 })).toHaveLength(1);
-  });
-});
-
 describe('a policy that was planned for a machine', () => {
   const addon = loadAddon();
   const machine = addon.machine();
@@ -209,5 +165,85 @@ describe('a policy that was planned for a machine', () => {
       before = longest;
     }
     expect(before).toBe(wanted);
+  });
+});
+
+describe('an encoder whose layers stream', () => {
+  const addon = loadAddon();
+  const machine = addon.machine();
+  const [layers, hiddenSize, vocabularySize, contextTokens] = [24, 1024, 30_522, 512];
+  /** A BERT of 300 million weights, which nobody opens. */
+  async function large(): Promise<ModelSource> {
+    const tiny = await readModel(fileURLToPath(new URL('../../fixtures/encoders/bert', import.meta.url)));
+    const sizes = new Map([
+      [tiny.decoder.hiddenSize, hiddenSize],
+      [tiny.decoder.feedForwardSize, 4 * hiddenSize],
+      [tiny.decoder.contextTokens, contextTokens],
+      [tiny.decoder.vocabularySize, vocabularySize],
+    ]);
+    const sized = (size: number): number => sizes.get(size) ?? size;
+    const bindings = tiny.bindings.map((binding) => ({
+      ...binding,
+      rows: sized(binding.rows),
+      columns: sized(binding.columns),
+      segments: binding.segments.map((segment) => ({ ...segment, rows: sized(segment.rows) })),
+    }));
+    return {
+      ...tiny,
+      decoder: {
+        ...tiny.decoder,
+        ...{ layers, hiddenSize, vocabularySize, contextTokens, heads: 16, kvHeads: 16, headDim: 64 },
+        feedForwardSize: 4 * hiddenSize,
+        layerSpecs: Array.from({ length: layers }, () => ({ window: 0, rotaryTable: 0 })),
+        embedding: { ...tiny.decoder.embedding, size: hiddenSize },
+      },
+      bindings: [
+        ...bindings.filter(({ layer }) => layer < 0),
+        ...Array.from({ length: layers }, (_, layer) =>
+          bindings.filter((binding) => binding.layer === 0).map((binding) => ({ ...binding, layer })),
+        ).flat(),
+      ],
+    };
+  }
+
+  beforeAll(() => {
+    jest.spyOn(process.memoryUsage, 'rss').mockReturnValue(typicalProcessBytes(vocabularySize));
+  });
+  afterAll(() => {
+    jest.restoreAllMocks();
+  });
+
+  async function laidOut(cpuMemory: number, options: Partial<EngineOptions> = {}): Promise<MemoryLayout> {
+    const model = await large();
+    const requested = encoderOptions(
+      model,
+      requestedOptions({ model: model.path, cpuMemory, ...options }, machine),
+      machine,
+    );
+    const plan = await planEngine(model, requested, machine, undefined);
+    return layOutMemory(addon, model, requested, plan, machine, {});
+  }
+
+  test('has as many batches read a layer together as there is room for, each with pages for its squares', async () => {
+    const together: number[] = [];
+    for (let mebibytes = 256; mebibytes <= 800; mebibytes += 16) {
+      const { grid, host } = await laidOut(mebibytes * 2 ** 20);
+      if (host.residentLayerBytes === undefined) expect(grid.slots).toBe(1);
+      else together.push(grid.slots * (grid.wholeRows ?? 0));
+      if (grid.slots > 1)
+        expect(host.pages).toBeGreaterThanOrEqual((2 * grid.slots * (grid.wholeRows ?? 0)) / PAGE_TOKENS);
+    }
+    // Tokens that a read of a layer serves.
+    expect(together).toEqual([...together].sort((a, b) => a - b));
+    expect(together.at(-1)).toBe(8 * 512);
+  });
+
+  test('has the batches that it is told to have, and one where its weights stay in memory', async () => {
+    const told = await laidOut(400 * 2 ** 20, { batches: 2 });
+    expect(told.host.residentLayerBytes).toBeGreaterThanOrEqual(0);
+    expect(told.grid.slots).toBe(2);
+    const inMemory = await laidOut(2 * 2 ** 30);
+    expect(inMemory.host.residentLayerBytes).toBeUndefined();
+    expect(inMemory.grid.slots).toBe(1);
   });
 });
