@@ -18,7 +18,7 @@ interface CollectFlags extends QueueFlags {
 const EXAMPLES = `
 Examples:
   spillway generate --shard 0/2 --model smollm2-135m-instruct \\
-    --input questions.csv --output answers.csv
+    --input questions.csv --output answers.csv --chat on
   spillway generate --shard 1/2 ...     the same on another machine
   spillway job collect --input questions.csv --output answers.csv`;
 

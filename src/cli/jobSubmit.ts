@@ -48,7 +48,8 @@ const EXAMPLES = `
 Examples:
   export SPILLWAY_QUEUE=nats://queue.example:4222
   spillway job submit --job tickets --shards 100 --model smollm2-135m-instruct \\
-    --input /data/tickets.csv --output /data/answers.csv --max-new-tokens 32
+    --input /data/tickets.csv --output /data/answers.csv \\
+    --columns prompt=question --chat on --max-new-tokens 32
   spillway job work --job tickets          on as many machines as there are
   spillway job status --job tickets
   spillway job collect --job tickets --output /data/answers.csv`;

@@ -16,6 +16,17 @@ export function logprobBytes(count: number): number {
   return count * LOGPROB_BYTES;
 }
 
+/** Gives the bytes that a member of a list or an object takes, without what is in it where that is one itself. */
+export function memberBytes(value: unknown): number {
+  if (typeof value === 'string') return MEMBER_BYTES + VALUE_BYTES + 2 * value.length;
+  return typeof value === 'object' && value !== null ? MEMBER_BYTES + VALUE_BYTES : MEMBER_BYTES;
+}
+
+/** Gives the bytes that the name of a member takes. */
+export function keyBytes(key: string): number {
+  return VALUE_BYTES + 2 * key.length;
+}
+
 /**
  * About how many bytes a value takes that a row brings or its result has: its strings, keys and buffers, lists and
  * objects, however deep and however often it leads to itself. Never throws.
@@ -43,16 +54,18 @@ export function heldBytes(value: unknown, most: number, without?: unknown): numb
 function addMembers(value: object, to: unknown[], most: number): number {
   let bytes = 0;
   const add = (member: unknown): void => {
-    bytes += MEMBER_BYTES;
-    if (typeof member === 'string') bytes += VALUE_BYTES + 2 * member.length;
-    else if (typeof member === 'object' && member !== null) to.push(member);
+    if (typeof member === 'object' && member !== null) {
+      // What it takes itself counts once it is looked into.
+      bytes += MEMBER_BYTES;
+      to.push(member);
+    } else bytes += memberBytes(member);
   };
   try {
     if (Array.isArray(value)) for (let at = 0; at < value.length && bytes <= most; at++) add(value[at]);
     else
       for (const key of Object.keys(value)) {
         if (bytes > most) break;
-        bytes += VALUE_BYTES + 2 * key.length;
+        bytes += keyBytes(key);
         add((value as Readonly<Record<string, unknown>>)[key]);
       }
   } catch {

@@ -61,6 +61,33 @@ describe('a model by its name', () => {
     expect((await runCli(['models'], '', offline)).stderr).toContain('no model has been fetched');
   });
 
+  test('what runs have repacked is listed with its model, size and age, and removed by its path', async () => {
+    const cache = { ...environment(), XDG_CACHE_HOME: path('repacked') };
+    const run = ['generate', '--model', TINY_MODEL, '--input', '-', '--output', '-', '--max-new-tokens', '1'];
+    const weights = JSON.stringify({ weights: { gpu: 0, cpu: 0, disk: 1 } });
+    writeFileSync(path('policy.json'), weights);
+    for (const more of [[], ['--disk', path('disk')]])
+      expect(
+        await runCli([...run, '--policy', path('policy.json'), ...more], '{"tokens":[1,2]}\n', cache),
+      ).toMatchObject({ code: 0 });
+    const listed = await runCli(['models'], '', cache);
+    expect(listed.stdout).toMatch(/^repacked, to be read from disk +size +age +where\n/);
+    const stores = listed.stdout.split('\n').flatMap((line) => {
+      const [, file, place] = /^(\S+) +[\d.]+ [KM]iB +today +(\S+)$/.exec(line) ?? [];
+      return place === undefined ? [] : [{ file, place }];
+    });
+    expect(stores.map(({ file, place }) => [file, existsSync(place)])).toEqual([
+      ['llama-Q8_0.gguf', true],
+      ['llama-Q8_0.gguf', true],
+    ]);
+    expect(stores.filter(({ place }) => place.startsWith(`${path('disk')}/`))).toHaveLength(1);
+    for (const { place } of stores) {
+      expect(await runCli(['models', '--remove', place], '', cache)).toMatchObject({ code: 0 });
+      expect(existsSync(place)).toBe(false);
+    }
+    expect((await runCli(['models'], '', cache)).stdout).toBe('');
+  });
+
   test('what is gated, misspelt or no name is told with its remedy', async () => {
     hub.refusals.set('/api', { kind: 'status', status: 403, code: 'GatedRepo' });
     const gated = await runCli(['pull', 'hf:someone/tiny'], '', environment());

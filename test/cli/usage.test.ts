@@ -141,6 +141,10 @@ describe('wrong usage: exit 1, and nothing is read or written', () => {
     expect(await refused([])).toContain('Usage: spillway');
     expect(await refused(['genrate'])).toContain('Did you mean generate?');
     expect(await refused(generate('--max-new-token', '3'))).toContain('Did you mean --max-new-tokens?');
+    // As other tools call it.
+    for (const flag of ['--max-tokens', '--max-token', '--n-predict', '--num-predict', '--max_tokens'])
+      expect(await refused(generate(flag, '3'))).toContain('Did you mean --max-new-tokens?');
+    expect(await refused(generate('--temprature', '1'))).toContain('Did you mean --temperature?');
     expect(await refused(['generate', '--modle', 'x'])).toContain('Did you mean --model?');
     expect(await refused(generate('extra'))).toContain('too many arguments');
   });

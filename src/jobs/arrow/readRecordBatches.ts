@@ -3,6 +3,7 @@ import { checkBoolean, checkFunction } from '../../arguments/checks.js';
 import { found } from '../../arguments/found.js';
 import { isIterable, membersOf } from '../../arguments/isObject.js';
 import { text } from '../../arguments/memberChecks.js';
+import { Turns } from '../../collections/Turns.js';
 import { JobFileError } from '../../errors/JobFileError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { RowInput } from '../../Row.js';
@@ -61,6 +62,7 @@ async function* rowsOf(
   }: ReadRecordBatchesOptions,
 ): AsyncGenerator<RowInput, void, undefined> {
   let header: readonly string[] | undefined;
+  const turns = new Turns();
   let number = 0;
   for await (const batch of batches) {
     const vectors = columnsOf(batch, name);
@@ -79,6 +81,8 @@ async function* rowsOf(
     const fields = fieldsOfTable(name, header, columns, ownTexts);
     for (let row = 0; row < batch.numRows; row += 1) {
       number += 1;
+      // A batch may have any number of rows, all of which are at hand.
+      if (turns.due) await turns.give();
       const { carry, ...given } = await tableRowInTurns(
         Object.fromEntries(
           vectors.map(([column, vector]) => [column, valueOf(vector, row, `${name}, row ${number}, column ${column}`)]),

@@ -1,10 +1,17 @@
+import type { Work } from '../../collections/drained.js';
 import { JobFileError } from '../../errors/JobFileError.js';
 import { SpillwayError } from '../../errors/SpillwayError.js';
 import { wordsOf } from '../work/QueueAddress.js';
 import { withoutSecrets } from './sqlSecrets.js';
 
-/** Values of rows, in the order of the columns, made as they are iterated. */
-export type ValueRows = Iterable<readonly unknown[]>;
+/** A row as the database has it, of which values are made. */
+export interface QueryRow {
+  /**
+   * The values of these columns, in their order; undefined where they take more bytes of memory than `most`, which is
+   * found out while they are made. Stops on the way through many. @throws JobFileError
+   */
+  values(columns: readonly number[], most: number): Work<readonly unknown[] | undefined>;
+}
 
 /** A query whose rows are read as they are wanted. */
 export interface OpenQuery extends AsyncDisposable {
@@ -13,7 +20,7 @@ export interface OpenQuery extends AsyncDisposable {
   /** The names of the columns, no two alike. */
   readonly header: readonly string[];
   /** Once. @throws JobFileError where it fails, or breaks off */
-  chunks(): AsyncGenerator<ValueRows, void, undefined>;
+  chunks(): AsyncGenerator<Iterable<QueryRow>, void, undefined>;
 }
 
 /** @throws JobFileError, which does not repeat what a statement may hold of secrets */

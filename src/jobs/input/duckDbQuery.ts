@@ -1,17 +1,16 @@
 import { JobFileError } from '../../errors/JobFileError.js';
 import { loadPeers } from '../loadPeers.js';
-import { failureOf, type OpenQuery, orFailure, type ValueRows } from './OpenQuery.js';
+import { type Converter, type DuckDbVector, valueReaders, valuesOfRow } from './duckDbValues.js';
+import { failureOf, type OpenQuery, orFailure, type QueryRow } from './OpenQuery.js';
 import { withoutSecrets } from './sqlSecrets.js';
-import { type DuckDbType, wholeNumbers } from './wholeNumbers.js';
+import type { DuckDbType } from './wholeNumbers.js';
 
 /** The peer that does the work; it is the user's to install. */
 const PACKAGE = '@duckdb/node-api';
 
-/** How values become such of JSON. */
-type Converter = unknown;
 interface Chunk {
   readonly rowCount: number;
-  convertRowValues(row: number, converter: Converter): readonly unknown[];
+  getColumnVector(column: number): DuckDbVector;
 }
 interface Result extends AsyncIterable<Chunk> {
   deduplicatedColumnNames(): readonly string[];
@@ -81,25 +80,29 @@ async function* chunksOf(
   said: string,
   { result, header, types, hasEnd }: Answer,
   converter: Converter,
-): AsyncGenerator<ValueRows, void, undefined> {
-  const readers = types.map(wholeNumbers);
+): AsyncGenerator<Iterable<QueryRow>, void, undefined> {
+  const readers = valueReaders(types, converter);
   let ended = !hasEnd;
   let number = 0;
-  const valuesOf = (chunk: Chunk, row: number): readonly unknown[] => {
-    try {
-      return chunk.convertRowValues(row, converter);
-    } catch (error) {
-      throw failureOf(name, said, error);
-    }
-  };
   /** One by one: two thousand rows may be of any size. */
-  const rowsOf = function* (chunk: Chunk): Generator<readonly unknown[], void, undefined> {
+  const rowsOf = function* (chunk: Chunk): Generator<QueryRow, void, undefined> {
+    const end = hasEnd ? chunk.getColumnVector(header.length) : undefined;
+    const vectors = readers.map((reader, at) => [chunk.getColumnVector(at), reader] as const);
     for (let row = 0; row < chunk.rowCount; row += 1) {
-      const values = valuesOf(chunk, row);
-      if (hasEnd && values[header.length] === true) ended = true;
+      if (end?.getItem(row) === true) ended = true;
       else {
         number += 1;
-        yield header.map((_, at) => readers[at]?.(values[at]) ?? values[at]);
+        yield {
+          *values(columns, most) {
+            const wanted =
+              columns.length === vectors.length ? vectors : vectors.filter((_, at) => columns.includes(at));
+            try {
+              return yield* valuesOfRow(wanted, row, most);
+            } catch (error) {
+              throw failureOf(name, said, error);
+            }
+          },
+        };
       }
     }
   };

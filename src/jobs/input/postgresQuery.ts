@@ -1,8 +1,10 @@
 import type * as Postgres from 'pg';
+import type { Work } from '../../collections/drained.js';
 import { postgresUrl } from '../database/postgresUrl.js';
 import { loadPeers } from '../loadPeers.js';
-import { type OpenQuery, orFailure, type ValueRows } from './OpenQuery.js';
-import { type PostgresType, readerOf } from './postgresValues.js';
+import { type OpenQuery, orFailure, type QueryRow } from './OpenQuery.js';
+import { type PostgresType, type Reader, readerOf } from './postgresValues.js';
+import { TooManyBytes, ValueTally } from './ValueTally.js';
 
 const PACKAGE = 'pg';
 const CONNECT_SECONDS = 10;
@@ -63,7 +65,7 @@ export async function postgresQuery(sql: string, database: string): Promise<Open
 }
 
 class Cursor {
-  private readers: readonly ((text: string) => unknown)[] = [];
+  private readers: readonly Reader[] = [];
 
   constructor(
     private readonly client: Postgres.Client,
@@ -97,7 +99,7 @@ class Cursor {
     });
   }
 
-  async *chunks(): AsyncGenerator<ValueRows, void, undefined> {
+  async *chunks(): AsyncGenerator<Iterable<QueryRow>, void, undefined> {
     for (let count = FIRST_ROWS; ;) {
       const { rows } = await this.failing(() => this.fetch(count));
       if (rows.length === 0) return;
@@ -105,14 +107,31 @@ class Cursor {
         (sum, row) => sum + row.reduce((own, text) => own + VALUE_UNITS + (text?.length ?? 0), 0),
         0,
       );
-      yield this.valuesOf(rows);
+      yield rows.map((row) => ({ values: (columns, most) => this.valuesOf(row, columns, most) }));
       const fitting = Math.floor((FETCHED_UNITS * rows.length) / Math.max(1, units));
       count = Math.max(1, Math.min(fitting, 2 * count, MOST_ROWS));
     }
   }
 
-  private *valuesOf(rows: readonly (readonly (string | null)[])[]): Generator<readonly unknown[], void, undefined> {
-    for (const row of rows) yield row.map((text, at) => (text === null ? null : (this.readers[at]?.(text) ?? text)));
+  private *valuesOf(
+    row: readonly (string | null)[],
+    columns: readonly number[],
+    most: number,
+  ): Work<readonly unknown[] | undefined> {
+    const tally = new ValueTally(most);
+    const made: unknown[] = [];
+    try {
+      for (const at of columns) {
+        const [text = null, reader] = [row[at], this.readers[at]];
+        if (text === null || !reader) made.push(tally.member(text));
+        else made.push('whole' in reader ? tally.member(reader.whole(text)) : yield* reader.parts(text, tally));
+        if (tally.due) yield;
+      }
+      return made;
+    } catch (error) {
+      if (error instanceof TooManyBytes) return undefined;
+      throw error;
+    }
   }
 
   /** As texts, as Postgres writes them. */

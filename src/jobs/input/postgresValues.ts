@@ -1,5 +1,9 @@
-/** Reads a value as Postgres writes it. */
-type Reader = (text: string) => unknown;
+import type { Work } from '../../collections/drained.js';
+import type { ValueTally } from './ValueTally.js';
+
+type Read = (text: string) => unknown;
+/** Reads a value as Postgres writes it: at once, or, of an array, in parts. */
+export type Reader = { readonly whole: Read } | { readonly parts: (text: string, tally: ValueTally) => Work<unknown> };
 
 /** The known facts of a type, by its number. */
 export interface PostgresType {
@@ -9,7 +13,7 @@ export interface PostgresType {
   readonly delimiter?: string;
 }
 
-const numberOf: Reader = (text) => {
+const numberOf: Read = (text) => {
   const number = Number(text);
   // JSON has no word for NaN and infinities, and a number loses digits of whole ones beyond 2^53.
   return Number.isFinite(number) && (!Number.isInteger(number) || Number.isSafeInteger(number) || /[.e]/i.test(text))
@@ -18,10 +22,10 @@ const numberOf: Reader = (text) => {
 };
 
 /** `bytea_output` is hex. */
-const base64Of: Reader = (text) => Buffer.from(text.slice(2), 'hex').toString('base64');
+const base64Of: Read = (text) => Buffer.from(text.slice(2), 'hex').toString('base64');
 
 /** By the numbers that Postgres has for its own types. All others are text: numeric, json, dates, moments, uuid, … */
-const READERS: Readonly<Record<number, Reader>> = {
+const READERS: Readonly<Record<number, Read>> = {
   16: (text) => text === 't',
   17: base64Of,
   20: numberOf,
@@ -34,22 +38,24 @@ const READERS: Readonly<Record<number, Reader>> = {
 
 /** How values of a type are read, as readers of tables have them: what JSON cannot hold exactly is text. */
 export function readerOf(type: number, { item, delimiter = ',' }: PostgresType = {}): Reader {
-  if (item === undefined) return READERS[type] ?? ((text) => text);
-  const read = readerOf(item);
-  return (text) => arrayOf(text, delimiter, read);
+  const whole = READERS[item ?? type] ?? ((text: string): string => text);
+  return item === undefined ? { whole } : { parts: (text, tally) => arrayOf(text, delimiter, whole, tally) };
 }
 
 /** An array as Postgres writes it: `{1,NULL,"a ""b""",{2}}`, with bounds before it where they do not begin at 1. */
-function arrayOf(text: string, delimiter: string, read: Reader): unknown {
+function* arrayOf(text: string, delimiter: string, read: Read, tally: ValueTally): Work<unknown> {
   let at = text.startsWith('[') ? text.indexOf('=') + 1 : 0;
   const quoted = (): string => {
-    let value = '';
-    for (at += 1; text[at] !== '"' && at < text.length; at += 1) {
-      if (text[at] === '\\') at += 1;
-      value += text[at] ?? '';
+    const pieces: string[] = [];
+    let from = at + 1;
+    for (at += 1; at < text.length && text[at] !== '"'; at += 1) {
+      if (text[at] !== '\\') continue;
+      pieces.push(text.slice(from, at));
+      from = at += 1;
     }
+    pieces.push(text.slice(from, at));
     at += 1;
-    return value;
+    return pieces.join('');
   };
   const bare = (): string => {
     const from = at;
@@ -57,19 +63,19 @@ function arrayOf(text: string, delimiter: string, read: Reader): unknown {
     return text.slice(from, at);
   };
   const itemAt = (): unknown => {
-    if (text[at] === '{') return list();
     if (text[at] === '"') return read(quoted());
     const value = bare();
     return value.toUpperCase() === 'NULL' ? null : read(value);
   };
-  const list = (): unknown[] => {
-    const items: unknown[] = [];
+  const list = function* (): Work<unknown[]> {
+    const items: unknown[] = tally.member([]);
     for (at += 1; at < text.length && text[at] !== '}';) {
-      items.push(itemAt());
+      if (tally.due) yield;
+      items.push(text[at] === '{' ? yield* list() : tally.member(itemAt()));
       if (text[at] === delimiter) at += 1;
     }
     at += 1;
     return items;
   };
-  return text[at] === '{' ? list() : text;
+  return text[at] === '{' ? yield* list() : tally.member(text);
 }

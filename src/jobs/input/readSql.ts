@@ -1,11 +1,11 @@
 import { checkMembers, type Check } from '../../arguments/checkMembers.js';
 import { checkBoolean, checkFunction, checkText } from '../../arguments/checks.js';
 import { text } from '../../arguments/memberChecks.js';
+import { inTurns } from '../../collections/inTurns.js';
 import { Turns } from '../../collections/Turns.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { PARQUET_LIMITS } from '../../model/files/limits.js';
 import type { BadRow, RowInput } from '../../Row.js';
-import { heldBytes } from '../../rows/heldBytes.js';
 import { formatBytes } from '../../units.js';
 import { checkColumns } from '../formats/checkColumns.js';
 import type { TakenColumns } from '../formats/RowFormat.js';
@@ -13,6 +13,7 @@ import { checkPromptColumn, fieldsOfTable, tableRow, takenColumns, tableRowInTur
 import { isPostgres } from '../database/postgresUrl.js';
 import { duckDbQuery, MEMORY } from './duckDbQuery.js';
 import { postgresQuery } from './postgresQuery.js';
+import type { QueryRow } from './OpenQuery.js';
 import { noteDatabase, noteRead, noteTable } from './tableOfRows.js';
 
 export interface ReadSqlOptions {
@@ -88,13 +89,16 @@ async function* rowsOf(
   onHeader(header);
   onColumns?.(takenColumns(fields, header, columns, ownTexts));
   const turns = new Turns();
+  const all = [...header.keys()];
   let number = 0;
   for await (const chunk of query.chunks()) {
-    for (const values of chunk) {
+    for (const given of chunk) {
       number += 1;
       if (turns.due) await turns.give();
-      if (heldBytes(values, MOST_BYTES) >= MOST_BYTES) {
-        yield tooLarge(idOf(values, header, fields, number), number);
+      const made = inTurns(given.values(all, MOST_BYTES));
+      const values = made instanceof Promise ? await made : made;
+      if (values === undefined) {
+        yield tooLarge(await idOf(given, header, fields, number), number);
         continue;
       }
       const { carry, ...row } = await tableRowInTurns(
@@ -117,14 +121,19 @@ function tooLarge(identity: Pick<BadRow, 'id' | 'duplicate'>, number: number): R
 }
 
 /** The id of a row that is not read otherwise: its number where it has none, or one that is too long itself. */
-function idOf(
-  values: readonly unknown[],
+async function idOf(
+  given: QueryRow,
   header: readonly string[],
   fields: ReturnType<typeof fieldsOfTable>,
   number: number,
-): Pick<BadRow, 'id' | 'duplicate'> {
+): Promise<Pick<BadRow, 'id' | 'duplicate'>> {
   const own = fields.filter(([field]) => field === 'id');
-  const carry = Object.fromEntries(own.map(([, column]) => [column, values[header.indexOf(column)]]));
-  const { id, duplicate } = tableRow(heldBytes(carry, MOST_ID_BYTES) < MOST_ID_BYTES ? carry : {}, own, number);
+  const columns = own.map(([, column]) => header.indexOf(column));
+  const values = (await inTurns(given.values(columns, MOST_ID_BYTES))) ?? [];
+  const { id, duplicate } = tableRow(
+    Object.fromEntries(own.flatMap(([, column], at) => (values.length > 0 ? [[column, values[at]]] : []))),
+    own,
+    number,
+  );
   return { id: id ?? number, ...(duplicate !== undefined && { duplicate }) };
 }

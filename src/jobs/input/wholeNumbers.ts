@@ -4,6 +4,8 @@ import { isObject } from '../../arguments/isObject.js';
 export interface DuckDbType {
   toString(): string;
   readonly valueType?: DuckDbType;
+  /** The items that each array of the type has. */
+  readonly length?: number;
   readonly keyType?: DuckDbType;
   readonly entryNames?: readonly string[];
   readonly entryTypes?: readonly DuckDbType[];

@@ -20,8 +20,8 @@ const MOST_COLUMNS = 4096;
 export interface ResultLines {
   /** The name in errors of whatever holds the results. */
   readonly name: string;
-  /** Where they are when the output could not be written, and what to do. */
-  readonly kept: string;
+  /** Where they are when the output could not be written; of a journal `publishJournal` says it. */
+  readonly kept?: string;
   /** Who may read them. */
   readonly mode: number | undefined;
   lines(): AsyncIterable<JournalLine>;
@@ -44,7 +44,6 @@ export async function journalResults(journal: Journal, signal?: AbortSignal): Pr
   const { path } = journal;
   return {
     name: path,
-    kept: `all results are safe in ${path}, and \`resume\` writes it once more`,
     mode: await modeOf(path),
     lines: () => journalLines(journal, { signal }),
   };
@@ -75,7 +74,8 @@ export async function putInPlace(
     await replaceKeepingMode(path, content, mode);
   } catch (error) {
     if (error instanceof SpillwayError) throw error;
-    throw new JobFileError(path, `cannot be written: ${describeFileError(error)}; ${kept}`, { cause: error });
+    const more = kept === undefined ? '' : `; ${kept}`;
+    throw new JobFileError(path, `cannot be written: ${describeFileError(error)}${more}`, { cause: error });
   }
 }
 

@@ -76,3 +76,21 @@ test('wrong arguments are refused at once, wrong batches when they come', async 
   expect(await failure(interval)).toBeInstanceOf(JobFileError);
   expect((await failure(interval)).message).toContain('row 1, column span: found values of the type Interval');
 });
+
+test('others have their turn while the rows of one large batch are read', async () => {
+  const length = 200_000;
+  const column = { type: { typeId: 5 }, length, data: [], get: (row: number) => `p${row}`, getChildAt: () => null };
+  const batch = { numRows: length, schema: { fields: [{ name: 'prompt' }] }, getChildAt: () => column };
+  let turns = 0;
+  let reads = true;
+  const count = (): void => {
+    turns += 1;
+    if (reads) setImmediate(count);
+  };
+  setImmediate(count);
+  let rows = 0;
+  for await (const row of readRecordBatches([batch])) rows += 'prompt' in row ? 1 : 0;
+  reads = false;
+  expect(rows).toBe(length);
+  expect(turns).toBeGreaterThan(1);
+});

@@ -3,7 +3,9 @@ import { readFileSync } from 'node:fs';
 import pg from 'pg';
 import { JobFileError } from '../../../src/errors/JobFileError.js';
 import { UsageError } from '../../../src/errors/UsageError.js';
-import { readerOf } from '../../../src/jobs/input/postgresValues.js';
+import { drained } from '../../../src/collections/drained.js';
+import { type PostgresType, readerOf as partsOf } from '../../../src/jobs/input/postgresValues.js';
+import { ValueTally } from '../../../src/jobs/input/ValueTally.js';
 import { readSql } from '../../../src/jobs/input/readSql.js';
 import type { JobOptions } from '../../../src/jobs/JobOptions.js';
 import { runJob } from '../../../src/jobs/runJob.js';
@@ -14,6 +16,13 @@ import { StubEngine } from '../support/stubEngine.js';
 
 const path = temporaryFolder();
 const bin = postgresFolder();
+
+const readerOf =
+  (type: number, facts?: PostgresType) =>
+  (text: string): unknown => {
+    const reader = partsOf(type, facts);
+    return 'whole' in reader ? reader.whole(text) : drained(reader.parts(text, new ValueTally(Infinity)));
+  };
 
 describe('values as Postgres writes them', () => {
   test('whole numbers are numbers as far as these hold them, and moments and decimals text', () => {

@@ -1,9 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, jest, test } from '@jest/globals';
+import { drained } from '../../../src/collections/drained.js';
 import { JobFileError } from '../../../src/errors/JobFileError.js';
 import { UsageError } from '../../../src/errors/UsageError.js';
+import { type Converter, type DuckDbVector, valueReaders, valuesOfRow } from '../../../src/jobs/input/duckDbValues.js';
 import { readSql } from '../../../src/jobs/input/readSql.js';
+import { wholeNumbers } from '../../../src/jobs/input/wholeNumbers.js';
 import { runJob } from '../../../src/jobs/runJob.js';
 import { failureOf } from '../formats/support.js';
 import { collect, temporaryFolder } from '../support/files.js';
@@ -80,45 +83,129 @@ test('wrong arguments are refused at once', () => {
     });
 
     test('a value that cannot be made is an error of the database', async () => {
-      const { DuckDBDataChunk } = await import('@duckdb/node-api');
-      const { convertRowValues } = DuckDBDataChunk.prototype;
-      DuckDBDataChunk.prototype.convertRowValues = () => {
+      const { DuckDBVarCharVector } = await import('@duckdb/node-api');
+      const made = jest.spyOn(DuckDBVarCharVector.prototype, 'getItem').mockImplementation(() => {
         throw new Error('a value of a kind that nobody knows');
-      };
-      try {
-        const error = await failureOf(collect(readSql("select 'a' as prompt")));
-        expect(error).toBeInstanceOf(JobFileError);
-        expect(error.message).toContain('the query failed: a value of a kind that nobody knows');
-      } finally {
-        DuckDBDataChunk.prototype.convertRowValues = convertRowValues;
-      }
+      });
+      const error = await failureOf(collect(readSql("select 'a' as prompt")));
+      made.mockRestore();
+      expect(error).toBeInstanceOf(JobFileError);
+      expect(error.message).toContain('the query failed: a value of a kind that nobody knows');
     });
 
     test('rows are made one by one, and one that takes too much is a row with an error', async () => {
-      const { DuckDBDataChunk } = await import('@duckdb/node-api');
-      const { convertRowValues } = DuckDBDataChunk.prototype;
-      let made = 0;
-      DuckDBDataChunk.prototype.convertRowValues = function (...args: never[]) {
-        made += 1;
-        return Reflect.apply(convertRowValues, this, args) as never;
-      };
-      try {
-        const rows = readSql(
-          "select i as id, 'a' as prompt, repeat('n', case i when 1 then 40000000 else 4 end) as note from range(100) t(i)",
-          { carryFields: true },
-        );
-        expect((await rows.next()).value).toMatchObject({ id: 0, prompt: 'a', carry: { note: 'nnnn' } });
-        expect(made).toBe(1);
-        const second: unknown = (await rows.next()).value;
-        // The row's own id; its number is another's.
-        expect(second).toEqual({
-          id: 1,
-          error: { code: 'limit', message: expect.stringMatching(/^row 2: /) as unknown },
-        });
-        expect(await collect(rows)).toHaveLength(98);
-      } finally {
-        DuckDBDataChunk.prototype.convertRowValues = convertRowValues;
+      const { DuckDBVarCharVector } = await import('@duckdb/node-api');
+      const made = jest.spyOn(DuckDBVarCharVector.prototype, 'getItem');
+      const rows = readSql(
+        "select i as id, 'a' as prompt, repeat('n', case i when 1 then 40000000 else 4 end) as note from range(100) t(i)",
+        { carryFields: true },
+      );
+      expect((await rows.next()).value).toMatchObject({ id: 0, prompt: 'a', carry: { note: 'nnnn' } });
+      expect(made).toHaveBeenCalledTimes(2);
+      made.mockRestore();
+      const second: unknown = (await rows.next()).value;
+      // The row's own id; its number is another's.
+      expect(second).toEqual({
+        id: 1,
+        error: { code: 'limit', message: expect.stringMatching(/^row 2: /) as unknown },
+      });
+      expect(await collect(rows)).toHaveLength(98);
+    });
+
+    test('of a list that takes too much no more is made than a row may take, whatever it is in', async () => {
+      const { DuckDBInstance, JsonDuckDBValueConverter } = await import('@duckdb/node-api');
+      const connection = await (await DuckDBInstance.create(':memory:')).connect();
+      const texts = "list('item' || i)";
+      for (const value of [
+        texts,
+        `{'a': {'b': ${texts}}}`,
+        `map {'a': ${texts}}`,
+        `union_value(a := ${texts})`,
+        `[[${texts}]]`,
+      ]) {
+        const answer = await connection.run(`select ${value} from range(100000) t(i)`);
+        const vector = (await answer.fetchChunk())?.getColumnVector(0) as unknown as DuckDbVector;
+        let made = 0;
+        const counting: Converter = (item) => {
+          made += 1;
+          return item;
+        };
+        const [reader] = valueReaders(answer.columnTypes(), counting);
+        expect(reader && drained(valuesOfRow([[vector, reader]], 0, 2 ** 20))).toBeUndefined();
+        // Texts of some 40 bytes.
+        expect(made).toBeLessThan(2 ** 20 / 40);
+        const [all] = valueReaders(answer.columnTypes(), JsonDuckDBValueConverter as unknown as Converter);
+        expect(all && drained(valuesOfRow([[vector, all]], 0, 2 ** 24))).toHaveLength(1);
       }
+      connection.closeSync();
+    });
+
+    test('rows of many values are made in slices', async () => {
+      const { DuckDBInstance, JsonDuckDBValueConverter } = await import('@duckdb/node-api');
+      const connection = await (await DuckDBInstance.create(':memory:')).connect();
+      const value = "{'id': i, 'name': 'n' || i}";
+      const rows = 20_000;
+      for (const [list, steps] of [
+        [`list(${value})`, 35],
+        ['list(i)', 15],
+        [`{'deep': [list(${value})]}`, 35],
+        [`map_from_entries(list({'k': i, 'v': ${value}}))`, 35],
+        [`union_value(x := list(${value}))`, 35],
+        [`list(${value})::struct(id bigint, name varchar)[${rows}]`, 35],
+      ] as const) {
+        const answer = await connection.run(`select ${list} from range(${rows}) t(i)`);
+        const types = answer.columnTypes();
+        const chunk = await answer.fetchChunk();
+        const readers = valueReaders(types, JsonDuckDBValueConverter as unknown as Converter);
+        const vector = chunk?.getColumnVector(0) as unknown as DuckDbVector;
+        const work = valuesOfRow([[vector, readers[0] ?? { whole: () => undefined }]], 0, Infinity);
+        let slices = 0;
+        let step = work.next();
+        for (; step.done !== true; step = work.next()) slices += 1;
+        expect(slices).toBeGreaterThan(steps);
+        const [type] = types;
+        const whole = type && wholeNumbers(type)?.(chunk?.convertRowValues(0, JsonDuckDBValueConverter)[0]);
+        // Deep equality of some millions of values takes jest minutes.
+        expect(JSON.stringify(step.value) === JSON.stringify([whole])).toBe(true);
+      }
+      connection.closeSync();
+    });
+
+    test('values are the same where the package has no parts of them to give', async () => {
+      const { DuckDBInstance, JsonDuckDBValueConverter } = await import('@duckdb/node-api');
+      const connection = await (await DuckDBInstance.create(':memory:')).connect();
+      const answer = await connection.run(
+        `select * from (values
+          ({'a': 1::bigint, '__proto__x': [null, 'x']}, [[1::bigint], null, []], [1, 2]::bigint[2], map {1::bigint: [2::bigint]}, union_value(n := 5::bigint)),
+          (null, null, null, null, null),
+          ({'a': null, '__proto__x': null}, [], [null, 9007199254740993]::bigint[2], map {}, union_value(n := null::bigint)))`,
+      );
+      const types = answer.columnTypes();
+      const chunk = await answer.fetchChunk();
+      const readers = valueReaders(types, JsonDuckDBValueConverter as unknown as Converter);
+      const hidden = ['getItemVector', 'entryVectorAt', 'listVector', 'childData', 'structVector'];
+      for (let row = 0; row < 3; row += 1) {
+        const vectors = types.map((_, at) => chunk?.getColumnVector(at) as unknown as DuckDbVector);
+        const of = (all: readonly DuckDbVector[]): unknown =>
+          drained(
+            valuesOfRow(
+              all.map((vector, at) => [vector, readers[at] ?? { whole: () => undefined }] as const),
+              row,
+              Infinity,
+            ),
+          );
+        const older = vectors.map(
+          (vector) =>
+            ({
+              type: vector.type,
+              itemCount: vector.itemCount,
+              getItem: (at) => vector.getItem(at),
+            }) satisfies DuckDbVector,
+        );
+        expect(older.every((vector) => hidden.every((name) => !(name in vector)))).toBe(true);
+        expect(of(vectors)).toEqual(of(older));
+      }
+      connection.closeSync();
     });
 
     test('for a template all columns are values, and none has to hold prompts', async () => {

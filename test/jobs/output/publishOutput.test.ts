@@ -1,12 +1,13 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
+import { JobFileError } from '../../../src/errors/JobFileError.js';
 import { UsageError } from '../../../src/errors/UsageError.js';
 import { readRows } from '../../../src/jobs/input/readRows.js';
 import { runJob } from '../../../src/jobs/runJob.js';
 import type { RowGenerator } from '../../../src/jobs/JobOptions.js';
 import type { RowInput } from '../../../src/Row.js';
 import { failureOf } from '../formats/support.js';
-import { collect, temporaryFolder, writeLines } from '../support/files.js';
+import { collect, readJournal, temporaryFolder, writeLines } from '../support/files.js';
 import { StubEngine } from '../support/stubEngine.js';
 
 const path = temporaryFolder();
@@ -86,4 +87,63 @@ describe('lines of text, which nothing but their places tells apart', () => {
       `errors: found ${errors}, which is text, expected a name with .jsonl, .csv, .tsv or .parquet: a line of text does not say which row failed, or why`,
     );
   });
+});
+
+describe('a folder that cannot be written any more when a job ends', () => {
+  const isRoot = process.getuid?.() === 0;
+  const be = (id: number): void => {
+    if (isRoot) process.seteuid?.(id);
+  };
+  let jobs = 0;
+
+  test.each([
+    ['csv', 'csv'],
+    ['parquet', 'parquet'],
+    ['jsonl', 'jsonl'],
+    ['csv', 'jsonl'],
+    ['jsonl', 'csv'],
+  ])(
+    'output %s, errors %s: one error that says where all results stand, and a later run writes them',
+    async (form, other) => {
+      const folder = path(`closed-${(jobs += 1)}`);
+      mkdirSync(folder);
+      const [input, output, errors] = [path('rows.jsonl'), `${folder}/out.${form}`, `${folder}/errors.${other}`];
+      writeLines(input, [...Array.from({ length: 6 }, (_, at) => ({ prompt: `p${at}` })), 'no row']);
+      const open = (mode: number): void => {
+        be(0);
+        chmodSync(folder, mode);
+        be(65_534);
+      };
+      const options = { input, output, errors };
+      chmodSync(path('.'), 0o755);
+      try {
+        open(0o777);
+        const engine = new StubEngine({
+          answer: (prompt) => {
+            if (prompt === 'p5') open(0o555);
+            return {};
+          },
+        });
+        const error = await failureOf(runJob({ ...options, engine }));
+        expect(error).toBeInstanceOf(JobFileError);
+        const journal = `${output}.rows.jsonl`;
+        expect(error.message).toBe(
+          `${output}: cannot be written: permission denied (EACCES); all 7 results stand in ${journal}, and \`resume\` writes them`,
+        );
+        expect(readJournal(journal)).toHaveLength(7);
+        expect([existsSync(output), existsSync(errors)]).toEqual([false, false]);
+        open(0o777);
+        const again = new StubEngine();
+        expect(await runJob({ ...options, engine: again, resume: true })).toMatchObject({ kept: 7, done: 0 });
+        expect(again.admitted).toEqual([]);
+        const rows = await collect(readRows(output, { templated: true }));
+        expect(rows.map((row) => ('fields' in row ? row.fields : undefined))).toMatchObject(
+          Array.from({ length: 6 }, (_, at) => ({ text: `P${at}` })),
+        );
+      } finally {
+        be(0);
+        chmodSync(folder, 0o755);
+      }
+    },
+  );
 });

@@ -465,6 +465,32 @@ describe('rows', () => {
     expect(error()).toBe(first);
   });
 
+  test('a row that needs most of its steps has all of them amid rows, and after rows, that run out of theirs', () => {
+    const tokenizer = split(String.raw`(a*a*)*\1b`);
+    // 79 in 100 of the steps that a row of 60,000 units has.
+    const honest = 'aaaac'.repeat(12_000);
+    const hostile = 'a'.repeat(3000);
+    const inParts = function* (text: string): Generator<unknown, number[] | string> {
+      try {
+        const made = tokenizer.encodeInParts(text);
+        return 'next' in made ? yield* made : made;
+      } catch (error) {
+        expect(error).toBeInstanceOf(RowError);
+        return (error as RowError).rowCode;
+      }
+    };
+    const works = [hostile, hostile, honest, hostile].map(inParts);
+    const ends = new Map<number, number[] | string>();
+    while (ends.size < works.length)
+      works.forEach((work, at) => {
+        const step = ends.has(at) ? undefined : work.next();
+        if (step?.done === true) ends.set(at, step.value);
+      });
+    // It goes on long after the others have ended.
+    const tokens = Array.from({ length: 60_000 }, (_, at) => (at % 5 === 4 ? 2 : 0));
+    expect([0, 1, 2, 3].map((at) => ends.get(at))).toEqual(['limit', 'limit', tokens, 'limit']);
+  }, 120_000);
+
   test('digits in threes from the right, as some real tokenizers have them, on 100,000 digits', () => {
     const tokenizer = split(String.raw`\p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N}))`);
     // No token of the vocabulary has a digit: what counts is that it comes to its end.
