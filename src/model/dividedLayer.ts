@@ -6,6 +6,24 @@ export interface LayerShare {
   readonly index: number;
   /** From 2 to 64. */
   readonly of: number;
+  /**
+   * How attention is divided. `heads`: each engine attends to all rows with its own heads, and keeps their keys and
+   * values; a head of keys and values that several engines have is kept in each. `rows`: each attends to some of the
+   * rows with all heads, and keeps the keys and values of these alone, for two further exchanges a layer. Results are
+   * the same. Default `heads`.
+   */
+  readonly attention?: AttentionBy;
+}
+
+export const ATTENTION_BY = ['heads', 'rows'] as const;
+export type AttentionBy = (typeof ATTENTION_BY)[number];
+
+/** The whole model's heads, and which of them each share has, where engines attend to some rows each. */
+export interface RowAttention {
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly headDim: number;
+  readonly shares: readonly HeadShare[];
 }
 
 /** Rows that lie one after another, or columns, or heads. */
@@ -90,6 +108,18 @@ export function refused({ of }: LayerShare, expected: string): UsageError {
 function stretchOf(count: number, { index, of }: LayerShare): Range {
   const first = Math.floor((index * count) / of);
   return { first, count: Math.floor(((index + 1) * count) / of) - first };
+}
+
+/** The heads of all shares. Pure. @throws UsageError as `headsOfShare` */
+export function rowAttention(
+  { heads, kvHeads, headDim }: Pick<DecoderSpec, 'heads' | 'kvHeads' | 'headDim'>,
+  block: number,
+  of: number,
+): RowAttention {
+  const shares = Array.from({ length: of }, (_, index) =>
+    headsOfShare({ heads, kvHeads, headDim }, block, { index, of }),
+  );
+  return { heads, kvHeads, headDim, shares };
 }
 
 /** Pure. */
