@@ -95,7 +95,8 @@ export function ringExchangeSteps(of: number): number {
 
 /**
  * What each engine of a ring has for each other one, handed on from one to the next until it is there: an all-to-all.
- * With each step an engine takes what is its own out of what comes, and sends the rest on. Nothing is sent for nothing.
+ * With each step an engine takes what is its own out of what comes, and sends the rest on. Each step is sent, of however
+ * few numbers: who has begun one knows that all before it have begun the one before.
  *
  * @param own by engine that it is for
  * @returns by engine that it is from
@@ -110,11 +111,11 @@ export async function ringExchange(
   arrived[index] = own[index] ?? new Float32Array(0);
   let going = joined(Array.from({ length: of - 1 }, (_, ahead) => own[place(index + 1 + ahead, of)]));
   for (let step = 0; step < of - 1; step++) {
-    if (going.length > 0) send(step, going);
+    send(step, going);
     const from = place(index - 1 - step, of);
     let length = 0;
     for (let distance = step + 1; distance < of; distance++) length += lengths(from, place(from + distance, of));
-    const came = length > 0 ? await receive(step, length) : new Float32Array(0);
+    const came = await receive(step, length);
     const ours = lengths(from, index);
     arrived[from] = came.slice(0, ours);
     going = came.slice(ours);

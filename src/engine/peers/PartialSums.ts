@@ -91,9 +91,8 @@ export class PartialSums {
       taken(message);
       return;
     }
-    // The engine before may be a whole sum ahead, and the exchanges before it.
-    const { of } = this.place;
-    const most = 2 * (ringSumSteps(of) + 2 * ringExchangeSteps(of));
+    // The engine before may be a whole sum or exchange ahead, and has begun no other one.
+    const most = 2 * ringSumSteps(this.place.of);
     if (arrived.length >= most)
       throw new PeerError(`partial: found more than ${most} of slot ${slot} that nothing waits for, expected fewer`);
     arrived.push(message);
