@@ -120,7 +120,13 @@ async function plannedShares(count, link, attention) {
 /** Runs of some engines over links like this one. @param link undefined: one engine alone */
 async function runs(count, link, way = 'layers') {
   const batches =
-    count === 1 || way === 'prompts' ? 1 : way === 'heads' || way === 'rows' ? 2 : values['micro-batches'] === undefined ? count + 1 : number('micro-batches');
+    count === 1 || way === 'prompts'
+      ? 1
+      : way === 'heads' || way === 'rows'
+        ? 2
+        : values['micro-batches'] === undefined
+          ? count + 1
+          : number('micro-batches');
   const shared = {
     model: values.model,
     batchSize: number('batch-size'),
@@ -211,7 +217,7 @@ const table = [alone, ...all].map((each) => ({
       ? 'prompts apart'
       : isShared(each)
         ? `shares, attention by ${each.way}`
-      : (each.plan?.engines.map(({ layers: { count } }) => count).join(' + ') ?? String(layers)),
+        : (each.plan?.engines.map(({ layers: { count } }) => count).join(' + ') ?? String(layers)),
   predictedTokensPerSecond: each.plan?.tokensPerSecond,
   link: each.link?.name ?? 'none',
   tokensPerSecond: tokensPerSecond(each),

@@ -42,8 +42,7 @@ struct Activations {
   }
 
   static size_t bytesFor(const DecoderSpec& spec, uint32_t tokens, bool keepsKeys) {
-    return ownBytes(spec, tokens, keepsKeys) +
-           (spec.attendsByRows() ? ownBytes(spec.attending(), tokens, true) : 0);
+    return ownBytes(spec, tokens, keepsKeys) + (spec.attendsByRows() ? ownBytes(spec.attending(), tokens, true) : 0);
   }
 
   uint32_t capacityTokens;

@@ -193,9 +193,7 @@ uint32_t projectedQueries(const Spec& spec, const Layer& layer) {
   return spec.latent.rank == 0 ? spec.queryWidth(layer) : spec.heads * (spec.latent.plain + spec.latent.rotated);
 }
 // Of those that attend.
-WeightShape heads(const Spec& spec, const Layer&) {
-  return {spec.attendsByRows() ? spec.rowHeads : spec.heads, 1};
-}
+WeightShape heads(const Spec& spec, const Layer&) { return {spec.attendsByRows() ? spec.rowHeads : spec.heads, 1}; }
 WeightShape queries(const Spec& spec, const Layer& layer) { return {projectedQueries(spec, layer), 1}; }
 WeightShape keys(const Spec& spec, const Layer& layer) { return {spec.keyWidth(layer), 1}; }
 WeightShape one(const Spec&, const Layer&) { return {1, 1}; }

@@ -32,7 +32,7 @@ struct BatchBounds {
 
   uint32_t groups() const { return std::max<size_t>(1, groupWindows.size()); }
   bool pagesElsewhere = false;  // a batch may have none here, where other engines attend to its rows
-  bool wholeRows = false;  // of an encoder: all of a sequence's tokens at once, which are then pooled
+  bool wholeRows = false;       // of an encoder: all of a sequence's tokens at once, which are then pooled
 };
 
 // Seven integers a sequence (src/bindings/Addon.ts, BATCH_STRIDE); after them the tails of the further groups.

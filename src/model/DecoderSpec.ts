@@ -1,4 +1,4 @@
-import type { RowAttention } from './dividedLayer.js';
+import type { RowAttention } from './RowAttention.js';
 
 /**
  * A transformer, as data: a decoder, or an encoder, whose attention is not causal. An architecture file

@@ -1,5 +1,8 @@
 import { UsageError } from '../errors/UsageError.js';
 import type { DecoderSpec } from './DecoderSpec.js';
+import type { HeadShare, Range, RowAttention } from './RowAttention.js';
+
+export type { HeadShare, Range, RowAttention } from './RowAttention.js';
 
 /** One of the shares into which every layer of a model is cut: which one, from 0, of how many. */
 export interface LayerShare {
@@ -18,28 +21,8 @@ export interface LayerShare {
 export const ATTENTION_BY = ['heads', 'rows'] as const;
 export type AttentionBy = (typeof ATTENTION_BY)[number];
 
-/** The whole model's heads, and which of them each share has, where engines attend to some rows each. */
-export interface RowAttention {
-  readonly heads: number;
-  readonly kvHeads: number;
-  readonly headDim: number;
-  readonly shares: readonly HeadShare[];
-}
-
-/** Rows that lie one after another, or columns, or heads. */
-export interface Range {
-  readonly first: number;
-  readonly count: number;
-}
-
 /** Feed-forward columns that do not divide evenly are cut into whole panels of so many, however they are stored. */
 const PANEL = 32;
-
-/** The heads of one share of a layer. */
-export interface HeadShare {
-  readonly queryHeads: Range;
-  readonly keyHeads: Range;
-}
 
 /**
  * The heads of one of the shares of a layer. Key and value heads go with all query heads that read them, to each share

@@ -1,6 +1,14 @@
 import { UsageError } from '../errors/UsageError.js';
 import { needsProcessor, type DecoderSpec } from './DecoderSpec.js';
-import { columnsOfShare, headsOfShare, refused, rowAttention, scaled, type LayerShare, type Range } from './dividedLayer.js';
+import {
+  columnsOfShare,
+  headsOfShare,
+  refused,
+  rowAttention,
+  scaled,
+  type LayerShare,
+  type Range,
+} from './dividedLayer.js';
 import type { ModelSource } from './ModelSource.js';
 import type { TensorBinding } from './TensorBinding.js';
 import { WEIGHT_TYPES } from './weightTypes.js';
@@ -80,11 +88,11 @@ export function shareOf(source: ModelSource, share: LayerShare): ModelSource {
     feedForwardSize: inner.count,
     ...(position.kind === 'alibi' &&
       !byRows && {
-      position: {
-        ...position,
-        slopes: position.slopes.slice(queryHeads.first, queryHeads.first + queryHeads.count),
-      },
-    }),
+        position: {
+          ...position,
+          slopes: position.slopes.slice(queryHeads.first, queryHeads.first + queryHeads.count),
+        },
+      }),
     share: { index, of: share.of, ...(byRows && { attention: rowAttention(decoder, block, share.of) }) },
   };
   return { ...source, decoder: ours, bindings: bindings.flatMap((binding) => cut(binding) ?? []) };

@@ -152,8 +152,7 @@ describe('attention by rows', () => {
         const grid = { layers, share: { index, of, sums }, slots: 2, rowsPerSlot: 4, tokensPerSquare: 12 };
         validatePath(grid, admitted, recordsOfTrace(events, admitted).records);
         for (const task of ['all_to_all', 'all_to_all_back'] as const)
-          for (const { name, args } of events)
-            if (name.startsWith(`${task} `)) sent[task] += Number(args['bytes']);
+          for (const { name, args } of events) if (name.startsWith(`${task} `)) sent[task] += Number(args['bytes']);
         tokens = events
           .filter(({ args }) => args['part'] === 'project' && args['layer'] === 0)
           .flatMap(({ args }) => args['rows'] as readonly (readonly number[])[])
@@ -187,28 +186,31 @@ describe('attention by rows', () => {
     expect(await run(ring)).toEqual(expected);
   });
 
-  test.each([0, 3, 9, 40])('a peer that dies after %i messages ends the run, and the engines go on', async (messages) => {
-    await using ring = await shareRing(2, { ...OPENED, disk, ...options }, 'rows');
-    for (const dying of [0, 1]) {
-      let sent = 0;
-      const broken = run(ring, {
-        wrap: ({ sink, source }, from) => ({
-          source,
-          sink: {
-            send: (message) => {
-              if (from === dying && sent++ === messages) sink.close(new Error('it died'));
-              return from === dying && sent > messages ? Promise.reject(new Error('it died')) : sink.send(message);
+  test.each([0, 3, 9, 40])(
+    'a peer that dies after %i messages ends the run, and the engines go on',
+    async (messages) => {
+      await using ring = await shareRing(2, { ...OPENED, disk, ...options }, 'rows');
+      for (const dying of [0, 1]) {
+        let sent = 0;
+        const broken = run(ring, {
+          wrap: ({ sink, source }, from) => ({
+            source,
+            sink: {
+              send: (message) => {
+                if (from === dying && sent++ === messages) sink.close(new Error('it died'));
+                return from === dying && sent > messages ? Promise.reject(new Error('it died')) : sink.send(message);
+              },
+              close: (error) => {
+                sink.close(error);
+              },
             },
-            close: (error) => {
-              sink.close(error);
-            },
-          },
-        }),
-      });
-      await expect(broken).rejects.toThrow();
-    }
-    expect((await run(ring)).every(({ error }) => error === undefined)).toBe(true);
-  });
+          }),
+        });
+        await expect(broken).rejects.toThrow();
+      }
+      expect((await run(ring)).every(({ error }) => error === undefined)).toBe(true);
+    },
+  );
 
   test.each([
     ['other columns', { values: new Float32Array(3) }, /partial: found 3 numbers of pass 0/],

@@ -30,8 +30,7 @@ export function watchContents(
   const rows = new Map<RowId, SeenRow>();
   const memory = new Map<string, string>();
   const wrong: string[] = [];
-  const place = (layer: number, page: string, position: number): string =>
-    `${layer} ${page} ${position % pageTokens}`;
+  const place = (layer: number, page: string, position: number): string => `${layer} ${page} ${position % pageTokens}`;
   const told = (sequence: DeviceRow, row: RowId, position: number): string => {
     const { tokens } = sequence;
     // After its prompt a row's tokens are its own.

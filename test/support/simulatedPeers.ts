@@ -104,7 +104,9 @@ export function simulatedPeers(given: PeersSetup): SimulatedPeer[] {
     const fail = given.fail?.(index);
     const device = new SimulatedDevice({ ...simulation, time, ...(fail && { fail }) });
     const pages = index === 0 ? given.pages : (given.laterPages?.[index - 1] ?? given.pages);
-    const pool = given.pools?.[index] ?? new PagePool(pages, given.pageTokens, undefined, undefined, undefined, share?.attention && share);
+    const pool =
+      given.pools?.[index] ??
+      new PagePool(pages, given.pageTokens, undefined, undefined, undefined, share?.attention && share);
     const nothingLeft = watchSharing(pool);
     const events: TaskEvent[] = [];
     device.completed$.subscribe((burst_) => {

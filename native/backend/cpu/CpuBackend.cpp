@@ -73,7 +73,8 @@ class CpuBackend final : public Backend {
     std::optional<WeightBuffers::Use> use;
     if (buffer != kNoBuffer) use.emplace(buffers_, static_cast<uint32_t>(buffer), layer);
     const bool byRows = attending_ && part == ComputePart::Attend;
-    CpuPass pass = passOf(byRows ? *attending_ : spec_, batch, byRows ? *activations.rows : activations, scratch, false);
+    CpuPass pass =
+        passOf(byRows ? *attending_ : spec_, batch, byRows ? *activations.rows : activations, scratch, false);
     if (use) pass.streamed = use->data();
     if (use && !use->absent().empty())
       pass.bringExperts = [&](const ExpertChoice* choices, size_t count) { bringExperts(layer, *use, choices, count); };

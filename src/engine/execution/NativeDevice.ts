@@ -157,7 +157,10 @@ export class NativeDevice implements Device {
   ): void {
     const activations = new SlotActivations(this.runtime, slots, tokensPerSquare, this.setup.activations);
     const lastLayer = this.firstLayer + this.setup.windows.length - 1;
-    this.runs.set(run, new NativeRun(this.runtime, this.setup, { first: this.firstLayer, last: lastLayer }, activations, peers));
+    this.runs.set(
+      run,
+      new NativeRun(this.runtime, this.setup, { first: this.firstLayer, last: lastLayer }, activations, peers),
+    );
   }
 
   closeRun(run: number): void {
@@ -344,9 +347,9 @@ export class NativeDevice implements Device {
         ? this.transfers.reduce(task, run, after)
         : task.name === 'all_to_all' || task.name === 'all_to_all_back'
           ? this.transfers.exchange(task, run, batch, after)
-        : task.to === 'peer'
-          ? this.transfers.send(task, run, after)
-          : this.transfers.receive(task, run, after, this.setup.embeds === false);
+          : task.to === 'peer'
+            ? this.transfers.send(task, run, after)
+            : this.transfers.receive(task, run, after, this.setup.embeds === false);
     batch.outstanding++;
     this.pending.set(transfer.id, { event: transfer, run, batch });
     return transfer;

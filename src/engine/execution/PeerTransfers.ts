@@ -99,8 +99,8 @@ export class PeerTransfers {
   }
 
   /**
-   * What a layer has projected goes to the engines that keep its rows; or what these have attended to comes back to
-   * those that have its heads.
+   * Queries, keys and values of a layer go to the engines that keep their rows; or what these have attended to comes
+   * back to those that have its heads.
    */
   exchange(task: Task, run: NativeRun, batch: NativeBatch, after: readonly TaskEvent[]): PendingEvent {
     const place = run.activations.forCompute(task);

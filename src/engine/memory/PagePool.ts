@@ -93,7 +93,7 @@ export interface RunPages {
  * pages as it grows.
  */
 export class PagePool {
-  /** Of each engine that keeps some rows; one where nobody else does. */
+  /** The pages of each engine that keeps some rows; of one where nobody else does. */
   private readonly kept: readonly PageLists[];
   private readonly releases = new Subject<void>();
   private readonly runs = new Map<RunPages, OpenRun>();

@@ -352,7 +352,14 @@ class BlockMemory {
     const grid: Grid = {
       layers,
       ...(part && { part: { first: part.firstLayer, of: part.modelLayers } }),
-      ...(share && { share: { index: share.index, of: share.of, sums: residual === 'parallel' ? 1 : 2, ...(share.attention && { attention: share.attention }) } }),
+      ...(share && {
+        share: {
+          index: share.index,
+          of: share.of,
+          sums: residual === 'parallel' ? 1 : 2,
+          ...(share.attention && { attention: share.attention }),
+        },
+      }),
       slots,
       rowsPerSlot,
       tokensPerSquare,

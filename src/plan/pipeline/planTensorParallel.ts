@@ -83,9 +83,10 @@ export function planTensorParallel(given: PipelineRequest): TensorParallelPlan {
   if (wanted === 'rows' && !attendsPlainly(shape))
     throw new UsageError(`attention: found rows for ${shape.name}, expected heads: some of its layers do not attend`);
   const ways = wanted ? [wanted] : attendsPlainly(shape) ? ATTENTION_BY : (['heads'] as const);
-  const sharesBy = ways.map(
-    (attention) => ({ attention, shares: machines.map((_, index) => shapeOfShare(shape, { index, of, attention })) }),
-  );
+  const sharesBy = ways.map((attention) => ({
+    attention,
+    shares: machines.map((_, index) => shapeOfShare(shape, { index, of, attention })),
+  }));
   if (machines.some(({ hardware }) => hardware.memory.gpuBytes > 0))
     throw new UsageError('machines: found one with a GPU, expected processors alone for shares of each layer');
   let best: TensorParallelPlan | undefined;
@@ -213,7 +214,7 @@ function planOf(
     workload,
     shares: of,
     attention,
-    cacheBytes: Math.max(...shares.map((shape) => cacheBytesOf(shape, workload, block))),
+    cacheBytes: Math.max(...shares.map((shape) => cacheBytesOf(shape, workload, { ...block, cpuAttention: true }))),
     batchSize,
     batches,
     ...(block.tokensPerSquare !== undefined && { tokensPerSquare: block.tokensPerSquare }),

@@ -176,7 +176,11 @@ export function checkFit(
   const joined =
     role === 'forward'
       ? follows(before, behind)
-      : isLast(behind) && isFirst(before) && behind.of === before.of && behind.shares === before.shares && behind.byRows === before.byRows;
+      : isLast(behind) &&
+        isFirst(before) &&
+        behind.of === before.of &&
+        behind.shares === before.shares &&
+        behind.byRows === before.byRows;
   if (!joined)
     throw new PeerError(
       `${peer}: found ${layerWords(behind)}, expected ${
