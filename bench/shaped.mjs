@@ -4,6 +4,7 @@
 //   node bench/shaped.mjs --model FILE [--apart layers,prompts] [--engines 2,4] [--processors 0.45] [--batch-size 64] [--rows 256] [--repeat 3] [--hidden-states bfloat16] [--json FILE]
 // With --apart prompts two engines of all layers are run as well, of which one computes prompts for the other
 // (follow --prompts), beside what the plan says of it.
+// With --apart heads or rows engines have a share of each layer (follow --tensor-parallel), attention divided so.
 // Beside them stands llama.cpp's rpc backend on the same machines and links, where bench/peers/buildLlamaCpp.mjs built it.
 // Linux and root. An engine's efficiency is its processor seconds over quota x wall, from the run's beginning to its end;
 // the table has that of all of them together. Others on the machine count: a quota that the machine did not have cannot
@@ -11,7 +12,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readModel } from '../dist/api/models.js';
-import { planPipeline, planPrompts, readModelShape } from '../dist/api/plan.js';
+import { planPipeline, planPrompts, planTensorParallel, readModelShape } from '../dist/api/plan.js';
 import { cacheFolder } from './lib/cacheFolder.mjs';
 import { fail, readFlags, stopSignal } from './lib/flags.mjs';
 import { describeMachine } from './lib/machine.mjs';
@@ -55,8 +56,8 @@ if (!counts.every((count) => Number.isInteger(count) && count >= 2 && count <= 1
   fail(`--engines: found ${values.engines}, expected numbers from 2 to 16`);
 
 const ways = values.apart.split(',');
-if (!ways.every((way) => way === 'layers' || way === 'prompts'))
-  fail(`--apart: found ${values.apart}, expected layers, prompts, or both with a comma`);
+if (!ways.every((way) => ['layers', 'prompts', 'heads', 'rows'].includes(way)))
+  fail(`--apart: found ${values.apart}, expected layers, prompts, heads or rows, or several with commas`);
 const LINKS = values.links.split(',').map((text) => {
   const [bitsPerSecond, delaySeconds] = text.split('/').map(Number);
   if (!(bitsPerSecond > 0 && delaySeconds >= 0))
@@ -104,10 +105,28 @@ async function plannedApart(link) {
   return { engines: [{}, {}], tokensPerSecond, aloneTokensPerSecond, shardsTokensPerSecond, bottleneck };
 }
 
+/** The same of engines that have a share of each layer. */
+async function plannedShares(count, link, attention) {
+  const plan = planTensorParallel({ ...(await requestOf(count, 2, link)), attention });
+  const { tokensPerSecond, sentBytes, cacheBytes } = plan;
+  return {
+    engines: Array.from({ length: count }, (_, index) => ({ tensorParallel: { index, of: count, attention } })),
+    tokensPerSecond,
+    sentBytes,
+    cacheBytes,
+  };
+}
+
 /** Runs of some engines over links like this one. @param link undefined: one engine alone */
 async function runs(count, link, way = 'layers') {
   const batches =
-    count === 1 || way === 'prompts' ? 1 : values['micro-batches'] === undefined ? count + 1 : number('micro-batches');
+    count === 1 || way === 'prompts'
+      ? 1
+      : way === 'heads' || way === 'rows'
+        ? 2
+        : values['micro-batches'] === undefined
+          ? count + 1
+          : number('micro-batches');
   const shared = {
     model: values.model,
     batchSize: number('batch-size'),
@@ -116,7 +135,13 @@ async function runs(count, link, way = 'layers') {
     policy: 'default',
     learn: false,
   };
-  const plan = link && (await (way === 'layers' ? planned(count, batches, link) : plannedApart(link)));
+  const plan =
+    link &&
+    (await (way === 'layers'
+      ? planned(count, batches, link)
+      : way === 'prompts'
+        ? plannedApart(link)
+        : plannedShares(count, link, way)));
   const ran = await runEngines({
     engines: plan ? plan.engines.map((each) => ({ ...shared, ...each })) : [shared],
     bounds: boundsOf(count),
@@ -149,6 +174,8 @@ const rpc = [];
 const noRpc = whyNoRpc(values['llama-cpp']);
 const [peerTokens, timeLimitSeconds] = [{ promptTokens, maxNewTokens }, number('time-limit')];
 if (ways.includes('prompts')) for (const link of LINKS) all.push(await runs(2, link, 'prompts'));
+for (const way of ['heads', 'rows'].filter((each) => ways.includes(each)))
+  for (const link of LINKS) for (const count of counts) all.push(await runs(count, link, way));
 for (const link of ways.includes('layers') ? LINKS : [])
   for (const count of counts) {
     all.push(await runs(count, link));
@@ -168,7 +195,13 @@ for (const link of ways.includes('layers') ? LINKS : [])
         link,
       });
   }
-const results = new Set([alone, ...all].flatMap((each) => each.runs.map((run) => run.results)));
+const isShared = ({ way }) => way === 'heads' || way === 'rows';
+const resultsOf = (some) => new Set(some.flatMap((each) => each.runs.map((run) => run.results)));
+const results = resultsOf([alone, ...all].filter((each) => !isShared(each)));
+// Sums of shares are made otherwise than one engine's, by their number alone.
+for (const count of counts)
+  if (resultsOf(all.filter((each) => isShared(each) && each.count === count)).size > 1)
+    throw new Error(`found other answers of ${count} shares, expected the same however attention is divided`);
 const tokensPerSecond = (each) => median(each.runs.map((run) => run.tokensPerSecond));
 if (values['hidden-states'] === 'float32' && results.size > 1)
   throw new Error('found other answers, expected those of one engine in every run');
@@ -182,7 +215,9 @@ const table = [alone, ...all].map((each) => ({
   layers:
     each.way === 'prompts'
       ? 'prompts apart'
-      : (each.plan?.engines.map(({ layers: { count } }) => count).join(' + ') ?? String(layers)),
+      : isShared(each)
+        ? `shares, attention by ${each.way}`
+        : (each.plan?.engines.map(({ layers: { count } }) => count).join(' + ') ?? String(layers)),
   predictedTokensPerSecond: each.plan?.tokensPerSecond,
   link: each.link?.name ?? 'none',
   tokensPerSecond: tokensPerSecond(each),

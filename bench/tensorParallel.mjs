@@ -1,5 +1,6 @@
 // Engines that share a model: its layers divided (a pipeline), or each layer's heads and columns (tensor parallelism).
 //   node bench/tensorParallel.mjs --model FILE [--engines 2] [--rows 1,8,64] [--prompt-tokens 32] [--max-new-tokens 32] [--repeat 3] [--json FILE]
+// Shares are run twice: with attention divided by heads, and by rows, which gives the same bits.
 // All engines are in this process, each with a compute thread of its own, over links in memory; beside them one engine
 // with as many threads. Prints, for every number of rows, generated tokens a second (medians), what each engine sends a
 // token, and what the planner says of both by this machine's profile and the link that the sums had: bytes from one
@@ -42,7 +43,7 @@ const promptOf = (row) =>
   Array.from({ length: promptTokens }, (_, at) => (row * 7919 + at * 104_729 + 17) % vocabularySize);
 
 /** Batches that fill a pipeline, and those that hide sums: each has room for its part of the most rows. */
-const BATCHES = { pipeline: count + 1, 'tensor parallel': 2, 'one engine': 1 };
+const BATCHES = { pipeline: count + 1, 'tensor parallel': 2, 'attention by rows': 2, 'one engine': 1 };
 const optionsOf = (way, index) => ({
   model: values.model,
   policy: 'default',
@@ -56,6 +57,7 @@ const optionsOf = (way, index) => ({
     },
   }),
   ...(way === 'tensor parallel' && { tensorParallel: { index, of: count } }),
+  ...(way === 'attention by rows' && { tensorParallel: { index, of: count, attention: 'rows' } }),
 });
 
 async function measured(way, engines, rows) {
@@ -120,7 +122,7 @@ async function bytesPerSecond() {
 }
 
 const runs = [];
-for (const way of ['one engine', 'pipeline', 'tensor parallel']) {
+for (const way of ['one engine', 'pipeline', 'tensor parallel', 'attention by rows']) {
   const engines = [];
   try {
     for (let index = 0; index < (way === 'one engine' ? 1 : count); index++)
@@ -166,11 +168,15 @@ const table = sizes.map((rows) => {
   const speed = (way) => median(of(way).map(({ tokensPerSecond }) => tokensPerSecond));
   for (const way of Object.keys(BATCHES))
     if (new Set(of(way).map(({ bits }) => bits)).size > 1) throw new Error(`${way}: found other bits in another run`);
+  if (of('tensor parallel')[0].bits !== of('attention by rows')[0].bits)
+    throw new Error('attention by rows: found other bits than by heads');
   return {
     rows,
     one: speed('one engine'),
     pipeline: speed('pipeline'),
     tensorParallel: speed('tensor parallel'),
+    byRows: speed('attention by rows'),
+    sentByRows: of('attention by rows')[0].sentBytes,
     sentBytes: of('tensor parallel')[0].sentBytes,
     planned: planned(rows),
   };
@@ -186,8 +192,10 @@ process.stdout.write(
       'planned',
       'KiB sent a token',
       'closed form',
+      'attention by rows',
+      'KiB sent a token',
     ],
-    table.map(({ rows, one, pipeline, tensorParallel, sentBytes, planned: plan }) => [
+    table.map(({ rows, one, pipeline, tensorParallel, byRows, sentBytes, sentByRows, planned: plan }) => [
       rows,
       one.toFixed(1),
       pipeline.toFixed(1),
@@ -196,6 +204,8 @@ process.stdout.write(
       (plan['tensor parallel'] / plan.pipeline).toFixed(2),
       (sentBytes / 1024).toFixed(1),
       (plan.sentBytes / 1024).toFixed(1),
+      byRows.toFixed(1),
+      (sentByRows / 1024).toFixed(1),
     ]),
   ).join('\n')}\n`,
 );

@@ -23,7 +23,7 @@ test.each<[keyof typeof ENTRIES, string]>([
   ],
   [
     'operators',
-    `allReduce broadcast compute defaultPipeline finishedRows inputOrder iterated loadActivation loadCache loadWeight
+    `allReduce allToAll broadcast compute defaultPipeline finishedRows inputOrder iterated loadActivation loadCache loadWeight
       maxInFlight overlap pulled serialPipeline serialize squares stage storeActivation storeCache synchronize`,
   ],
   ['schedules', `BLOCK_SCHEDULES SCHEDULE_NAMES batchTokens diagonalBlock layerBounds rowByRow zigZagBlock`],

@@ -57,6 +57,8 @@ Napi::Function NativeRuntime::define(Napi::Env env) {
                          InstanceMethod<&NativeRuntime::completeEvent>("completeEvent"),
                          InstanceMethod<&NativeRuntime::failEvent>("failEvent"),
                          InstanceMethod<&NativeRuntime::writeHidden>("writeHidden"),
+                         InstanceMethod<&NativeRuntime::writeRows>("writeRows"),
+                         InstanceMethod<&NativeRuntime::writeAttended>("writeAttended"),
                          InstanceMethod<&NativeRuntime::appendTokens>("appendTokens"),
                          InstanceMethod<&NativeRuntime::readPages>("readPages"),
                          InstanceMethod<&NativeRuntime::writePages>("writePages"),
@@ -345,6 +347,25 @@ Napi::Value NativeRuntime::writeHidden(const Napi::CallbackInfo& info) {
     const std::vector<float> hidden = readFloat32Array(info[1], "hidden");
     const bool branch = !info[2].IsUndefined() && readBoolean(info[2], "branch");
     open().writeHidden(activations, hidden.data(), hidden.size(), branch);
+    return env_.Undefined();
+  });
+}
+
+Napi::Value NativeRuntime::writeRows(const Napi::CallbackInfo& info) {
+  return guarded(env_, [&] {
+    const uint32_t activations = readHandle(info[0], "activations"), batch = readHandle(info[1], "batch");
+    const uint64_t layer = readInteger(info[2], "layer", 0, UINT32_MAX);
+    const std::vector<float> rows = readFloat32Array(info[3], "rows");
+    open().writeRows(activations, batch, static_cast<uint32_t>(layer), rows.data(), rows.size());
+    return env_.Undefined();
+  });
+}
+
+Napi::Value NativeRuntime::writeAttended(const Napi::CallbackInfo& info) {
+  return guarded(env_, [&] {
+    const uint32_t activations = readHandle(info[0], "activations");
+    const std::vector<float> attended = readFloat32Array(info[1], "attended");
+    open().writeAttended(activations, attended.data(), attended.size());
     return env_.Undefined();
   });
 }

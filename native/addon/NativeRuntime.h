@@ -47,6 +47,8 @@ class NativeRuntime : public Napi::ObjectWrap<NativeRuntime> {
   Napi::Value completeEvent(const Napi::CallbackInfo& info);
   Napi::Value failEvent(const Napi::CallbackInfo& info);
   Napi::Value writeHidden(const Napi::CallbackInfo& info);
+  Napi::Value writeRows(const Napi::CallbackInfo& info);
+  Napi::Value writeAttended(const Napi::CallbackInfo& info);
   Napi::Value appendTokens(const Napi::CallbackInfo& info);
   Napi::Value readPages(const Napi::CallbackInfo& info);
   Napi::Value writePages(const Napi::CallbackInfo& info);

@@ -259,6 +259,11 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
     const Napi::Object one = readObject(share, path + "share");
     spec.share = count(one, "index", path + "share.");
     spec.shares = count(one, "of", path + "share.");
+    if (const Napi::Value attention = one.Get("attention"); !attention.IsUndefined()) {
+      const Napi::Object rows = readObject(attention, path + "share.attention");
+      spec.rowHeads = count(rows, "heads", path + "share.attention.");
+      spec.rowKvHeads = count(rows, "kvHeads", path + "share.attention.");
+    }
   }
   spec.hiddenSize = count(object, "hiddenSize", path);
   spec.vocabularySize = count(object, "vocabularySize", path);

@@ -15,8 +15,11 @@ namespace spillway {
 struct Activations {
   // keepsKeys: with room for new keys and values, which pages on disk need between projection and attention.
   Activations(const DecoderSpec& spec, uint32_t tokens, bool keepsKeys)
-      : capacityTokens(tokens), keepsKeys(keepsKeys), memory(bytesFor(spec, tokens, keepsKeys), "activations") {
+      : capacityTokens(tokens), keepsKeys(keepsKeys), memory(ownBytes(spec, tokens, keepsKeys), "activations") {
     place(spec, memory.data());
+    if (!spec.attendsByRows()) return;
+    rows = std::make_unique<Activations>(spec.attending(), tokens, true);
+    rows->ofRows = true;
   }
   // In memory of another owner, bytesFor() of it, which may be a device's: nothing here is to be touched by the
   // processor then.
@@ -39,9 +42,7 @@ struct Activations {
   }
 
   static size_t bytesFor(const DecoderSpec& spec, uint32_t tokens, bool keepsKeys) {
-    return hiddenBytes(spec, tokens) + bytes(tokens, spec.outputWidth()) + bytes(tokens, rotaryWidth(spec)) +
-           (keepsKeys ? 2 * bytes(tokens, spec.keyWidth()) : 0) + mixedBytes(spec, tokens) +
-           (spec.shares > 1 ? bytes(tokens, spec.hiddenSize) : 0);
+    return ownBytes(spec, tokens, keepsKeys) + (spec.attendsByRows() ? ownBytes(spec.attending(), tokens, true) : 0);
   }
 
   uint32_t capacityTokens;
@@ -61,11 +62,19 @@ struct Activations {
   // attention, keys and queries of distances, as panels.
   float* mixed;
   uint64_t rotarySerial = 0;  // the batch that `rotary` belongs to
+  // Where a share attends to some rows: their queries, keys and values of all heads. Of these, that they are such.
+  std::unique_ptr<Activations> rows;
+  bool ofRows = false;
   // The square that `keys` and `values` belong to: a batch's serial (0: none) and a layer.
   uint64_t keysSerial = 0;
   size_t keysLayer = 0;
 
  private:
+  static size_t ownBytes(const DecoderSpec& spec, uint32_t tokens, bool keepsKeys) {
+    return hiddenBytes(spec, tokens) + bytes(tokens, spec.outputWidth()) + bytes(tokens, rotaryWidth(spec)) +
+           (keepsKeys ? 2 * bytes(tokens, spec.keyWidth()) : 0) + mixedBytes(spec, tokens) +
+           (spec.shares > 1 ? bytes(tokens, spec.hiddenSize) : 0);
+  }
   static size_t mixedBytes(const DecoderSpec& spec, size_t tokens) {
     if (spec.disentangled.span == 0 || tokens == 0) return bytes(tokens, spec.mixedWidth());
     const DistanceRows rows(spec.disentangled, std::min<size_t>(tokens, spec.contextTokens));

@@ -75,13 +75,36 @@ void checkPosition(const DecoderSpec& spec) {
       return;
     case PositionKind::None: return;
     case PositionKind::Alibi:
-      if (spec.alibiSlopes.size() != spec.heads) {
+      if (const uint32_t heads = spec.attendsByRows() ? spec.rowHeads : spec.heads; spec.alibiSlopes.size() != heads) {
         refuse("position.slopes", std::to_string(spec.alibiSlopes.size()) + " numbers",
-               std::to_string(spec.heads) + ", one a head");
+               std::to_string(heads) + ", one a head");
       }
       for (float slope : spec.alibiSlopes) checkFinite("position.slopes", slope);
       return;
   }
+}
+
+void checkRows(const DecoderSpec& spec) {
+  if (!spec.attendsByRows() && spec.rowKvHeads == 0) return;
+  if (spec.shares == 1) refuse("share.attention", "one of a whole layer", "none but of a share");
+  checkCount("share.attention.heads", spec.rowHeads, kMostHeads);
+  checkCount("share.attention.kvHeads", spec.rowKvHeads, spec.rowHeads);
+  if (spec.rowHeads % spec.rowKvHeads != 0)
+    refuse("share.attention.heads", std::to_string(spec.rowHeads),
+           "a multiple of kvHeads " + std::to_string(spec.rowKvHeads));
+  if (spec.heads > spec.rowHeads || spec.kvHeads > spec.rowKvHeads)
+    refuse("share.attention.heads", std::to_string(spec.rowHeads),
+           "at least the share's " + std::to_string(spec.heads));
+  if (uint64_t(spec.rowHeads) * spec.headDim > kMostWidth)
+    refuse("share.attention.heads x headDim", std::to_string(uint64_t(spec.rowHeads) * spec.headDim),
+           "at most " + std::to_string(kMostWidth));
+  const bool plain = std::all_of(spec.layerSpecs.begin(), spec.layerSpecs.end(), [](const LayerSpec& layer) {
+    return layer.mixer == Mixer::Attention && layer.ownKeys() && !layer.stateBeside && layer.headDim == 0 &&
+           layer.kvHeads == 0 && layer.heads == 0;
+  });
+  if (!plain || !spec.causal || spec.valueDim != 0 || spec.attentionGate || spec.latent.rank != 0 ||
+      spec.attentionOutput != 1)
+    refuse("share.attention", "one by rows", "none beside gates, encoders, and layers of other mixers or heads");
 }
 
 void checkDisentangled(const DecoderSpec& spec) {
@@ -348,6 +371,18 @@ bool DecoderSpec::needsProcessor() const {
          });
 }
 
+DecoderSpec DecoderSpec::attending() const {
+  DecoderSpec spec = *this;
+  spec.heads = rowHeads;
+  spec.kvHeads = rowKvHeads;
+  spec.rowHeads = spec.rowKvHeads = 0;
+  spec.share = 0;
+  spec.shares = 1;
+  spec.hiddenSize = 0;
+  spec.rotaryTables.clear();
+  return spec;
+}
+
 uint32_t DecoderSpec::mixedWidth() const {
   uint32_t width = attentionGate ? gatesHeads ? heads : queryWidth() : 0;
   if (has(Mixer::ShortConvolution)) width = std::max(width, 3 * hiddenSize);
@@ -394,6 +429,7 @@ void validate(const DecoderSpec& spec) {
   if (spec.share >= spec.shares)
     refuse("share.index", std::to_string(spec.share), "an index under " + std::to_string(spec.shares));
   if (spec.shares > 1 && spec.modelLayers != 0) refuse("share", "one beside part", "one of them");
+  checkRows(spec);
   checkCount("hiddenSize", spec.hiddenSize, kMostWidth);
   checkCount("vocabularySize", spec.vocabularySize, kMostVocabulary);
   checkCount("contextTokens", spec.contextTokens, kMostContext);

@@ -48,7 +48,7 @@ struct LayerSpec {
   uint32_t innerSize = 0;                        // of a block that all tokens go through; 0: the decoder's
   bool mixerOnly = false;                        // there is no feed-forward block
   bool stateBeside = false;                      // attention has a state space beside it, which reads what it reads
-  bool branched = false;                         // its norms stand after its branches (Residual::Branch), others' before them
+  bool branched = false;     // its norms stand after its branches (Residual::Branch), others' before them
   float gateDeviations = 0;  // a gate's elements count above their mean by so many deviations; 0: all do
   XieluSpec xielu;
 
@@ -179,6 +179,10 @@ struct DecoderSpec {
   // the first share embeds and samples.
   uint32_t share = 0;
   uint32_t shares = 1;
+  // Heads of the whole model, where each share attends to some rows with all of them, and keeps the keys and values of
+  // these alone; 0: each attends to all rows with its own heads.
+  uint32_t rowHeads = 0;
+  uint32_t rowKvHeads = 0;
   uint32_t hiddenSize = 0;
   uint32_t vocabularySize = 0;
   uint32_t contextTokens = 0;
@@ -260,6 +264,13 @@ struct DecoderSpec {
 
   bool embeds() const { return firstLayer == 0 && share == 0; }
   bool samples() const { return (modelLayers == 0 || firstLayer + layers == modelLayers) && share == 0; }
+  bool attendsByRows() const { return rowHeads != 0; }
+  // What attends to rows then: all heads, and nothing else of a layer.
+  DecoderSpec attending() const;
+  // Of keys and values in the cache.
+  uint32_t cachedHeads(const LayerSpec& layer) const { return attendsByRows() ? rowKvHeads : kvHeadsOf(layer); }
+  // Of what a projection leaves of a token: queries, keys and values.
+  uint32_t projectedWidth() const { return queryWidth() + 2 * keyWidth(); }
   // Other engines hold the rest: what these compute goes to them, and theirs comes here.
   bool hasPeers() const { return shares > 1 || !embeds() || !samples(); }
   bool hasExperts(const LayerSpec& layer) const {

@@ -204,7 +204,10 @@ WeightShape keyNorms(const Spec& spec, const Layer& layer) {
 uint32_t projectedQueries(const Spec& spec, const Layer& layer) {
   return spec.latent.rank == 0 ? spec.queryWidth(layer) : spec.heads * (spec.latent.plain + spec.latent.rotated);
 }
-WeightShape heads(const Spec& spec, const Layer& layer) { return {spec.headsOf(layer), 1}; }
+// Of those that attend.
+WeightShape heads(const Spec& spec, const Layer& layer) {
+  return {spec.attendsByRows() ? spec.rowHeads : spec.headsOf(layer), 1};
+}
 WeightShape queries(const Spec& spec, const Layer& layer) { return {projectedQueries(spec, layer), 1}; }
 WeightShape keys(const Spec& spec, const Layer& layer) { return {spec.keyWidth(layer), 1}; }
 WeightShape values(const Spec& spec, const Layer& layer) { return {spec.valueWidth(layer), 1}; }

@@ -98,6 +98,9 @@ RuntimeOptions checked(RuntimeOptions&& options) {
   }
   if (options.gpu && options.decoder.shares > 1)
     throw Error(ErrorCode::InvalidArgument, "gpu: found one beside decoder.share, expected the processor to compute");
+  if (options.decoder.attendsByRows() && options.spill && options.spill->pages != 0)
+    throw Error(ErrorCode::InvalidArgument, "spill.pages: found " + std::to_string(options.spill->pages) +
+                                                " beside decoder.share.attention, expected none");
   if (!options.decoder.causal) checkEncoder(options);
   if (options.gpu && !options.decoder.pooledLayers.empty())
     throw Error(ErrorCode::InvalidArgument, "gpu: found one beside layers over pooled states, expected the processor");
@@ -158,7 +161,7 @@ std::vector<CacheLayout> layoutsOf(const RuntimeOptions& options) {
   const bool keysApart = options.keepKeys < 1 && options.spill && options.spill->pages != 0 && !options.gpu &&
                          spec.latent.rank == 0 && spec.evictionWindow == 0;
   for (const LayerSpec& layer : spec.layerSpecs)
-    layouts.push_back({options.cacheType, spec.kvHeadsOf(layer), spec.headDimOf(layer), options.pageTokens,
+    layouts.push_back({options.cacheType, spec.cachedHeads(layer), spec.headDimOf(layer), options.pageTokens,
                        spec.latent.rank != 0, keysApart});
   return layouts;
 }

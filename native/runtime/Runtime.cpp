@@ -66,6 +66,7 @@ Runtime::Runtime(RuntimeOptions&& options, std::function<void()> wake)
   buffers_ = bytes_.weightBuffers == 0 ? 0 : model_->options().weights->buffers;
   bounds_ = {model_->options().limits, model_->options().pages, model_->options().pageTokens, spec_.contextTokens};
   bounds_.wholeRows = !spec_.causal;
+  bounds_.pagesElsewhere = spec_.attendsByRows();
   if (const std::optional<GpuOptions>& gpu = model_->options().gpu) {
     buffers_ = bytes_.gpu->weightBuffers == 0 ? 0 : gpu->buffers;
     bounds_.pages += gpu->pages;

@@ -89,6 +89,11 @@ class Runtime {
   // to complete, may use what they write.
   // branch: what all shares' branches add, instead.
   void writeHidden(uint32_t activations, const float* hidden, size_t count, bool branch = false);  // whole tokens
+  // Where a share attends to some rows: queries, keys and values of all heads of a batch's tokens, one token after the
+  // other, for its attention in that layer; and, in place of queries, what attention has given of this share's heads of
+  // all rows.
+  void writeRows(uint32_t activations, uint32_t batch, uint32_t layer, const float* rows, size_t count);
+  void writeAttended(uint32_t activations, const float* attended, size_t count);
   void appendTokens(const std::vector<int32_t>& rows,
                     const std::vector<int32_t>& tokens);  // of the rows, one token each
   // Keys and values of whole pages in memory, of all layers, for engines that compute prompts for each other: see
@@ -114,6 +119,8 @@ class Runtime {
   void cancelPromised();
   void checkLoaded(const char* call) const;
   bool needsBuffer(ComputePart part, uint32_t layer) const;
+  // What a part has computed of so many tokens for other engines; null where it is for none.
+  std::unique_ptr<HiddenResult> goingToPeers(ComputePart part, const Activations& activations, size_t tokens) const;
   bool needsCacheBuffer(uint32_t layer, const Batch& batch) const;
   void checkSquare(uint32_t layer, const Batch& batch) const;
   void checkCacheMove(const char* call, uint32_t layer, const Batch& batch, uint32_t buffer) const;

@@ -35,6 +35,30 @@ EventId Runtime::submitReadHidden(uint32_t handle, uint32_t tokens, const std::v
       after);
 }
 
+std::unique_ptr<HiddenResult> Runtime::goingToPeers(ComputePart part, const Activations& activations,
+                                                    size_t tokens) const {
+  const auto copied = [tokens](const float* from, size_t width) {
+    auto result = std::make_unique<HiddenResult>();
+    result->hidden.assign(from, from + tokens * width);
+    return result;
+  };
+  if (part == ComputePart::Output || part == ComputePart::FeedForward)
+    return copied(activations.branch, spec_.hiddenSize);
+  if (!spec_.attendsByRows()) return nullptr;
+  if (part == ComputePart::Attend) return copied(activations.rows->queries, size_t(spec_.rowHeads) * spec_.headDim);
+  if (part != ComputePart::Project) return nullptr;
+  const size_t queries = spec_.queryWidth(), keys = spec_.keyWidth();
+  auto result = std::make_unique<HiddenResult>();
+  result->hidden.resize(tokens * spec_.projectedWidth());
+  float* to = result->hidden.data();
+  for (size_t t = 0; t < tokens; t++) {
+    to = std::copy_n(activations.queries + t * queries, queries, to);
+    to = std::copy_n(activations.keys + t * keys, keys, to);
+    to = std::copy_n(activations.values + t * keys, keys, to);
+  }
+  return result;
+}
+
 EventId Runtime::createEvent() {
   checkOpen();
   return *promised_.insert(events_.create()).first;
@@ -87,6 +111,44 @@ void Runtime::writeHidden(uint32_t handle, const float* hidden, size_t count, bo
     std::copy_n(hidden, count, activations->branch);
   else
     model_->writeHidden(*activations, hidden, count);
+}
+
+void Runtime::writeRows(uint32_t handle, uint32_t batchHandle, uint32_t layer, const float* from, size_t count) {
+  checkOpen();
+  const std::shared_ptr<Activations>& activations = activations_.get(handle);
+  const std::shared_ptr<Batch>& batch = batches_.get(batchHandle);
+  if (activations->rows == nullptr)
+    throw Error(ErrorCode::InvalidArgument,
+                "writeRows: found a runtime that attends to all rows, expected one with decoder.share.attention");
+  checkSquare(layer, *batch);
+  const size_t tokens = batch->tokens.size(), queries = size_t(spec_.rowHeads) * spec_.headDim,
+               keys = size_t(spec_.rowKvHeads) * spec_.headDim, expected = tokens * (queries + 2 * keys);
+  if (count != expected || tokens > activations->capacityTokens)
+    refuse("rows", std::to_string(count) + " numbers",
+           std::to_string(expected) + ", queries, keys and values of the batch's " + std::to_string(tokens) +
+               " tokens, at most " + std::to_string(activations->capacityTokens));
+  Activations& rows = *activations->rows;
+  for (size_t t = 0; t < tokens; t++) {
+    std::copy_n(from, queries, rows.queries + t * queries);
+    std::copy_n(from + queries, keys, rows.keys + t * keys);
+    std::copy_n(from + queries + keys, keys, rows.values + t * keys);
+    from += queries + 2 * keys;
+  }
+  rows.keysSerial = batch->serial;
+  rows.keysLayer = layer;
+}
+
+void Runtime::writeAttended(uint32_t handle, const float* attended, size_t count) {
+  checkOpen();
+  const std::shared_ptr<Activations>& activations = activations_.get(handle);
+  if (activations->rows == nullptr)
+    throw Error(ErrorCode::InvalidArgument,
+                "writeAttended: found a runtime that attends to all rows, expected one with decoder.share.attention");
+  const size_t width = spec_.queryWidth(), most = activations->capacityTokens * width;
+  if (count == 0 || count % width != 0 || count > most)
+    refuse("attended", std::to_string(count) + " numbers",
+           "whole tokens of " + std::to_string(width) + ", at most " + std::to_string(most));
+  std::copy_n(attended, count, activations->queries);
 }
 
 void Runtime::appendTokens(const std::vector<int32_t>& rows, const std::vector<int32_t>& tokens) {

@@ -75,6 +75,8 @@ EventId Runtime::submitCompute(ComputePart part, uint32_t layer, uint32_t batchH
     refuse("cacheBuffer", "-1",
            cacheUp_ == nullptr ? "the staging buffer of the batch's pages on disk"
                                : "the buffer that the batch's pages were brought to");
+  if (part == ComputePart::Attend && batch->pages.empty())
+    refuse("part", "attend", "another one: the batch's pages are elsewhere");
   if (activations->capacityTokens < batch->tokens.size()) {
     refuse("activations", "a buffer of " + std::to_string(activations->capacityTokens) + " tokens",
            "room for the batch's " + std::to_string(batch->tokens.size()));
@@ -88,11 +90,9 @@ EventId Runtime::submitCompute(ComputePart part, uint32_t layer, uint32_t batchH
        staging](Launch& launch) -> std::unique_ptr<TaskResult> {
         auto result =
             model_->compute(part, layer, use->batch(), *activations, needed, staging, progress_.stopped, launch);
-        if (part != ComputePart::Output && part != ComputePart::FeedForward) return result;
-        // To be summed with other engines': with the completion, so that nobody is woken once more to copy it.
-        auto branch = std::make_unique<HiddenResult>();
-        branch->hidden.assign(activations->branch, activations->branch + use->batch().tokens.size() * spec_.hiddenSize);
-        return branch;
+        // With the completion, so that nobody is woken once more to copy it.
+        std::unique_ptr<HiddenResult> goes = goingToPeers(part, *activations, use->batch().tokens.size());
+        return goes == nullptr ? std::move(result) : std::move(goes);
       },
       after);
 }

@@ -232,6 +232,7 @@ std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::ve
   batch->groups = groups;
   const size_t count = rows.size() / stride;
   batch->ranges.reserve(count);
+  const bool elsewhere = bounds.pagesElsewhere && pages.empty();
   std::unordered_map<const Sequence*, size_t> seen;
   const uint32_t memoryPages = bounds.pages - bounds.devicePages;
   uint64_t tokens = 0, reached = 0;
@@ -265,7 +266,7 @@ std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::ve
     range.devicePages = countDevicePages(r, range, pages, memoryPages);
     range.firstToken = static_cast<uint32_t>(tokens);
     const uint64_t reach = uint64_t(range.pageCount) * bounds.pageTokens;
-    if (reach < uint64_t(range.firstPosition) + range.tokens) {
+    if (!elsewhere && reach < uint64_t(range.firstPosition) + range.tokens) {
       refuse(r, "page count", range.pageCount,
              "pages for " + std::to_string(uint64_t(range.firstPosition) + range.tokens) + " tokens at " +
                  std::to_string(bounds.pageTokens) + " a page");
@@ -282,11 +283,13 @@ std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::ve
     batch->ranges.push_back(std::move(range));
   }
   batch->pages = pages;
-  checkGroups(*batch, bounds);
-  checkOwnership(*batch, bounds.pageTokens);
-  takeCopies(*batch, copies, bounds);
-  checkStaging(*batch, bounds);
-  listFetched(*batch, comes, bounds);
+  if (!elsewhere) {
+    checkGroups(*batch, bounds);
+    checkOwnership(*batch, bounds.pageTokens);
+    takeCopies(*batch, copies, bounds);
+    checkStaging(*batch, bounds);
+    listFetched(*batch, comes, bounds);
+  }
 
   batch->tokens.reserve(tokens);
   for (uint32_t r = 0; r < count; r++) {
@@ -295,7 +298,7 @@ std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::ve
   }
   batch->pagePointers.resize(batch->pages.size());
   batch->attentionRows.resize(count);
-  orderByPages(*batch);
+  if (!elsewhere) orderByPages(*batch);
   return batch;
 }
 

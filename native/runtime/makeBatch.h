@@ -31,7 +31,8 @@ struct BatchBounds {
   uint32_t evictionSinks = 0, evictionWindow = 0;  // of those without one (DecoderSpec)
 
   uint32_t groups() const { return std::max<size_t>(1, groupWindows.size()); }
-  bool wholeRows = false;  // of an encoder: all of a sequence's tokens at once, which are then pooled
+  bool pagesElsewhere = false;  // a batch may have none here, where other engines attend to its rows
+  bool wholeRows = false;       // of an encoder: all of a sequence's tokens at once, which are then pooled
 };
 
 // Seven integers a sequence (src/bindings/Addon.ts, BATCH_STRIDE); after them the tails of the further groups.
@@ -49,6 +50,7 @@ constexpr size_t kCopyStride = 2;
 // attention: how many of its pages, from the first, the device attends to. Empty: all of them.
 // Where layers are in several groups, a sequence's table is one a group, of as many pages, one after the other; pages
 // wholly outside of the group's window may be kGivenBack.
+// `pages` may be empty where other engines attend to rows (`pagesElsewhere`): then nothing attends to the batch here.
 std::shared_ptr<Batch> makeBatch(const std::vector<int32_t>& rows, const std::vector<int32_t>& pages,
                                  const std::vector<int32_t>& copies, const std::vector<int32_t>& comes,
                                  const BatchBounds& bounds, const HandleTable<Sequence>& table);

@@ -9,6 +9,7 @@ export { loadWeight } from '../operators/loadWeight.js';
 export { loadCache } from '../operators/loadCache.js';
 export { loadActivation } from '../operators/loadActivation.js';
 export { allReduce } from '../operators/allReduce.js';
+export { allToAll } from '../operators/allToAll.js';
 export { broadcast } from '../operators/broadcast.js';
 export { compute } from '../operators/compute.js';
 export { storeActivation } from '../operators/storeActivation.js';

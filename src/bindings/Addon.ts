@@ -448,6 +448,13 @@ export interface NativeRuntime {
    */
   writeHidden(activations: number, hidden: Float32Array, branch?: boolean): void;
   /**
+   * Where a share attends to some rows (`decoder.share.attention`): puts queries, keys and values of all heads of a
+   * batch's tokens there, one token after the other, for its `attend` in that layer. As above, at once.
+   */
+  writeRows(activations: number, batch: number, layer: number, rows: Float32Array): void;
+  /** Puts what attention has given of the share's heads, of all rows, in place of its queries. */
+  writeAttended(activations: number, attended: Float32Array): void;
+  /**
    * Appends a token to each of some rows, at once, as sampling does; what is past a row's capacity is dropped. As
    * above, no task may be using the rows' tokens.
    */
@@ -478,7 +485,10 @@ export interface NativeCompletions {
   readonly errors: readonly NativeTaskError[];
   /** For the head tasks among them that sampled or scored something. */
   readonly heads: readonly NativeHeadResult[];
-  /** For those of `submitReadHidden`, and the branches of a share of the layers: [tokens, hiddenSize]. */
+  /**
+   * For those of `submitReadHidden`, and the branches of a share of the layers: [tokens, hiddenSize]. Where it attends
+   * to some rows, for `project` each token's queries, keys and values, and for `attend` its outputs of all heads.
+   */
   readonly hidden: readonly { readonly event: number; readonly hidden: Float32Array }[];
   /**
    * For loads of pages on disk of which values of chosen keys come alone, and for the `attend` tasks that read these

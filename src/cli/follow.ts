@@ -55,7 +55,7 @@ export function addFollow(program: Command, context: CommandContext): void {
   command.addOption(
     new Option(
       '--tensor-parallel <k/n>',
-      'instead: this share of every layer, of n engines; the command that generates has share 0. Results depend on n',
+      'instead: this share of every layer, of n engines; the command that generates has share 0. Results depend on n. K/N:rows: each engine attends to some rows with all heads, and keeps the cache of these alone; the same in all',
     ).argParser(layerShare),
   );
   command.addOption(

@@ -87,13 +87,19 @@ export async function peerRing(flags: RowJobFlags, signal: AbortSignal): Promise
 /** The share of every layer that is left to the first engine. @throws UsageError */
 function sharesBefore(peers: readonly PeerDescription[]): Pick<EngineOptions, 'tensorParallel'> {
   const of = peers.length + 1;
-  peers.forEach(({ address, layers: { share, shares } }, index) => {
+  const byRows = peers[0]?.layers.byRows;
+  peers.forEach(({ address, layers }, index) => {
+    const { share, shares } = layers;
+    if (layers.byRows !== byRows)
+      throw new UsageError(
+        `--peers: found attention by ${layers.byRows === true ? 'rows' : 'heads'} at ${address}, expected the same as at ${peers[0]?.address ?? ''}`,
+      );
     if (share !== index + 1 || shares !== of)
       throw new UsageError(
         `--peers: found ${shares === undefined ? 'whole layers' : `share ${share} of ${shares}`} at ${address}, expected share ${index + 1} of ${of}: name engines in the order of their shares, and all of them but share 0`,
       );
   });
-  return { tensorParallel: { index: 0, of } };
+  return { tensorParallel: { index: 0, of, ...(byRows === true && { attention: 'rows' }) } };
 }
 
 /** The layers that are left to the first engine. @throws UsageError */

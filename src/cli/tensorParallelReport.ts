@@ -8,15 +8,16 @@ export function describeTensorParallel(
   pipeline: Pick<PipelinePlan, 'tokensPerSecond'>,
 ): string {
   if ('refused' in plan) return `\ntensor parallel: not for these (${plan.refused})\n`;
-  const { shares, tokensPerSecond, wallSeconds, waitingSeconds, sentBytes, spending } = plan;
+  const { shares, attention, cacheBytes, tokensPerSecond, wallSeconds, waitingSeconds, sentBytes, spending } = plan;
+  const rows = attention === 'rows' ? ':rows' : '';
   const times = tokensPerSecond / pipeline.tokensPerSecond;
   const verdict =
     times >= 1
       ? `${times.toFixed(2)} times the pipeline's: share each layer`
       : `${times.toFixed(2)} times the pipeline's: divide the layers`;
   return (
-    `\ntensor parallel (follow --tensor-parallel K/${shares}): ${rate(tokensPerSecond)}, ${seconds(wallSeconds)}, ${verdict}\n` +
-    `every engine: ${blockFlags(plan)}; ${percent(waitingSeconds / wallSeconds)} of the time waits for sums, of which each engine sends ${formatBytes(sentBytes)}\n` +
+    `\ntensor parallel (follow --tensor-parallel K/${shares}${rows}): ${rate(tokensPerSecond)}, ${seconds(wallSeconds)}, ${verdict}\n` +
+    `every engine: ${blockFlags(plan)}; ${percent(waitingSeconds / wallSeconds)} of the time waits for sums, of which each engine sends ${formatBytes(sentBytes)}; it keeps ${formatBytes(cacheBytes)} of keys and values${rows === '' ? '' : ', of its part of the rows'}\n` +
     (spending ? `it takes ${spendingWords(spending)}\n` : '')
   );
 }

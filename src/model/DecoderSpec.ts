@@ -1,3 +1,5 @@
+import type { RowAttention } from './RowAttention.js';
+
 /**
  * A transformer, as data: a decoder, or an encoder, whose attention is not causal. An architecture file
  * (`architectures/`) turns a model's configuration into this
@@ -14,9 +16,10 @@ export interface DecoderSpec {
   readonly part?: { readonly firstLayer: number; readonly modelLayers: number };
   /**
    * Where these are a share of every layer: which one of how many. Heads, key and value heads and inner width are the
-   * share's. Only the first share embeds and samples. Never beside `part`.
+   * share's. Only the first share embeds and samples. Never beside `part`. `attention`: each share attends to some
+   * rows with all of these heads. Default: to all rows with its own.
    */
-  readonly share?: { readonly index: number; readonly of: number };
+  readonly share?: { readonly index: number; readonly of: number; readonly attention?: RowAttention };
   readonly hiddenSize: number;
   readonly vocabularySize: number;
   /** Tokens of prompt and answer together that the model's position encoding was made for. */

@@ -1,27 +1,28 @@
 import { UsageError } from '../errors/UsageError.js';
 import type { DecoderSpec } from './DecoderSpec.js';
+import type { HeadShare, Range, RowAttention } from './RowAttention.js';
+
+export type { HeadShare, Range, RowAttention } from './RowAttention.js';
 
 /** One of the shares into which every layer of a model is cut: which one, from 0, of how many. */
 export interface LayerShare {
   readonly index: number;
   /** From 2 to 64. */
   readonly of: number;
+  /**
+   * How attention is divided. `heads`: each engine attends to all rows with its own heads, and keeps their keys and
+   * values; a head of keys and values that several engines have is kept in each. `rows`: each attends to some of the
+   * rows with all heads, and keeps the keys and values of these alone, for two further exchanges a layer. Results are
+   * the same. Default `heads`.
+   */
+  readonly attention?: AttentionBy;
 }
 
-/** Rows that lie one after another, or columns, or heads. */
-export interface Range {
-  readonly first: number;
-  readonly count: number;
-}
+export const ATTENTION_BY = ['heads', 'rows'] as const;
+export type AttentionBy = (typeof ATTENTION_BY)[number];
 
 /** Feed-forward columns that do not divide evenly are cut into whole panels of so many, however they are stored. */
 const PANEL = 32;
-
-/** The heads of one share of a layer. */
-export interface HeadShare {
-  readonly queryHeads: Range;
-  readonly keyHeads: Range;
-}
 
 /**
  * The heads of one of the shares of a layer. Key and value heads go with all query heads that read them, to each share
@@ -90,6 +91,18 @@ export function refused({ of }: LayerShare, expected: string): UsageError {
 function stretchOf(count: number, { index, of }: LayerShare): Range {
   const first = Math.floor((index * count) / of);
   return { first, count: Math.floor(((index + 1) * count) / of) - first };
+}
+
+/** The heads of all shares. Pure. @throws UsageError as `headsOfShare` */
+export function rowAttention(
+  { heads, kvHeads, headDim }: Pick<DecoderSpec, 'heads' | 'kvHeads' | 'headDim'>,
+  block: number,
+  of: number,
+): RowAttention {
+  const shares = Array.from({ length: of }, (_, index) =>
+    headsOfShare({ heads, kvHeads, headDim }, block, { index, of }),
+  );
+  return { heads, kvHeads, headDim, shares };
 }
 
 /** Pure. */

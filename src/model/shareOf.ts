@@ -1,6 +1,14 @@
 import { UsageError } from '../errors/UsageError.js';
 import { needsProcessor, type DecoderSpec } from './DecoderSpec.js';
-import { columnsOfShare, headsOfShare, refused, scaled, type LayerShare, type Range } from './dividedLayer.js';
+import {
+  columnsOfShare,
+  headsOfShare,
+  refused,
+  rowAttention,
+  scaled,
+  type LayerShare,
+  type Range,
+} from './dividedLayer.js';
 import type { ModelSource } from './ModelSource.js';
 import type { TensorBinding } from './TensorBinding.js';
 import { WEIGHT_TYPES } from './weightTypes.js';
@@ -24,7 +32,9 @@ export function shareOf(source: ModelSource, share: LayerShare): ModelSource {
     throw new UsageError(
       `tensorParallel: found a model of the family ${decoder.family}, expected none whose layers remember a state, gate attention, keep latent rows or differ in their heads: divide its layers over engines (layers)`,
     );
-  const { queryHeads, keyHeads } = headsOfShare(decoder, blockOf(source, 'o.weight'), share);
+  const block = blockOf(source, 'o.weight');
+  const { queryHeads, keyHeads } = headsOfShare(decoder, block, share);
+  const byRows = share.attention === 'rows';
   const { qkNorm } = decoder.attention;
   if (qkNorm === 'row')
     throw refused(share, '1: the norm over all heads together that this family has is not computed in shares');
@@ -50,7 +60,7 @@ export function shareOf(source: ModelSource, share: LayerShare): ModelSource {
       case 'v.bias':
         return rowsOf(binding, scaled(keyHeads, headDim));
       case 'sinks':
-        return rowsOf(binding, queryHeads);
+        return byRows ? binding : rowsOf(binding, queryHeads);
       case 'q_norm.weight':
       case 'q_norm.bias':
         return normsEach ? rowsOf(binding, scaled(queryHeads, headDim)) : binding;
@@ -78,13 +88,14 @@ export function shareOf(source: ModelSource, share: LayerShare): ModelSource {
     heads: queryHeads.count,
     kvHeads: keyHeads.count,
     feedForwardSize: inner.count,
-    ...(position.kind === 'alibi' && {
-      position: {
-        ...position,
-        slopes: position.slopes.slice(queryHeads.first, queryHeads.first + queryHeads.count),
-      },
-    }),
-    share,
+    ...(position.kind === 'alibi' &&
+      !byRows && {
+        position: {
+          ...position,
+          slopes: position.slopes.slice(queryHeads.first, queryHeads.first + queryHeads.count),
+        },
+      }),
+    share: { index, of: share.of, ...(byRows && { attention: rowAttention(decoder, block, share.of) }) },
   };
   return { ...source, decoder: ours, bindings: bindings.flatMap((binding) => cut(binding) ?? []) };
 }

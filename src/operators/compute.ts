@@ -3,6 +3,7 @@ import type { StageContext } from '../engine/execution/Run.js';
 import { layerBounds } from '../engine/grid/Square.js';
 import type { ComputePart, QueueName, TaskEvent } from '../engine/grid/Task.js';
 import { allReduce } from './allReduce.js';
+import { allToAll } from './allToAll.js';
 import { broadcast } from './broadcast.js';
 import { overlap } from './overlap.js';
 import { startsAfterPrefix, stage, type Stage } from './stageInternals.js';
@@ -13,6 +14,8 @@ const WHOLE: readonly ComputePart[] = ['embed', 'project', 'attend', 'finish', '
 const JOINED: readonly ComputePart[] = ['embed', 'layer', 'head'];
 /** The parts of a share of a layer: the sum of all engines' shares is made between two lists. */
 const SHARED: readonly (readonly ComputePart[])[] = [['project', 'attend', 'output'], ['feedForward'], ['add', 'head']];
+/** Where each engine attends to some rows, what is projected goes to them before attention, and comes back after it. */
+const SHARED_BY_ROWS = [['project'], ['attend'], ['output']] as const;
 /** Branches that are added together go round together. */
 const SHARED_PARALLEL = SHARED.filter((parts) => !parts.includes('feedForward'));
 
@@ -21,16 +24,25 @@ const SHARED_PARALLEL = SHARED.filter((parts) => !parts.includes('feedForward'))
  * attend, finish (output projection, feed-forward); or, where no keys and values move, as one. It waits for the
  * square's loads, attend alone for those of its cache, and for its left neighbour: the same slot's previous compute;
  * where a row begins after what others have computed, for that of all slots. Where engines share each layer finish is
- * in parts, with `allReduce` between them.
+ * in parts, with `allReduce` between them; where each attends to some rows, `allToAll` before and after that.
  */
 export function compute(run: StageContext): Stage {
   const { share } = run.grid;
   if (!share) return computing(run, wholeOf(run));
   const [first = [], ...others] = share.sums === 2 ? SHARED : SHARED_PARALLEL;
+  const [project, attend, output] = SHARED_BY_ROWS;
   return overlap(
     computing(run, ['embed']),
     broadcast(run),
-    computing(run, first),
+    ...(share.attention
+      ? [
+          computing(run, project),
+          allToAll(run, 'rows'),
+          computing(run, attend),
+          allToAll(run, 'heads'),
+          computing(run, output),
+        ]
+      : [computing(run, first)]),
     ...others.flatMap((parts) => [allReduce(run), computing(run, parts)]),
   );
 }

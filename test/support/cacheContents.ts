@@ -30,8 +30,7 @@ export function watchContents(
   const rows = new Map<RowId, SeenRow>();
   const memory = new Map<string, string>();
   const wrong: string[] = [];
-  const place = (layer: number, page: number | undefined, position: number): string =>
-    `${layer} ${page ?? 'none'} ${position % pageTokens}`;
+  const place = (layer: number, page: string, position: number): string => `${layer} ${page} ${position % pageTokens}`;
   const told = (sequence: DeviceRow, row: RowId, position: number): string => {
     const { tokens } = sequence;
     // After its prompt a row's tokens are its own.
@@ -40,11 +39,12 @@ export function watchContents(
   const compute = (layer: number, row: RowId, first: number, count: number): void => {
     const seen = rows.get(row);
     if (!seen) return;
-    const { entries, copy } = seen.pages;
-    const page = (position: number): number | undefined => entries[Math.floor(position / pageTokens)];
+    const { entries, copy, keeper } = seen.pages;
+    // Engines that keep some rows each name their pages alike.
+    const page = (position: number): string => `${keeper ?? 0}-${entries[Math.floor(position / pageTokens)]}`;
     if (copy?.position === first) {
       for (let slot = 0; slot < pageTokens; slot++) {
-        const from = memory.get(place(layer, copy.from, slot));
+        const from = memory.get(place(layer, `${keeper ?? 0}-${copy.from}`, slot));
         if (from === undefined) memory.delete(place(layer, page(first), slot));
         else memory.set(place(layer, page(first), slot), from);
       }

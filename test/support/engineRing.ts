@@ -20,10 +20,10 @@ export function engineRing(counts: readonly number[], options: Options): Promise
   );
 }
 
-/** So many engines with a share of each layer. */
-export function shareRing(of: number, options: Options): Promise<EngineRing> {
+/** So many engines with a share of each layer. @param attention how it is divided. Default: by heads */
+export function shareRing(of: number, options: Options, attention?: 'heads' | 'rows'): Promise<EngineRing> {
   return ringOf(
-    Array.from({ length: of }, (_, index) => ({ tensorParallel: { index, of } })),
+    Array.from({ length: of }, (_, index) => ({ tensorParallel: { index, of, ...(attention && { attention }) } })),
     options,
   );
 }

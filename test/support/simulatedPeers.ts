@@ -1,4 +1,5 @@
 import { lastValueFrom, toArray, type Observable } from 'rxjs';
+import type { RowAttention } from '../../src/model/dividedLayer.js';
 import { FollowingRun } from '../../src/engine/execution/FollowingRun.js';
 import { RowFeed } from '../../src/engine/execution/RowFeed.js';
 import { Run } from '../../src/engine/execution/Run.js';
@@ -35,6 +36,8 @@ export interface PeersSetup extends JudgedSetup {
   readonly counts: readonly number[];
   /** Sums that the peers make of a layer, of which each has a share. Default: none, they divide layers. */
   readonly sums?: 1 | 2;
+  /** Each of them attends to some rows. Default: to all. */
+  readonly byRows?: boolean;
   /** Pages of each later peer, where they are not as many as the first one's. */
   readonly laterPages?: readonly number[];
   /** Tasks that fail, by peer. */
@@ -88,7 +91,12 @@ export function simulatedPeers(given: PeersSetup): SimulatedPeer[] {
   });
   let first = 0;
   return counts.map((count, index) => {
-    const share = given.sums && { index, of: counts.length, sums: given.sums };
+    const share = given.sums && {
+      index,
+      of: counts.length,
+      sums: given.sums,
+      ...(given.byRows === true && { attention: simulatedHeads(counts.length) }),
+    };
     const part = share
       ? { layers: count, share }
       : { layers: count, ...(counts.length > 1 && { part: { first, of: grid.layers } }) };
@@ -96,7 +104,9 @@ export function simulatedPeers(given: PeersSetup): SimulatedPeer[] {
     const fail = given.fail?.(index);
     const device = new SimulatedDevice({ ...simulation, time, ...(fail && { fail }) });
     const pages = index === 0 ? given.pages : (given.laterPages?.[index - 1] ?? given.pages);
-    const pool = given.pools?.[index] ?? new PagePool(pages, given.pageTokens);
+    const pool =
+      given.pools?.[index] ??
+      new PagePool(pages, given.pageTokens, undefined, undefined, undefined, share?.attention && share);
     const nothingLeft = watchSharing(pool);
     const events: TaskEvent[] = [];
     device.completed$.subscribe((burst_) => {
@@ -126,12 +136,14 @@ export function simulatedPeers(given: PeersSetup): SimulatedPeer[] {
     const facts: PeerFacts = {
       model: { layers: grid.layers, hiddenSize: 1, vocabularySize: 1000, family: 'simulated', contents: 'simulated' },
       layers: { first: share ? 0 : first - count, count },
-      ...(share && { share }),
+      ...(share && {
+        share: { index, of: share.of, ...(share.attention && { attention: 'rows' as const }) },
+      }),
       streams: false,
       grid: { slots, rowsPerSlot: grid.rowsPerSlot, tokensPerSquare: grid.tokensPerSquare },
       cache: { pageTokens: given.pageTokens, diskShare: 0, mostDiskPages: 0 },
       pages: { gpu: 0, memory: pool.capacity, disk: 0 },
-      sharesPages: true,
+      sharesPages: share?.attention === undefined,
     };
     const rows = given.pauses === undefined ? given.rows : late(given.rows, given.pauses);
     const feed = new RowFeed(runRows(rows), given.ahead ?? grid.slots * grid.rowsPerSlot);
@@ -149,6 +161,15 @@ export function simulatedPeers(given: PeersSetup): SimulatedPeer[] {
     const results$ = squares<SimulatedResult>(run).pipe(given.pipeline(run), finishedRows<SimulatedResult>(run));
     return { run, results$, pool, events, setup, lives, contents: watched.contents, nothingLeft, admitted };
   });
+}
+
+/** One head of keys and values for all, and a query head for each peer. */
+function simulatedHeads(of: number): RowAttention {
+  const shares = Array.from({ length: of }, (_, first) => ({
+    queryHeads: { first, count: 1 },
+    keyHeads: { first: 0, count: 1 },
+  }));
+  return { heads: of, kvHeads: 1, headDim: 1, shares };
 }
 
 /** A sink that says which rows are announced. */

@@ -26,8 +26,9 @@ export function shareSockets(
   options: EngineOptions,
   addressOf: (index: number) => string,
   listening: ListenOptions = {},
+  attention: 'heads' | 'rows' = 'heads',
 ): Promise<SocketRing> {
-  const places = Array.from({ length: of }, (_, index) => ({ tensorParallel: { index, of } }));
+  const places = Array.from({ length: of }, (_, index) => ({ tensorParallel: { index, of, attention } }));
   return ringOf(places, options, addressOf, listening);
 }
 

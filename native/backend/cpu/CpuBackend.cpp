@@ -20,9 +20,11 @@ class CpuBackend final : public Backend {
   explicit CpuBackend(const BackendParts& parts)
       : parts_(parts),
         spec_(parts.options.decoder),
-        // Pages on disk need new keys and values between projection and attention, and so do biases by distance.
+        attending_(spec_.attendsByRows() ? std::optional<DecoderSpec>(spec_.attending()) : std::nullopt),
+        // Pages on disk need new keys and values between projection and attention, and so do biases by distance, and
+        // pages of other engines.
         keepsKeys_((parts.options.spill && parts.options.spill->pages != 0) ||
-                   parts.options.decoder.disentangled.span != 0),
+                   parts.options.decoder.disentangled.span != 0 || attending_.has_value()),
         bufferBytes_(weightBufferBytes()),
         scratchBytes_(measureScratch()) {}
 
@@ -70,7 +72,9 @@ class CpuBackend final : public Backend {
     Scratch scratch(scratch_.data(), scratch_.bytes());
     std::optional<WeightBuffers::Use> use;
     if (buffer != kNoBuffer) use.emplace(buffers_, static_cast<uint32_t>(buffer), layer);
-    CpuPass pass = passOf(batch, activations, scratch, false);
+    const bool byRows = attending_ && part == ComputePart::Attend;
+    CpuPass pass =
+        passOf(byRows ? *attending_ : spec_, batch, byRows ? *activations.rows : activations, scratch, false);
     if (use) pass.streamed = use->data();
     if (use && !use->absent().empty())
       pass.bringExperts = [&](const ExpertChoice* choices, size_t count) { bringExperts(layer, *use, choices, count); };
@@ -110,8 +114,9 @@ class CpuBackend final : public Backend {
     chosenFrom_->readExperts(layer, wanted, use.data(), *stopped_);
     for (const uint32_t expert : wanted) absent[expert] = false;
   }
-  CpuPass passOf(const Batch& batch, Activations& activations, Scratch& scratch, bool measuring) const {
-    return {spec_,       parts_.weights, parts_.hostPages, parts_.compute,         batch,
+  CpuPass passOf(const DecoderSpec& spec, const Batch& batch, Activations& activations, Scratch& scratch,
+                 bool measuring) const {
+    return {spec,        parts_.weights, parts_.hostPages, parts_.compute,         batch,
             activations, scratch,        measuring,        parts_.options.keepKeys};
   }
   size_t weightBufferBytes() const {
@@ -128,13 +133,14 @@ class CpuBackend final : public Backend {
     batch.tokens.resize(parts_.options.limits.tokensPerSquare);
     Activations activations(spec_, 0, keepsKeys_);
     Scratch scratch(nullptr, 0);
-    const CpuPass pass = passOf(batch, activations, scratch, true);
-    computeAll(pass, pass);
+    const CpuPass pass = passOf(spec_, batch, activations, scratch, true);
+    computeAll(pass, attending_ ? passOf(*attending_, batch, *activations.rows, scratch, true) : pass);
     return scratch.peak();
   }
 
   const BackendParts parts_;
   const DecoderSpec& spec_;
+  const std::optional<DecoderSpec> attending_;  // where a share attends to some rows
   const bool keepsKeys_;
   const size_t bufferBytes_, scratchBytes_;
   WeightBuffers buffers_;

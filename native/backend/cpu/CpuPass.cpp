@@ -226,7 +226,8 @@ void CpuPass::finishHeads(size_t layer, float* keys, float* values) const {
   const LayerSpec& layerSpec = spec.layerSpecs[layer];
   const uint32_t tableIndex = layerSpec.rotaryTable;
   const bool rotary = spec.position == PositionKind::Rotary && tableIndex != LayerSpec::kNoRotation;
-  if (!batch.spilled && layerSpec.ownKeys()) copyPages(*this, layer);
+  const bool stores = !batch.spilled && !spec.attendsByRows();
+  if (stores && layerSpec.ownKeys()) copyPages(*this, layer);
   const float* table = rotary && !measuring ? activations.rotary + tableIndex * tokens() * spec.rotaryDims : nullptr;
   const uint32_t group = cache.groups().groupOf(layer);
   const auto rotate = spec.rotaryStyle == RotaryStyle::Pairs ? kernels.rotatePairs : kernels.rotateHalves;
@@ -270,7 +271,7 @@ void CpuPass::finishHeads(size_t layer, float* keys, float* values) const {
         float* value = values + t * keyWidth + h * headDim;
         kernels.rmsNorm(value, kOnes.data(), spec.normEpsilon, headDim, value);
       }
-    if (batch.spilled) return;  // pages may be on their way from the disk: attention stores them
+    if (!stores) return;  // pages may be on their way from the disk, or another engine's: attention stores them
     const BatchToken& token = batch.tokens[t];
     const uint32_t pageTokens = cache.pageTokens();
     const int32_t page = batch.pages[batch.ranges[token.range].table(group) + token.position / pageTokens];

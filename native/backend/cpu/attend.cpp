@@ -30,7 +30,7 @@ void CpuPass::attend(size_t layer) const {
     if (cache.layout(layer).keysApart) chooseValues(layer, attentionShape(spec, layer, nullptr, keepKeys));
     return;
   }
-  if (batch.spilled) {
+  if (batch.spilled || activations.ofRows) {
     copyPages(*this, layer);
     placePages(*this, layer);
   } else

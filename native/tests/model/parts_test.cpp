@@ -275,6 +275,28 @@ TEST(Parts, OfAShareOfEachLayerAreForSharesAlone) {
   expectRefused([&] { validate(spec); }, "share: found one beside part");
 }
 
+TEST(Parts, ThatAttendToSomeRowsHaveTheCacheOfAllHeads) {
+  DecoderSpec spec = threeLayers();
+  EXPECT_FALSE(spec.attendsByRows());
+  spec.rowHeads = spec.heads;
+  spec.rowKvHeads = spec.kvHeads;
+  expectRefused([&] { validate(spec); }, "share.attention: found one of a whole layer");
+  spec.shares = 2;
+  EXPECT_EQ(spec.cachedHeads(spec.layerSpecs[0]), spec.rowKvHeads);
+  const DecoderSpec attending = spec.attending();
+  EXPECT_EQ(attending.heads, spec.rowHeads);
+  EXPECT_FALSE(attending.attendsByRows());
+  EXPECT_EQ(attending.hiddenWidth(), 0u);
+  spec.rowHeads = spec.heads - 1;
+  expectRefused([&] { validate(spec); }, "share.attention.");
+  const TinyModel model(threeLayers());
+  TinyRuntime whole(model.options());
+  const float number = 1;
+  expectRefused([&] { whole.runtime.writeRows(whole.activations, 0, 0, &number, 1); }, "batch");
+  expectRefused([&] { whole.runtime.writeAttended(whole.activations, &number, 1); },
+                "found a runtime that attends to all rows");
+}
+
 // Pages that one runtime has computed are another one's as they are.
 TEST(Pages, GoToAnotherRuntime) {
   const TinyModel model(threeLayers());

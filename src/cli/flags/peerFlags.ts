@@ -90,12 +90,14 @@ export function layerRange(text: string): LayerRange {
   return { first: Number(first), count: Number(last) - Number(first) + 1 };
 }
 
-/** `K/N`: which share of each layer, counted from 0, of how many. */
+/** `K/N` or `K/N:rows`: which share of each layer, counted from 0, of how many; and that attention is divided by rows. */
 export function layerShare(text: string): LayerShare {
-  const [, index, of] = /^(\d{1,9})\/(\d{1,9})$/.exec(text) ?? [];
+  const [, index, of, rows] = /^(\d{1,9})\/(\d{1,9})(:rows)?$/.exec(text) ?? [];
   if (index === undefined || of === undefined || Number(index) < 1 || Number(index) >= Number(of))
-    throw new InvalidArgumentError('Expected K/N, K from 1 to N - 1: share 0 is that of the engine that generates.');
-  return { index: Number(index), of: Number(of) };
+    throw new InvalidArgumentError(
+      'Expected K/N or K/N:rows, K from 1 to N - 1: share 0 is that of the engine that generates.',
+    );
+  return { index: Number(index), of: Number(of), ...(rows !== undefined && { attention: 'rows' }) };
 }
 
 /** The files that the flags name. */

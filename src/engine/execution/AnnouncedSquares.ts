@@ -135,7 +135,7 @@ export class AnnouncedSquares implements SquareSource<never, FollowedRow> {
     const joined = this.setup.join(begin);
     this.shares = joined.sharesPages;
     // Each row that was admitted has a page everywhere.
-    const pages = total(joined.pages);
+    const pages = this.setup.pool.keeperCount * total(joined.pages);
     this.mostAnnounced = pages + MOST_SWEEPS;
     // Those that have ended make room for others before they are gone. None is longer than the cache.
     const { slots, rowsPerSlot } = this.setup.grid;
@@ -192,7 +192,7 @@ export class AnnouncedSquares implements SquareSource<never, FollowedRow> {
    * False while there is not enough memory for the row's prompt; those that had it before give it back without our
    * doing.
    */
-  private open({ row, sequence, newTokens, prefix: isPrefix = false, sharing }: OpenMessage): boolean {
+  private open({ row, sequence, newTokens, prefix: isPrefix = false, keeper, sharing }: OpenMessage): boolean {
     if (this.rows.get(row))
       throw new PeerError(`open: found row ${row} a second time, expected it once until it is closed`);
     if (sharing && !this.shares)
@@ -207,7 +207,7 @@ export class AnnouncedSquares implements SquareSource<never, FollowedRow> {
         `open: found row ${row} of ${positions} positions, expected at most the ${longest} that the KV cache of this engine holds`,
       );
     const prefix = sharing && this.rows.pages.followed.prefixOf(sharing, sequence.tokens.slice(0, positions));
-    const pages = this.rows.pages.take(row, { promptTokens: given, positions }, prefix);
+    const pages = this.rows.pages.take(row, { promptTokens: given, positions }, prefix, this.keeperOf(keeper));
     if (!pages) return false;
     // What is checked next may throw: the run knows of the pages by then, and gives them back.
     this.rows.add(row, { pages, prefix, uses: 0, forgotten: false });
@@ -218,6 +218,16 @@ export class AnnouncedSquares implements SquareSource<never, FollowedRow> {
     this.setup.device.openRow(this.setup.id, row, sequence, pages);
     this.setup.recorder.admitted(judged, given - sharedTokens);
     return true;
+  }
+
+  /** @throws PeerError for none of the engines that keep rows */
+  private keeperOf(keeper: number | undefined): number {
+    const { share } = this.setup.grid;
+    const expected = share?.attention ? share.of : 0;
+    if (expected === 0 ? keeper === undefined : keeper !== undefined && keeper < expected) return keeper ?? 0;
+    throw new PeerError(
+      `open.keeper: found ${keeper ?? 'none'}, expected ${expected === 0 ? 'none: every engine keeps all rows' : `one of the ${expected} engines, each of which keeps some rows`}`,
+    );
   }
 
   private forget(row: RowId): void {

@@ -1,4 +1,4 @@
-import { NO_PAGES, plus } from '../grid/pageCounts.js';
+import { NO_PAGES, plus, type PageCounts } from '../grid/pageCounts.js';
 import type { Batch, RowId } from '../grid/Square.js';
 import type { PagePool, RunPages, SteadySweeps } from '../memory/PagePool.js';
 import type { RowPages } from '../memory/RowPages.js';
@@ -71,16 +71,16 @@ export class HeldRows<Row extends HeldRow> {
   /** Takes all pages that the batch's rows need to come as far as it takes them, or none of them. */
   makeRoom({ rows }: Batch): boolean {
     const growing: { readonly pages: RowPages; readonly end: number }[] = [];
-    let lacking = NO_PAGES;
+    const lacking: PageCounts[] = [];
     for (const { row, firstPosition, tokens } of rows) {
       const pages = this.rows.get(row)?.pages;
       const end = firstPosition + tokens;
       if (!pages || end <= pages.next) continue;
       growing.push({ pages, end });
       if (end <= pages.reach) continue;
-      lacking = plus(lacking, pages.lacks(end));
+      lacking[pages.keeper] = plus(lacking[pages.keeper] ?? NO_PAGES, pages.lacks(end));
     }
-    if (!this.pool.has(lacking)) return false;
+    if (!lacking.every((pages, keeper) => this.pool.has(pages, keeper))) return false;
     for (const { pages, end } of growing) pages.growTo(end);
     return true;
   }

@@ -9,7 +9,7 @@ import {
 import { nativeCall } from '../../bindings/nativeCall.js';
 import { TaskError } from '../../errors/engineErrors.js';
 import type { PageTable } from '../grid/PageTable.js';
-import { batchTokens } from '../grid/Square.js';
+import { batchTokens, type GridShare } from '../grid/Square.js';
 import { storeRemedy } from '../store/storeRemedy.js';
 import { BufferRing } from './BufferRing.js';
 import type { Completion, Device, DevicePeers, DeviceRow } from '../grid/Device.js';
@@ -32,6 +32,8 @@ export interface NativeDeviceSetup {
   /** Groups of layers, each with a page table of a row. Default 1. */
   readonly groups?: number | undefined;
   readonly fetch?: CacheMoves['fetch'];
+  /** The share of each layer that the runtime has. Default: all of them. */
+  readonly share?: GridShare | undefined;
   /** Number of the first layer that the runtime has; tasks name layers by their numbers in the model. Default 0. */
   readonly firstLayer?: number;
   /** True where tokens are embedded here: what comes from a peer are tokens then, else hidden states. Default true. */
@@ -141,6 +143,8 @@ export class NativeDevice implements Device {
         return this.moveActivation(task, after);
       case 'broadcast':
       case 'all_reduce':
+      case 'all_to_all':
+      case 'all_to_all_back':
         return this.moveToPeer(task, after);
       case 'compute':
         return this.compute(task, after);
@@ -153,7 +157,10 @@ export class NativeDevice implements Device {
   ): void {
     const activations = new SlotActivations(this.runtime, slots, tokensPerSquare, this.setup.activations);
     const lastLayer = this.firstLayer + this.setup.windows.length - 1;
-    this.runs.set(run, new NativeRun(this.runtime, this.setup, lastLayer, activations, peers));
+    this.runs.set(
+      run,
+      new NativeRun(this.runtime, this.setup, { first: this.firstLayer, last: lastLayer }, activations, peers),
+    );
   }
 
   closeRun(run: number): void {
@@ -203,12 +210,20 @@ export class NativeDevice implements Device {
     const cache = part === 'attend' ? this.cacheFor(task, run, batch) : undefined;
     // Of a slot one part after another, whatever a composition says: its hidden states are in one place.
     const left = run.computed.get(task.batch.slot);
+    if (part === 'attend' && this.setup.share?.attention && batch.attending === undefined) {
+      const event = this.transfers.nothing(task, run, [...after, ...(left ? [left] : NO_EVENTS), ...activations.after]);
+      batch.outstanding++;
+      this.pending.set(event.id, { event, run, batch });
+      run.computed.set(task.batch.slot, event);
+      activations.used(event);
+      return event;
+    }
     const waitsFor = pendingIds(after, left ? [left] : NO_EVENTS, activations.after, loads(weights), cache?.after);
     const id = nativeCall(() =>
       this.runtime.submitCompute(
         COMPUTE_PARTS[part],
         layer - this.firstLayer,
-        batch.handle,
+        (part === 'attend' ? batch.attending : undefined) ?? batch.handle,
         activations.handle,
         waitsFor,
         weights?.buffer ?? -1,
@@ -330,9 +345,11 @@ export class NativeDevice implements Device {
     const transfer =
       task.name === 'all_reduce'
         ? this.transfers.reduce(task, run, after)
-        : task.to === 'peer'
-          ? this.transfers.send(task, run, after)
-          : this.transfers.receive(task, run, after, this.setup.embeds === false);
+        : task.name === 'all_to_all' || task.name === 'all_to_all_back'
+          ? this.transfers.exchange(task, run, batch, after)
+          : task.to === 'peer'
+            ? this.transfers.send(task, run, after)
+            : this.transfers.receive(task, run, after, this.setup.embeds === false);
     batch.outstanding++;
     this.pending.set(transfer.id, { event: transfer, run, batch });
     return transfer;

@@ -2,7 +2,9 @@ import { BATCH_STRIDE, HEAD_MODES, type NativeRuntime } from '../../bindings/Add
 import { nativeCall } from '../../bindings/nativeCall.js';
 import type { PageTable } from '../grid/PageTable.js';
 import { stagedPages, type StagedPages } from '../memory/PagePlacement.js';
-import type { Batch, RowRange } from '../grid/Square.js';
+import type { RowAttention } from '../../model/dividedLayer.js';
+import { keptTokens, type KeptTokens } from '../grid/rowExchange.js';
+import type { Batch, GridShare, RowRange } from '../grid/Square.js';
 import { fetchedPages, type FetchedPages, type FetchRules } from '../memory/fetchedPages.js';
 import type { DevicePeers, DeviceRow } from '../grid/Device.js';
 import type { SlotActivations } from './SlotActivations.js';
@@ -27,6 +29,11 @@ export interface NativeBatch {
   readonly rows: readonly NativeRow[];
   /** The pages of the cache that move, by attention window. */
   readonly moved: Map<number, MovedPages>;
+  /**
+   * The same of the rows that are kept here, where engines attend to some rows each; undefined where none of the batch
+   * is, and where this one attends to all.
+   */
+  readonly attending: number | undefined;
   /** Tasks that have not completed. */
   outstanding: number;
   /**
@@ -46,6 +53,8 @@ export interface CacheMoves {
   readonly groups?: number | undefined;
   /** Where pages in memory and on disk come to a GPU. Default: the disk's move. */
   readonly fetch?: Omit<FetchRules, 'pageTokens'> | undefined;
+  /** The share of each layer that is here. Default: all of them. */
+  readonly share?: GridShare | undefined;
 }
 
 /** The rows and batches of one run on the native device. */
@@ -62,10 +71,27 @@ export class NativeRun {
   constructor(
     private readonly runtime: NativeRuntime,
     private readonly cache: CacheMoves,
-    private readonly lastLayer: number,
+    private readonly layers: { readonly first: number; readonly last: number },
     readonly activations: SlotActivations,
     readonly peers: DevicePeers | undefined,
   ) {}
+
+  get firstLayer(): number {
+    return this.layers.first;
+  }
+
+  /** Which engine keeps each token of a batch, where engines attend to some rows each. */
+  keptOf({ batch, rows }: NativeBatch): {
+    readonly attention: RowAttention;
+    readonly index: number;
+    readonly kept: KeptTokens;
+  } {
+    const { share } = this.cache;
+    if (!share?.attention) throw new RangeError('all engines attend to all rows');
+    const keepers = new Map(rows.map(({ id, pages }) => [id, pages.keeper ?? 0]));
+    const kept = keptTokens(batch.rows, (row) => keepers.get(row) ?? 0, share.of);
+    return { attention: share.attention, index: share.index, kept };
+  }
 
   /** The native handles of some rows that are open. */
   handlesOf(rows: Iterable<number>): Int32Array {
@@ -163,7 +189,7 @@ export class NativeRun {
     if (
       part === 'head' ||
       (name === 'store_activation' && to === 'peer') ||
-      (part === 'add' && layer === this.lastLayer)
+      (part === 'add' && layer === this.layers.last)
     )
       batch.through = true;
     if (batch.through && batch.outstanding === 0) this.closeBatch(batch);
@@ -178,32 +204,19 @@ export class NativeRun {
       if (!native) throw new RangeError(`row ${row} is not open`);
       return native;
     });
-    const pages: number[] = [];
-    const copies: number[] = [];
-    const comes: number[] = [];
-    const { pageTokens, groups = 1 } = this.cache;
-    const stride = BATCH_STRIDE + groups - 1;
-    const table = new Int32Array(rows.length * stride);
-    rows.forEach(({ firstPosition, tokens, head }, index) => {
-      const native = natives[index];
-      if (!native) return;
-      const { entries, tail, further, copy, attendedPages } = native.pages;
-      if (attendedPages !== undefined) comes.push(Math.min(attendedPages, entries.length));
-      if (copy?.position === firstPosition) copies.push(index, copy.from, ...(copy.further ?? []));
-      // Groups take their pages at different times: of each those that the batch reaches.
-      const reached = further ? Math.ceil((firstPosition + tokens) / pageTokens) : entries.length;
-      table.set([native.handle, firstPosition, tokens, HEAD_MODES[head], pages.length, reached, tail], index * stride);
-      pages.push(...(further ? entries.slice(0, reached) : entries));
-      further?.forEach((group, at) => {
-        table[index * stride + BATCH_STRIDE + at] = group.tail;
-        pages.push(...group.entries.slice(0, reached));
-      });
-    });
-    const handle = nativeCall(() =>
-      this.runtime.createBatch(table, Int32Array.from(pages), Int32Array.from(copies), Int32Array.from(comes)),
-    );
+    const { share } = this.cache;
+    const handle = this.createBatch(rows, natives, share?.attention === undefined);
+    const isKept = natives.map(({ pages }) => share?.attention !== undefined && (pages.keeper ?? 0) === share.index);
+    const attending = isKept.includes(true)
+      ? this.createBatch(
+          rows.filter((_, index) => isKept[index]),
+          natives.filter((_, index) => isKept[index]),
+          true,
+        )
+      : undefined;
     const native = {
       handle,
+      attending,
       serial: this.nextSerial++,
       batch,
       rows: natives,
@@ -216,8 +229,44 @@ export class NativeRun {
     return native;
   }
 
+  /** @param attends with the rows' pages */
+  private createBatch(rows: readonly RowRange[], natives: readonly NativeRow[], attends: boolean): number {
+    const pages: number[] = [];
+    const copies: number[] = [];
+    const comes: number[] = [];
+    const { pageTokens, groups = 1 } = this.cache;
+    const stride = BATCH_STRIDE + groups - 1;
+    const table = new Int32Array(rows.length * stride);
+    rows.forEach(({ firstPosition, tokens, head }, index) => {
+      const native = natives[index];
+      if (!native) return;
+      if (!attends) {
+        table.fill(-1, index * stride, (index + 1) * stride);
+        table.set([native.handle, firstPosition, tokens, HEAD_MODES[head], 0, 0], index * stride);
+        return;
+      }
+      const { entries, tail, further, copy, attendedPages } = native.pages;
+      if (attendedPages !== undefined) comes.push(Math.min(attendedPages, entries.length));
+      if (copy?.position === firstPosition) copies.push(index, copy.from, ...(copy.further ?? []));
+      // Groups take their pages at different times: of each those that the batch reaches.
+      const reached = further ? Math.ceil((firstPosition + tokens) / pageTokens) : entries.length;
+      table.set([native.handle, firstPosition, tokens, HEAD_MODES[head], pages.length, reached, tail], index * stride);
+      pages.push(...(further ? entries.slice(0, reached) : entries));
+      further?.forEach((group, at) => {
+        table[index * stride + BATCH_STRIDE + at] = group.tail;
+        pages.push(...group.entries.slice(0, reached));
+      });
+    });
+    return nativeCall(() =>
+      this.runtime.createBatch(table, Int32Array.from(pages), Int32Array.from(copies), Int32Array.from(comes)),
+    );
+  }
+
   private closeBatch(batch: NativeBatch): void {
-    nativeCall(() => this.runtime.freeBatch(batch.handle));
+    nativeCall(() => {
+      this.runtime.freeBatch(batch.handle);
+      if (batch.attending !== undefined) this.runtime.freeBatch(batch.attending);
+    });
     this.batches.delete(batch.batch);
     for (const row of batch.rows) {
       row.batches--;

@@ -2,7 +2,8 @@ import type { NativeRuntime, NativeTaskError } from '../../bindings/Addon.js';
 import { nativeCall } from '../../bindings/nativeCall.js';
 import { TaskError } from '../../errors/engineErrors.js';
 import { batchTokens } from '../grid/Square.js';
-import type { NativeRun } from './NativeRun.js';
+import { exchangeLengths, putTogether, takeOut } from '../grid/rowExchange.js';
+import type { NativeBatch, NativeRun } from './NativeRun.js';
 import { PendingEvent } from './PendingEvent.js';
 import { describeTask, type Task, type TaskEvent } from '../grid/Task.js';
 
@@ -90,6 +91,57 @@ export class PeerTransfers {
         this.runtime.writeHidden(place.handle, sum, true);
       });
       transfer.copied = { start, end: now() };
+      this.complete(transfer);
+    })().catch((error: unknown) => {
+      this.fail(transfer, error);
+    });
+    return transfer;
+  }
+
+  /**
+   * Queries, keys and values of a layer go to the engines that keep their rows; or what these have attended to comes
+   * back to those that have its heads.
+   */
+  exchange(task: Task, run: NativeRun, batch: NativeBatch, after: readonly TaskEvent[]): PendingEvent {
+    const place = run.activations.forCompute(task);
+    const transfer = this.open(task, run);
+    place.used(transfer);
+    const waitsFor = [...after, ...place.after];
+    const exchange = task.name === 'all_to_all' ? 'rows' : 'heads';
+    void (async () => {
+      await this.arrived(transfer, waitsFor);
+      if (!this.isOpen(transfer)) return;
+      const { attention, index, kept } = run.keptOf(batch);
+      const own = takeOut(run.takeBranch(task), attention, exchange, kept, index);
+      const lengths = exchangeLengths(
+        attention,
+        exchange,
+        kept.map(({ length }) => length),
+      );
+      const arrived = await this.peersOf(transfer).exchange(task, own, lengths);
+      if (!this.isOpen(transfer)) return;
+      const start = now();
+      const values = putTogether(arrived, attention, exchange, kept, index);
+      nativeCall(() => {
+        if (exchange === 'heads') this.runtime.writeAttended(place.handle, values);
+        else if (batch.attending !== undefined)
+          this.runtime.writeRows(place.handle, batch.attending, task.layer - run.firstLayer, values);
+      });
+      transfer.copied = { start, end: now() };
+      this.complete(transfer);
+    })().catch((error: unknown) => {
+      this.fail(transfer, error);
+    });
+    return transfer;
+  }
+
+  /** Attention to a batch of which this engine keeps no row. */
+  nothing(task: Task, run: NativeRun, after: readonly TaskEvent[]): PendingEvent {
+    const transfer = this.open(task, run);
+    void (async () => {
+      await this.arrived(transfer, after);
+      if (!this.isOpen(transfer)) return;
+      run.branches.set(task.batch.slot, new Float32Array(0));
       this.complete(transfer);
     })().catch((error: unknown) => {
       this.fail(transfer, error);

@@ -101,6 +101,7 @@ export class RingLead {
       sequence,
       newTokens,
       ...(prefix && { prefix: true }),
+      ...(this.setup.grid.share?.attention && { keeper: pages.keeper }),
       ...(sharing && { sharing }),
     });
   }

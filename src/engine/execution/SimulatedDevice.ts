@@ -262,6 +262,15 @@ export class SimulatedDevice implements Device {
           start,
           end: Math.max(start + seconds, this.time.now),
         }));
+      else if (event.task.name === 'all_to_all' || event.task.name === 'all_to_all_back')
+        this.await(
+          event,
+          peers.exchange(event.task, [], () => 0),
+          () => ({
+            start,
+            end: Math.max(start + seconds, this.time.now),
+          }),
+        );
       else this.await(event, peers.send(event.task, nothing), () => ({ start, end: start + seconds }));
     });
     this.waiting.set(event, () => {

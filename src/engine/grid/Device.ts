@@ -1,6 +1,7 @@
 import type { Observable } from 'rxjs';
 import type { NativeGrammar } from '../../bindings/Grammars.js';
 import type { PageTable } from './PageTable.js';
+import type { Lengths } from './rowExchange.js';
 import type { HeadOutput, QueueName, Task, TaskEvent } from './Task.js';
 import type { ComputeTier } from './Tier.js';
 
@@ -110,6 +111,12 @@ export interface DevicePeers {
    * @param values [tokens, hiddenSize], row-major: this engine's, which become the sum
    */
   reduce(task: Task, values: Float32Array): Promise<Float32Array>;
+  /**
+   * Resolves to what has come from each engine for this one, of an `all_to_all` or its way back; pending and in order
+   * like `reduce`.
+   * @param own what each engine gets, by its place
+   */
+  exchange(task: Task, own: readonly Float32Array[], lengths: Lengths): Promise<Float32Array[]>;
 }
 
 /**

@@ -43,6 +43,8 @@ export interface PageTable extends GroupTable {
    */
   readonly attendedPages?: number | undefined;
   readonly copy?: PageCopy | undefined;
+  /** Where engines attend to some rows each: the place of the one that has these pages. Default 0. */
+  readonly keeper?: number | undefined;
   /** Where layers remember a state of the row instead of keys and values: its number. Default: none does. */
   readonly state?: number | undefined;
 }

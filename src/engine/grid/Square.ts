@@ -1,3 +1,5 @@
+import type { RowAttention } from '../../model/dividedLayer.js';
+
 /** A row's number within a run; a row keeps it from admission to its end. */
 export type RowId = number;
 
@@ -44,6 +46,8 @@ export interface GridShare {
   readonly of: number;
   /** Sums of all shares that a layer takes: after attention and feed-forward; 1 where these branches are parallel. */
   readonly sums: 1 | 2;
+  /** Where each engine attends to some rows with all heads. Default: to all rows with its own. */
+  readonly attention?: RowAttention;
 }
 
 /** The shape of a run: what a schedule may use. */

@@ -27,6 +27,8 @@ export const TASK_KINDS = {
   store_cache: { does: 'store', moves: 'cache' },
   broadcast: { does: 'other', moves: 'activations' },
   all_reduce: { does: 'other', moves: 'activations' },
+  all_to_all: { does: 'other', moves: 'activations' },
+  all_to_all_back: { does: 'other', moves: 'activations' },
 } as const satisfies Readonly<Record<string, TaskKind>>;
 export type TaskName = keyof typeof TASK_KINDS;
 export type MoveName = {

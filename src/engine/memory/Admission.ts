@@ -30,7 +30,8 @@ export interface AdmissionSetup {
   readonly pace: AdmissionPace;
   readonly rules: CacheRules;
   readonly size: PageCounts;
-  readonly lists: PageLists;
+  /** The pages of each engine that keeps some rows; of one where this one keeps all. */
+  readonly kept: readonly PageLists[];
   readonly onRelease: () => void;
   /** Rows that may come: for which there is a place, and that are there. */
   readonly places: number;
@@ -66,8 +67,8 @@ interface Needs {
 
 /** One round of letting rows in. What the rows that live now will need is looked at once. */
 export class Admission {
-  /** The pages that are taken if all rows come to their full length at once. */
-  private inFull: PageCounts;
+  /** The pages that are taken if all rows come to their full length at once, of each engine that keeps some. */
+  private readonly inFull: PageCounts[];
   /** The pages that rows will need that wait until what they begin with has been computed: nobody else gets them. */
   private promised = NO_PAGES;
   /** Made only when it matters: mostly there is room for everything in full. */
@@ -76,10 +77,13 @@ export class Admission {
 
   constructor(private readonly setup: AdmissionSetup) {
     this.places = setup.places;
-    const inFull = { ...NO_PAGES };
+    const inFull = setup.kept.map(() => ({ ...NO_PAGES }));
     for (const { rows, tree } of setup.runs) {
-      if (tree) addTo(inFull, tree.commonPages);
-      for (const { ownPlacement } of rows) addTo(inFull, ownPlacement.pages);
+      if (tree) for (const sum of inFull) addTo(sum, tree.commonPages);
+      for (const { ownPlacement, keeper } of rows) {
+        const sum = inFull[keeper];
+        if (sum) addTo(sum, ownPlacement.pages);
+      }
     }
     this.inFull = inFull;
   }
@@ -155,7 +159,7 @@ export class Admission {
    */
   hasten(row: RowPages, end: number): boolean {
     const { sweeps } = this.setup;
-    if (this.fitsInFull(this.promised)) return true;
+    if (this.fitsInFull(this.promised, 1, row.keeper)) return true;
     if (!sweeps) return false;
     this.forecast ??= this.forecastOf(sweeps);
     const own = ownPart(row, this.pageTokens);
@@ -204,9 +208,12 @@ export class Admission {
       run: { rows },
       sweeps,
       pace,
-      lists,
+      kept,
       onRelease,
     } = this.setup;
+    const keeper = this.emptiest;
+    const lists = kept[keeper];
+    if (!lists) return undefined;
     const { placement, own, beside } = this.needs(lengths, taken);
     // If as many rows like this one would not fit in full, they come in at a pace; but time goes by only while a row
     // lives.
@@ -232,13 +239,14 @@ export class Admission {
       },
       prefix,
       onRelease,
+      keeper,
     );
     pages.priority = priority;
     rows.add(pages);
     if (overtakes) this.forecast = undefined;
     else this.forecast?.add(own, beside.sole);
     pace.admitted(own, own.placement);
-    this.inFull = plus(this.inFull, plus(own.placement.pages, beside.idle));
+    this.inFull[keeper] = plus(this.inFullOf(keeper), plus(own.placement.pages, beside.idle));
     this.places--;
     return pages;
   }
@@ -252,8 +260,22 @@ export class Admission {
     return { placement, own, beside: taken ? taken.tree.beside(taken.path, taken.match) : NOTHING_BESIDE };
   }
 
-  private fitsInFull(placement: PageCounts, times = 1): boolean {
-    return within(plus(this.inFull, placement, times), this.setup.size);
+  /** The engine that keeps the fewest pages of rows at their full length, which keeps the next one. */
+  private get emptiest(): number {
+    let least = 0;
+    this.inFull.forEach(({ memory }, keeper) => {
+      if (memory < this.inFullOf(least).memory) least = keeper;
+    });
+    return least;
+  }
+
+  private inFullOf(keeper: number): PageCounts {
+    return this.inFull[keeper] ?? NO_PAGES;
+  }
+
+  /** @param keeper where. Default: where a row comes in next */
+  private fitsInFull(placement: PageCounts, times = 1, keeper = this.emptiest): boolean {
+    return within(plus(this.inFullOf(keeper), placement, times), this.setup.size);
   }
 
   private fits(newcomer: Newcomer, { idle, sole }: Pick<PagesBeside, 'idle' | 'sole'>): boolean {

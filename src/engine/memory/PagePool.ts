@@ -69,8 +69,9 @@ export interface RunPages {
   /**
    * Pages for a row that somebody else has admitted, what its prompt needs taken; undefined while that is not free.
    * @param prefix what `followed` says of it
+   * @param keeper the engine that keeps it. Default: this one
    */
-  take(row: RowId, lengths: RowLengths, prefix?: RowPrefix): RowPages | undefined;
+  take(row: RowId, lengths: RowLengths, prefix?: RowPrefix, keeper?: number): RowPages | undefined;
   /** The pages shared by rows that somebody else has admitted; only where all pages are in memory. */
   readonly followed: FollowedPages;
   /** A sweep has been planned: time goes by. @param share of the rows that it advances. Default 1 */
@@ -92,7 +93,8 @@ export interface RunPages {
  * pages as it grows.
  */
 export class PagePool {
-  private readonly lists: PageLists;
+  /** The pages of each engine that keeps some rows; of one where nobody else does. */
+  private readonly kept: readonly PageLists[];
   private readonly releases = new Subject<void>();
   private readonly runs = new Map<RunPages, OpenRun>();
   private rules: CacheRules & PoolGroups;
@@ -103,21 +105,25 @@ export class PagePool {
   private size: PageCounts;
   private longest: RowLimit;
 
-  /** @param capacity pages in memory */
+  /**
+   * @param capacity pages in memory
+   * @param keepers where engines keep some rows each, as many pages as this one: which of them this is, and how many
+   */
   constructor(
     readonly capacity: number,
     readonly pageTokens: number,
     readonly disk: DiskCache = NO_DISK,
     readonly gpu: GpuCache = NO_GPU,
     groups: PoolGroups = ONE_GROUP,
+    private readonly keepers: { readonly index: number; readonly of: number } = { index: 0, of: 1 },
   ) {
     this.size = this.capacities = { gpu: gpu.pages, memory: capacity, disk: disk.pages };
-    this.lists = {
+    this.kept = Array.from({ length: keepers.of }, () => ({
       gpu: new PageList(gpu.pages, () => this.reclaim('gpu')),
       memory: new PageList(capacity, () => this.reclaim('memory')),
       disk: new PageList(disk.pages),
       states: groups.states === undefined ? undefined : new PageList(groups.states),
-    };
+    }));
     this.rules = {
       pageTokens,
       gpuShare: gpu.share,
@@ -130,14 +136,31 @@ export class PagePool {
     this.longest = this.limitOfRows();
   }
 
+  /** The pages here. */
+  private get lists(): PageLists {
+    return this.listsOf(this.keepers.index);
+  }
+
+  /** Pages of another engine are counted here, too, so that all know where there is room. */
+  private listsOf(keeper: number): PageLists {
+    const lists = this.kept[keeper];
+    if (!lists) throw new RangeError(`keeper: found ${keeper}, expected one of ${this.kept.length}`);
+    return lists;
+  }
+
   /** Emits after pages were released: somebody who found no room may try again. */
   get released$(): Observable<void> {
     return this.releases;
   }
 
+  /** Engines that keep some rows each; 1 where this one keeps all. */
+  get keeperCount(): number {
+    return this.keepers.of;
+  }
+
   /** Pages in use now, and the most that were at once. */
   get used(): PageCounts {
-    return { gpu: this.lists.gpu.used, memory: this.lists.memory.used, disk: this.lists.disk.used };
+    return usedOf(this.lists);
   }
 
   get peakUsed(): PageCounts {
@@ -164,9 +187,9 @@ export class PagePool {
     return { tokens, by: inPages > tokens ? 'buffers' : 'pages' };
   }
 
-  /** Tells whether so many more pages are free, or kept for rows to come only. */
-  has(pages: PageCounts): boolean {
-    return within(plus(plus(this.used, this.reclaimable, -1), pages), this.size);
+  /** Tells whether so many more pages are free, or kept for rows to come only. @param keeper where. Default: here */
+  has(pages: PageCounts, keeper = this.keepers.index): boolean {
+    return within(plus(plus(usedOf(this.listsOf(keeper)), this.reclaimable, -1), pages), this.size);
   }
 
   /**
@@ -187,7 +210,7 @@ export class PagePool {
 
   private limit(): void {
     this.size = [...this.limits].reduce((size, { pages }) => least(size, pages), this.capacities);
-    this.lists.memory.limitTo(this.size.memory);
+    for (const { memory } of this.kept) memory.limitTo(this.size.memory);
     const elsewhere = [...this.limits].map(({ mostElsewherePages }) => mostElsewherePages);
     this.rules = { ...this.rules, mostElsewherePages: Math.min(...elsewhere) };
     this.longest = this.limitOfRows();
@@ -227,24 +250,26 @@ export class PagePool {
       forget: (path) => tree?.leave(path),
       inTurn: () => tree?.inTurn() ?? [],
       followed,
-      take: (row, lengths, prefix) => {
+      take: (row, lengths, prefix, keeper = this.keepers.index) => {
         const placement = placePages(lengths.positions, this.rules, lengths.promptTokens);
         const begun = Math.max(1, Math.ceil(Math.min(lengths.promptTokens, lengths.positions) / this.pageTokens));
         const own = plus(placement.held(begun, true), { ...NO_PAGES, memory: prefix?.match.pages ?? 0 }, -1);
-        const { states } = this.lists;
-        if (!this.has(own) || (states && states.used >= states.capacity)) return undefined;
+        const lists = this.listsOf(keeper);
+        const { states } = lists;
+        if (!this.has(own, keeper) || (states && states.used >= states.capacity)) return undefined;
         const pages: RowPages = new RowPages(
           row,
           lengths,
           placement,
           this.pageTokens,
-          this.lists,
+          lists,
           () => {
             rows.delete(pages);
             onRelease();
           },
           prefix,
           onRelease,
+          keeper,
         );
         rows.add(pages);
         return pages;
@@ -253,15 +278,16 @@ export class PagePool {
         pace.advance(share);
       },
       admission: (places) => {
-        const { lists, rules, size } = this;
+        const { kept, rules, size } = this;
         return new Admission({
           runs: [...this.runs.values()],
           run: open,
-          sweeps,
+          // Those that grow beside a row are others' business, where these are kept elsewhere: all are counted in full.
+          sweeps: kept.length > 1 ? undefined : sweeps,
           pace,
           rules,
           size,
-          lists,
+          kept,
           onRelease,
           places,
         });
@@ -300,6 +326,10 @@ export class PagePool {
       for (const { tree } of this.runs.values()) if (tree?.reclaim(tier, reason) === true) return true;
     return false;
   }
+}
+
+function usedOf({ gpu, memory, disk }: PageLists): PageCounts {
+  return { gpu: gpu.used, memory: memory.used, disk: disk.used };
 }
 
 const NOTHING: TreeCensus = { waiting: 0, holders: 0, readers: 0, pages: 0, nodes: 0 };

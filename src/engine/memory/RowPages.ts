@@ -92,6 +92,7 @@ export class RowPages implements PageTable {
     private readonly onRelease: () => void,
     private readonly prefix?: RowPrefix,
     private readonly onGivenBack: () => void = () => undefined,
+    readonly keeper = 0,
   ) {
     const { pages = 0, source, tokens = 0 } = prefix?.match ?? {};
     this.writer = { row, written: 0 };

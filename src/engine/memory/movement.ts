@@ -1,3 +1,4 @@
+import type { Exchange } from '../grid/rowExchange.js';
 import { batchTokens, mayBeSampled, type RowId, type Square } from '../grid/Square.js';
 import { type Hop, type QueueName, type Task, hopsOf, type MoveName } from '../grid/Task.js';
 import type { Tier } from '../grid/Tier.js';
@@ -85,6 +86,8 @@ export interface Movement {
   broadcast?(square: Square): Move | undefined;
   /** For each sum of all engines' shares. */
   allReduce?(square: Square): Move;
+  /** Before attention, and after it, where engines attend to some rows each. Default: nothing. */
+  allToAll?(square: Square, exchange: Exchange, pagesOf: PageLookup): Move | undefined;
 }
 
 /**
@@ -202,6 +205,8 @@ function routesOf(movement: Movement, name: MoveName, square: Square, pagesOf: P
     // Between parts of compute: no input of it, and nothing that it leaves.
     case 'broadcast':
     case 'all_reduce':
+    case 'all_to_all':
+    case 'all_to_all_back':
       return [];
   }
 }

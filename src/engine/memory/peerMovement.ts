@@ -1,6 +1,7 @@
 import { batchTokens, layerBounds, mayBeSampled, type Grid, type GridShare, type Square } from '../grid/Square.js';
 import type { Tier } from '../grid/Tier.js';
 import { ringSumColumns } from '../grid/ringSum.js';
+import { exchangeLengths, keptTokens, ringExchangeNumbers } from '../grid/rowExchange.js';
 import type { Move, Movement } from './movement.js';
 
 /** A token's id, as it travels. */
@@ -56,12 +57,19 @@ function shareMovement(
   first: number,
   tokenBytes: number,
   compute: Tier,
-): Required<Pick<Movement, 'broadcast' | 'allReduce'>> {
+): Pick<Movement, 'broadcast' | 'allReduce' | 'allToAll'> {
   const send = (bytes: number): Move => ({ queue: 'peer-send', from: compute, to: 'peer', bytes });
+  const { attention } = share;
   const sumBytes = FLOAT_BYTES * ringSumColumns(tokenBytes / FLOAT_BYTES, share);
   return {
     broadcast: ({ batch, layer }) =>
       share.index === 0 && layer === first ? send(tokenBytes * batchTokens(batch)) : undefined,
     allReduce: ({ batch }) => send(sumBytes * batchTokens(batch)),
+    ...(attention && {
+      allToAll: ({ batch: { rows } }, exchange, pagesOf) => {
+        const kept = keptTokens(rows, (row) => pagesOf(row)?.keeper ?? 0, share.of).map(({ length }) => length);
+        return send(FLOAT_BYTES * ringExchangeNumbers(exchangeLengths(attention, exchange, kept), share));
+      },
+    }),
   };
 }

@@ -89,6 +89,7 @@ export function deviceOf(
     pageTokens: cache.pageTokens,
     groups: cache.groups.laws.length,
     ...(gpu && fetches(gpu) && { fetch: fetchRules(gpu, cache) }),
+    share: grid.share,
     firstLayer: first,
     embeds,
     windows: layerSpecs.slice(first, last + 1).map(windowOf),
@@ -117,6 +118,7 @@ export function poolOf({ cache, gpu, grid }: Pick<Opened, 'cache' | 'gpu' | 'gri
       ...(fetches(gpu) && { mostFetched: gpu.mostFetched, attendedShare: sharedAttention(gpu) }),
     },
     { ...groupRules(cache.groups, grid), states: cache.states },
+    grid.share?.attention && grid.share,
   );
 }
 

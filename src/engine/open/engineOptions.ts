@@ -11,7 +11,7 @@ import { MemoryBudget } from '../../MemoryBudget.js';
 import { WEIGHT_COMPRESSIONS, WEIGHTS_LAYOUTS } from '../../model/compressBindings.js';
 import { checkKeyEviction } from '../../model/evictKeys.js';
 import type { LayerRange } from '../../model/partOf.js';
-import type { LayerShare } from '../../model/dividedLayer.js';
+import { ATTENTION_BY, type LayerShare } from '../../model/dividedLayer.js';
 import { BLOCK_LIMITS } from '../../plan/Policy.js';
 import { parseBytesOrNone, type Size } from '../../units.js';
 import { BLOCK_SCHEDULES, SCHEDULE_NAMES } from '../schedules/blockSchedules.js';
@@ -85,7 +85,7 @@ export const OPTION_TABLE = {
     value: { kind: 'other', check: checkLayerShare },
     defaultWords: 'all of them',
     about:
-      '`{ index, of }`: this share of the heads and columns of each layer only, where other engines have the others',
+      "`{ index, of }`: this share of the heads and columns of each layer only, where other engines have the others; `attention: 'rows'`: each attends to some rows with all heads, and keeps their cache alone",
   },
   precision: {
     group: 'machine',
@@ -414,7 +414,11 @@ function checkLayerRange(name: string, value: unknown): void {
 const MOST_SHARES = 64;
 
 function checkLayerShare(name: string, value: unknown): void {
-  const checks: Readonly<Record<keyof LayerShare, Check>> = { index: whole(0), of: whole(2, MOST_SHARES) };
+  const checks: Readonly<Record<keyof LayerShare, Check>> = {
+    index: whole(0),
+    of: whole(2, MOST_SHARES),
+    attention: oneOf(...ATTENTION_BY),
+  };
   checkMembers(name, value, checks, `${name}.`);
   const { index = NaN, of = NaN } = value as Partial<LayerShare>;
   if (!(index < of)) throw new UsageError(`${name}: found ${foundJson(value)}, expected index and of, index below of`);

@@ -72,6 +72,10 @@ export async function layOutEngine(
   const whole = layers ? partOf(source, layers) : source;
   const shared = tensorParallel ? shareOf(whole, tensorParallel) : whole;
   const { numerics, memory } = requested.settings;
+  if (shared.decoder.share?.attention && memory.cacheOnDisk > 0)
+    throw new UsageError(
+      `tensorParallel.attention: found rows beside a share of the cache on disk, ${memory.cacheOnDisk}, expected heads, or the cache in memory`,
+    );
   const eviction = numerics.kvEviction === undefined ? undefined : parseKeyEviction('kvEviction', numerics.kvEviction);
   const kept = eviction ? evictKeys(shared, eviction) : shared;
   const part = numerics.weightsLayout === 'int8' ? { ...kept, bindings: int8Bindings(kept.bindings) } : kept;

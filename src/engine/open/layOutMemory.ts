@@ -280,7 +280,7 @@ class BlockMemory {
       // Beside a GPU all of them are pinned, used or not.
       this.gpu
         ? PINNED_BLOCKS * this.blockPages
-        : this.rowPages(PROVIDED_ROW_TOKENS).pages.memory * slots * rowsPerSlot,
+        : this.rowPages(PROVIDED_ROW_TOKENS).pages.memory * this.keptRows(slots * rowsPerSlot),
       this.blockPages,
     );
     return { weightBytes: this.onePage.weights, workingBytes: this.workingBytes, maxPages };
@@ -306,7 +306,14 @@ class BlockMemory {
     const grid: Grid = {
       layers,
       ...(part && { part: { first: part.firstLayer, of: part.modelLayers } }),
-      ...(share && { share: { index: share.index, of: share.of, sums: residual === 'parallel' ? 1 : 2 } }),
+      ...(share && {
+        share: {
+          index: share.index,
+          of: share.of,
+          sums: residual === 'parallel' ? 1 : 2,
+          ...(share.attention && { attention: share.attention }),
+        },
+      }),
       slots,
       rowsPerSlot,
       tokensPerSquare,
@@ -328,9 +335,15 @@ class BlockMemory {
     // beside those that begin as copies of it.
     const sharing = !this.gpu || !hostAttends(this.gpu);
     const sharedTokens = !sharing ? 0 : Math.min(expected?.sharedPrefixTokens ?? 0, tokens - 1);
-    const rows = Math.max(1, Math.min(block.slots * block.rowsPerSlot, expected?.rows ?? Infinity));
+    const rows = this.keptRows(Math.max(1, Math.min(block.slots * block.rowsPerSlot, expected?.rows ?? Infinity)));
     const { memory } = pagesOfRows(this.rowPages(this.rowTokens), rows, Math.floor(sharedTokens / PAGE_TOKENS));
     return Math.min(memory + (sharedTokens > 0 ? 1 : 0), encoderPages(this.source, block));
+  }
+
+  /** Rows whose keys and values are kept here, of so many. */
+  private keptRows(rows: number): number {
+    const { share } = this.source.decoder;
+    return Math.ceil(rows / (share?.attention ? share.of : 1));
   }
 
   private gpuTier(gpu: NonNullable<Settings['memory']['gpu']>, tablePages: number): GpuTier {
@@ -433,7 +446,11 @@ function transitBytes(
   { part, share, layers, hiddenSize }: ModelSource['decoder'],
   { slots, tokensPerSquare }: Block,
 ): number {
-  if (share) return SUM_COPIES * slots * tokensPerSquare * hiddenSize * 4;
+  if (share) {
+    const { heads = 0, kvHeads = 0, headDim = 0 } = share.attention ?? {};
+    const projected = (heads + 2 * kvHeads) * headDim * (share.of - 1);
+    return SUM_COPIES * slots * tokensPerSquare * Math.max(hiddenSize, projected) * 4;
+  }
   if (!part) return 0;
   const ways = Number(part.firstLayer > 0) + Number(part.firstLayer + layers < part.modelLayers);
   return ways * slots * tokensPerSquare * hiddenSize * 4;

@@ -2,7 +2,10 @@ import { PeerError } from '../../errors/engineErrors.js';
 import { batchTokens } from '../grid/Square.js';
 import type { Task } from '../grid/Task.js';
 import type { PartialMessage } from './PeerMessage.js';
-import { ringSum, ringSumSteps, type RingPlace } from '../grid/ringSum.js';
+import { ringExchange, ringExchangeSteps, type Lengths } from '../grid/rowExchange.js';
+import { ringSum, ringSumSteps, type RingEnds, type RingPlace } from '../grid/ringSum.js';
+
+type PartialTask = Pick<Task, 'name' | 'batch' | 'layer'>;
 
 interface SlotSums {
   /** In the order in which they came. */
@@ -38,13 +41,29 @@ export class PartialSums {
   }
 
   /** @param values [tokens, hiddenSize], which become the sum. @throws PeerError (rejects) */
-  reduce({ batch, layer }: Pick<Task, 'batch' | 'layer'>, values: Float32Array): Promise<Float32Array> {
-    const { pass, slot } = batch;
-    return ringSum(values, batchTokens(batch), this.place, {
-      send: (step, sent) => {
-        this.events.send({ kind: 'partial', pass, slot, layer, step, values: sent });
+  reduce(task: PartialTask, values: Float32Array): Promise<Float32Array> {
+    return ringSum(values, batchTokens(task.batch), this.place, this.endsOf(task, 0));
+  }
+
+  /**
+   * @param own what each engine gets, by its place
+   * @returns what has come from each @throws PeerError (rejects)
+   */
+  exchange(task: PartialTask, own: readonly Float32Array[], lengths: Lengths): Promise<Float32Array[]> {
+    const { of } = this.place;
+    // Each way has steps of its own, so that what is out of step with this engine is seen to be.
+    const first = ringSumSteps(of) + (task.name === 'all_to_all' ? 0 : ringExchangeSteps(of));
+    return ringExchange(own, lengths, this.place, this.endsOf(task, first));
+  }
+
+  /** @param first the number of the first step */
+  private endsOf({ batch: { pass, slot }, layer }: PartialTask, first: number): RingEnds {
+    return {
+      send: (counted, values) => {
+        this.events.send({ kind: 'partial', pass, slot, layer, step: first + counted, values });
       },
-      receive: async (step, length) => {
+      receive: async (counted, length) => {
+        const step = first + counted;
         const message = await this.next(slot);
         if (
           message.pass !== pass ||
@@ -57,7 +76,7 @@ export class PartialSums {
           );
         return message.values;
       },
-    });
+    };
   }
 
   /** @throws PeerError for more than engines that keep to the order send */
@@ -72,7 +91,7 @@ export class PartialSums {
       taken(message);
       return;
     }
-    // The engine before may be a whole sum ahead, and has begun no other one.
+    // The engine before may be a whole sum or exchange ahead, and has begun no other one.
     const most = 2 * ringSumSteps(this.place.of);
     if (arrived.length >= most)
       throw new PeerError(`partial: found more than ${most} of slot ${slot} that nothing waits for, expected fewer`);

@@ -2,6 +2,7 @@ import { PeerError } from '../../errors/engineErrors.js';
 import { errorOf } from '../../errors/errorOf.js';
 import type { DevicePeers, Received } from '../grid/Device.js';
 import type { Task } from '../grid/Task.js';
+import type { Lengths } from '../grid/rowExchange.js';
 import { batchKey, layerBounds, type Grid } from '../grid/Square.js';
 import { checkMessage } from './checkMessage.js';
 import type { ActivationSink, ActivationSource } from './ActivationLink.js';
@@ -119,6 +120,11 @@ export class PeerConnection implements DevicePeers {
   reduce(task: Task, values: Float32Array): Promise<Float32Array> {
     if (!this.sums) return Promise.reject(new PeerError('partial: found layers that nobody shares, expected shares'));
     return this.sums.reduce(task, values);
+  }
+
+  exchange(task: Task, own: readonly Float32Array[], lengths: Lengths): Promise<Float32Array[]> {
+    if (!this.sums) return Promise.reject(new PeerError('partial: found layers that nobody shares, expected shares'));
+    return this.sums.exchange(task, own, lengths);
   }
 
   /** Sends what need not be waited for; a failure is the run's. */

@@ -1,3 +1,4 @@
+import type { AttentionBy } from '../../model/dividedLayer.js';
 import type { DeviceRow } from '../grid/Device.js';
 import type { HeadOutput } from '../grid/Task.js';
 import type { SharedPrefix } from '../memory/PageNumbers.js';
@@ -58,9 +59,9 @@ export interface BeginMessage {
   readonly sharesPages: boolean;
   /**
    * The share that the next engine has to have, and of how many, where engines share each layer; `of` once all are
-   * here.
+   * here. `attention`: how it is divided, the same in all. Default `heads`.
    */
-  readonly share?: { readonly next: number; readonly of: number };
+  readonly share?: { readonly next: number; readonly of: number; readonly attention?: AttentionBy };
 }
 
 /** A row was admitted, or a prefix of rows to come: each engine makes room for it as it grows. */
@@ -72,6 +73,8 @@ export interface OpenMessage {
   readonly newTokens: number;
   /** Its tokens are computed for their keys and values alone: no head looks at them. Default false. */
   readonly prefix?: boolean;
+  /** Where each engine attends to some rows: which one keeps this one's keys and values. */
+  readonly keeper?: number;
   /** The row's pages that other rows have, too, or may have later. Default: none. */
   readonly sharing?: SharedPrefix;
 }
@@ -115,7 +118,8 @@ export interface HiddenMessage {
 
 /**
  * The addition of an engine's share of a layer to the hidden states of a batch, in part or summed already, on its way
- * round the engines that share the layer: see `ringSum`.
+ * round the engines that share the layer: see `ringSum`. Where each attends to some rows, also what it has projected
+ * for the others, and what they have attended to: see `ringExchange`.
  */
 export interface PartialMessage {
   readonly kind: 'partial';

@@ -17,6 +17,10 @@ export interface PeerFacts extends Pick<
   readonly share?: LayerShare;
 }
 
+function nextShare({ index, of, attention }: LayerShare): NonNullable<BeginMessage['share']> {
+  return { next: index + 1, of, ...(attention === 'rows' && { attention }) };
+}
+
 /** Makes the message that the engine of the first layers sends round the ring. Pure. */
 export function beginOf({ layers, share, ...facts }: PeerFacts): BeginMessage {
   return {
@@ -24,7 +28,7 @@ export function beginOf({ layers, share, ...facts }: PeerFacts): BeginMessage {
     ...facts,
     engines: 1,
     nextLayer: layers.first + layers.count,
-    ...(share && { share: { next: share.index + 1, of: share.of } }),
+    ...(share && { share: nextShare(share) }),
   };
 }
 
@@ -53,6 +57,8 @@ export function acceptBegin(
   if (gpuShare !== ownShare) refuse('cache share on the GPU (the option cache says it)', gpuShare, ownShare);
   if (begin.share?.of !== share?.of) refuse('tensorParallel.of', begin.share?.of, share?.of);
   if (begin.share?.next !== share?.index) refuse('next share', begin.share?.next, share?.index);
+  const [by, ownBy] = [begin.share?.attention ?? 'heads', share?.attention ?? 'heads'];
+  if (by !== ownBy) refuse('tensorParallel.attention', by, ownBy);
   const nextLayer = share ? model.layers : layers.first;
   if (begin.nextLayer !== nextLayer) refuse('next layer', begin.nextLayer, nextLayer);
   for (const key of ['rowsPerSlot', 'tokensPerSquare'] as const) {
@@ -65,7 +71,7 @@ export function acceptBegin(
   return {
     ...begin,
     nextLayer: layers.first + layers.count,
-    ...(share && { share: { next: share.index + 1, of: share.of } }),
+    ...(share && { share: nextShare(share) }),
     cache: { ...begin.cache, ...(Number.isFinite(fetched) && { mostFetchedPages: fetched }) },
     grid: { ...begin.grid, slots: Math.min(begin.grid.slots, grid.slots) },
     engines: begin.engines + 1,
@@ -114,7 +120,7 @@ export function peerFacts(
   return {
     model: { layers, hiddenSize, vocabularySize, family, contents },
     layers: { first: layerBounds(grid).first, count: grid.layers },
-    ...(share && { share: { index: share.index, of: share.of } }),
+    ...(share && { share: { index: share.index, of: share.of, ...(share.attention && { attention: 'rows' }) } }),
     grid: { slots: grid.slots, rowsPerSlot: grid.rowsPerSlot, tokensPerSquare: grid.tokensPerSquare },
     streams: weights.streamedBytes.some((bytes) => bytes > 0),
     cache: {
@@ -124,8 +130,8 @@ export function peerFacts(
       ...(gpu && { gpuShare: gpu.cacheShare }),
       ...(gpu && fetches(gpu) && { mostFetchedPages: mostElsewhere(gpu, gpu.options.cacheBufferPages) }),
     },
-    // On a GPU and with a cache on disk rows share nothing yet.
-    sharesPages: !gpu && cache.disk.share === 0,
+    // On a GPU, with a cache on disk, and where engines keep some rows each, rows share nothing yet.
+    sharesPages: !gpu && cache.disk.share === 0 && share?.attention === undefined,
     pages: { gpu: gpu?.options.pages ?? 0, memory: cache.pages, disk: cache.disk.pages },
   };
 }

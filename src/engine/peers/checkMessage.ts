@@ -2,12 +2,14 @@ import { DEVICE_POOLINGS } from '../grid/Device.js';
 import { types } from 'node:util';
 import { found } from '../../arguments/found.js';
 import { isObject } from '../../arguments/isObject.js';
+import { ATTENTION_BY } from '../../model/dividedLayer.js';
 import { PeerError } from '../../errors/engineErrors.js';
 import type { PeerMessage } from './PeerMessage.js';
 
 type Fields = Readonly<Record<string, unknown>>;
 
 const HEADS: readonly unknown[] = ['none', 'sample', 'score'];
+const ATTENTION: readonly unknown[] = ATTENTION_BY;
 const POOLINGS: readonly unknown[] = DEVICE_POOLINGS;
 
 /**
@@ -29,10 +31,14 @@ const KINDS: Readonly<Record<PeerMessage['kind'], (message: Fields) => void>> = 
     if (mostFetchedPages !== undefined) whole('begin.cache.mostFetchedPages', mostFetchedPages, 1);
     wholes('begin.pages', pages, 'gpu', 'memory', 'disk');
     truth('begin.sharesPages', sharesPages);
-    if (share !== undefined) wholes('begin.share', share, 'next', 'of');
+    if (share === undefined) return;
+    const { attention } = wholes('begin.share', share, 'next', 'of');
+    if (attention !== undefined && !ATTENTION.includes(attention))
+      throw wrong('begin.share.attention', attention, ATTENTION_BY.join(' or '));
   },
-  open({ row, sequence, newTokens, prefix = false, sharing }) {
+  open({ row, sequence, newTokens, prefix = false, keeper, sharing }) {
     whole('open.row', row);
+    if (keeper !== undefined) whole('open.keeper', keeper);
     whole('open.newTokens', newTokens);
     truth('open.prefix', prefix);
     if (prefix === true && newTokens !== 0) throw wrong('open.newTokens', newTokens, '0 for a prefix');

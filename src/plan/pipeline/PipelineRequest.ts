@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { UsageError } from '../../errors/UsageError.js';
 import { HIDDEN_STATES, type HiddenStates } from '../../engine/grid/HiddenStates.js';
+import { ATTENTION_BY, type AttentionBy } from '../../model/dividedLayer.js';
 import { profileSchema } from '../HardwareProfile.js';
 import { parsedArgument } from '../parsed.js';
 import { cappedHardware, capsSchema, nameOf, parseRequest, type Allowed, type PlanRequest } from '../PlanRequest.js';
@@ -13,6 +14,8 @@ export interface PipelineRequest extends Omit<PlanRequest, 'hardware' | 'caps'> 
   readonly machines: readonly PipelineMachine[];
   /** How hidden states cross the links. Default float32. */
   readonly hiddenStates?: HiddenStates | undefined;
+  /** How attention is divided where each machine has a share of each layer. Default: the faster way. */
+  readonly attention?: AttentionBy | undefined;
 }
 
 /** A machine with no more memory than its caps leave. */
@@ -22,6 +25,7 @@ export type CappedMachine = Pick<PipelineMachine, 'name' | 'hardware' | 'link'>;
 export interface ParsedPipelineRequest extends Omit<PlanRequest, 'hardware' | 'caps'> {
   readonly machines: readonly CappedMachine[];
   readonly hiddenStates: HiddenStates;
+  readonly attention?: AttentionBy | undefined;
 }
 
 const machinesSchema = z
@@ -59,9 +63,11 @@ export function settledBlock({
 export function parsePipelineRequest({
   machines: given,
   hiddenStates = 'float32',
+  attention,
   ...rest
 }: PipelineRequest): ParsedPipelineRequest {
   parsedArgument(z.enum(HIDDEN_STATES), hiddenStates, 'hiddenStates');
+  parsedArgument(z.enum(ATTENTION_BY).optional(), attention, 'attention');
   const machines = parsedArgument(machinesSchema, given, 'machines').map(({ hardware, caps = {}, ...machine }) => ({
     ...machine,
     hardware: cappedHardware(hardware, caps),
@@ -80,5 +86,5 @@ export function parsePipelineRequest({
     throw new UsageError(
       `machines: found ${machines.length}, expected at most the ${shape.layers} layers of the model`,
     );
-  return { ...request, machines, hiddenStates };
+  return { ...request, machines, hiddenStates, attention };
 }

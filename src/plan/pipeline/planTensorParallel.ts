@@ -1,10 +1,19 @@
 import { ringSumColumns, ringSumSteps } from '../../engine/grid/ringSum.js';
+import { exchangeLengths, ringExchangeNumbers, ringExchangeSteps } from '../../engine/grid/rowExchange.js';
 import { BLOCK_SCHEDULES } from '../../engine/schedules/blockSchedules.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { COST_MODELS } from '../costModels.js';
-import { columnsOfShare, headsOfShare, type LayerShare } from '../../model/dividedLayer.js';
+import {
+  ATTENTION_BY,
+  columnsOfShare,
+  headsOfShare,
+  rowAttention,
+  type AttentionBy,
+  type LayerShare,
+} from '../../model/dividedLayer.js';
 import { WEIGHT_TYPES } from '../../model/weightTypes.js';
-import type { ModelShape } from '../ModelShape.js';
+import { sizesOf } from '../model/sizes.js';
+import { mixersOf, type ModelShape } from '../ModelShape.js';
 import { mostBatchSizeOf } from '../PlanRequest.js';
 import { ratesTogether, spendingOf, type Spending } from '../spending.js';
 import type { Workload } from '../Workload.js';
@@ -24,6 +33,10 @@ export interface TensorParallelPlan {
   readonly workload: Workload;
   /** Engines, one a machine: `tensorParallel.of`. */
   readonly shares: number;
+  /** How attention is divided: `tensorParallel.attention`. */
+  readonly attention: AttentionBy;
+  /** Keys and values of a full block of rows at their longest, in the engine that keeps the most. */
+  readonly cacheBytes: number;
   /** `--batch-size` and `--batches` of every engine. */
   readonly batchSize: number;
   readonly batches: number;
@@ -54,7 +67,9 @@ const NUMBER_BYTES = 4;
  * weight-stationary in Pope et al. 2022), and finds the fastest of the batches that are tried. A sweep over a batch
  * takes each layer as long as the slowest machine takes for its share; each sum as long as its bytes take over the
  * slowest link, and its steps' latency. Sums of one batch are hidden under the computing of another one, as far as
- * there is one; but where all of a machine's processors compute, one of them does not while it hands over. Pure.
+ * there is one; but where all of a machine's processors compute, one of them does not while it hands over. Attention is
+ * divided by heads, or by rows where that is clearly faster: each machine has the cache of its part of the rows then, for
+ * two further exchanges a layer. Pure.
  *
  * @throws UsageError for a request that makes no sense; for heads and columns that do not divide; for machines that do
  *   not hold their share, or have a GPU
@@ -64,7 +79,14 @@ export function planTensorParallel(given: PipelineRequest): TensorParallelPlan {
   const { machines, shape, workload, allow = {} } = request;
   const { rows = Infinity } = workload;
   const of = machines.length;
-  const shares = machines.map((_, index) => shapeOfShare(shape, { index, of }));
+  const { attention: wanted } = request;
+  if (wanted === 'rows' && !attendsPlainly(shape))
+    throw new UsageError(`attention: found rows for ${shape.name}, expected heads: some of its layers do not attend`);
+  const ways = wanted ? [wanted] : attendsPlainly(shape) ? ATTENTION_BY : (['heads'] as const);
+  const sharesBy = ways.map((attention) => ({
+    attention,
+    shares: machines.map((_, index) => shapeOfShare(shape, { index, of, attention })),
+  }));
   if (machines.some(({ hardware }) => hardware.memory.gpuBytes > 0))
     throw new UsageError('machines: found one with a GPU, expected processors alone for shares of each layer');
   let best: TensorParallelPlan | undefined;
@@ -76,14 +98,21 @@ export function planTensorParallel(given: PipelineRequest): TensorParallelPlan {
       ? BATCHES.filter((count) => count <= mostBatches)
       : [allow.batches]) {
       if (best && batches * batchSize > rows) break;
-      const plan = planOf(request, shares, batchSize, batches);
-      if (plan && (!best || plan.tokensPerSecond > best.tokensPerSecond * CLEARLY)) best = plan;
+      for (const { attention, shares } of sharesBy) {
+        const plan = planOf(request, shares, { attention, batchSize, batches });
+        if (plan && (!best || plan.tokensPerSecond > best.tokensPerSecond * CLEARLY)) best = plan;
+      }
     }
   }
   if (best) return best;
   throw new UsageError(
     `machines: found ${machines.length} that do not hold a share of each layer of ${shape.name} each, expected larger ones, or more of them`,
   );
+}
+
+/** Tells whether all layers attend, with the same heads: only those are attended to by rows. */
+function attendsPlainly({ latent, mixers = [] }: ModelShape): boolean {
+  return latent === undefined && mixers.every(({ window, stateFloats }) => window !== undefined && !stateFloats);
 }
 
 /** Gives one of the shares of each layer. @throws UsageError where layers do not divide into so many */
@@ -99,8 +128,11 @@ function shapeOfShare(shape: ModelShape, share: LayerShare): ModelShape {
   const ours = { ...shape, heads: queryHeads.count, kvHeads: keyHeads.count, feedForwardSize: columns };
   const part = layerElements(ours) / layerElements(shape);
   const heads = (queryHeads.count + 2 * keyHeads.count) / (shape.heads + 2 * shape.kvHeads);
+  const byRows = share.attention === 'rows';
   return {
     ...ours,
+    // Its part of all rows' keys and values, whichever heads it projects.
+    ...(byRows && { kvHeads: shape.kvHeads / share.of, mixers: [...mixersOf(ours)] }),
     ...(mixers && {
       mixers: mixers.map((mixer) => ({
         ...mixer,
@@ -124,8 +156,7 @@ function layerElements({ heads, kvHeads, headDim, hiddenSize, ...shape }: ModelS
 function planOf(
   { machines, shape: whole, workload, allow = {} }: ParsedPipelineRequest,
   shares: readonly ModelShape[],
-  batchSize: number,
-  batches: number,
+  { attention, batchSize, batches }: Pick<TensorParallelPlan, 'attention' | 'batchSize' | 'batches'>,
 ): TensorParallelPlan | undefined {
   const schedule = allow.schedules?.[0] ?? 'diagonal';
   const of = machines.length;
@@ -160,13 +191,16 @@ function planOf(
   const latency = Math.max(...machines.map(({ link }) => link.latencySeconds));
   const lost = Math.max(...machines.map(({ hardware }) => lostShare(hardware, allow.threads)));
   const columns = ringSumColumns(whole.hiddenSize, { index: 0, of });
+  const exchanges = attention === 'rows' ? 2 * layers : 0;
+  const exchangedNumbers = attention === 'rows' ? layers * exchangedOf(whole, of) : 0;
   let [wallSeconds, waitingSeconds, sentBytes] = [0, 0, 0];
   classes.forEach(({ sweeps, squares, load }, index) => {
     const tokens = load.promptTokens + load.decodeRows;
     // The broadcast of what the first engine has embedded comes before the sums.
-    const bytes = tokens * NUMBER_BYTES * (sums * columns + whole.hiddenSize);
+    const bytes = tokens * NUMBER_BYTES * (sums * columns + whole.hiddenSize + exchangedNumbers);
     const onLink = bytes / bytesPerSecond;
-    const moving = onLink + (sums * ringSumSteps(of) + 1) * latency;
+    const steps = sums * ringSumSteps(of) + exchanges * ringExchangeSteps(of) + 1;
+    const moving = onLink + steps * latency;
     const computing = Math.max(...costs.map(({ sweepSeconds }) => sweepSeconds[index] ?? 0));
     // A square's own way through the layers; what others compute meanwhile hides its sums.
     const seconds = Math.max(computing + lost * squares * moving, computing / squares + moving, squares * onLink);
@@ -179,6 +213,8 @@ function planOf(
     model: whole.name,
     workload,
     shares: of,
+    attention,
+    cacheBytes: Math.max(...shares.map((shape) => cacheBytesOf(shape, workload, { ...block, cpuAttention: true }))),
     batchSize,
     batches,
     ...(block.tokensPerSquare !== undefined && { tokensPerSquare: block.tokensPerSquare }),
@@ -189,4 +225,26 @@ function planOf(
     sentBytes,
     spending: spendingOf(ratesTogether(machines.map(({ hardware }) => hardware)), wallSeconds, newTokens),
   };
+}
+
+/** Numbers of a token that an engine sends in a layer where attention is divided by rows, evenly, there and back. */
+function exchangedOf(shape: ModelShape, of: number): number {
+  const attention = rowAttention(shape, WEIGHT_TYPES[shape.weightType].elements, of);
+  const tokens = Array.from({ length: of }, () => 1 / of);
+  const sentBy = (index: number): number =>
+    (['rows', 'heads'] as const).reduce(
+      (sum, exchange) => sum + ringExchangeNumbers(exchangeLengths(attention, exchange, tokens), { index, of }),
+      0,
+    );
+  return Math.max(...tokens.map((_, index) => sentBy(index)));
+}
+
+/** Keys and values of a full block, or of all rows, in one engine. */
+function cacheBytesOf(
+  shape: ModelShape,
+  workload: Workload,
+  block: Parameters<typeof sizesOf>[0]['block'] & { readonly batchSize: number; readonly batches: number },
+): number {
+  const { rowPages, pageBytes } = sizesOf({ shape, workload, block });
+  return Math.min(workload.rows ?? Infinity, block.batchSize * block.batches) * rowPages * pageBytes;
 }

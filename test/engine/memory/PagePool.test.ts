@@ -10,6 +10,12 @@ const lengths = (promptTokens: number, newTokens: number): { promptTokens: numbe
   positions: Math.max(1, promptTokens + newTokens - 1),
 });
 
+function at<T>(list: readonly T[], index: number): T {
+  const found = list[index];
+  if (found === undefined) throw new RangeError(`${index} of ${list.length}`);
+  return found;
+}
+
 type PageTable3 = Record<PageTier, number[]>;
 
 /** Every page that rows hold, by tier; the tail of a row counts once. */
@@ -23,6 +29,34 @@ function heldBy(rows: readonly RowPages[], firstOfGpu: number): PageTable3 {
     disk: rows.flatMap(({ entries }) => entries.filter((entry) => entry < 0).map((entry) => -1 - entry)),
   };
 }
+
+describe('the pool of an engine that keeps some of the rows', () => {
+  test.each([2, 3, 4])('of %i: each keeps its part, and no row waits where another one has room', (of) => {
+    const [pageTokens, pagesOfRow, rowsOfEach] = [4, 5, 3];
+    for (let index = 0; index < of; index++) {
+      const pool = new PagePool(pagesOfRow * rowsOfEach, pageTokens, undefined, undefined, undefined, { index, of });
+      const run = pool.openRun({ staggered: true, tokensPerSquare: 8, rowsPerSlot: 64 });
+      const admission = run.admission(64);
+      const rows: RowPages[] = [];
+      for (;;) {
+        const pages = admission.admit(rows.length, lengths(16, 5));
+        if (!pages) break;
+        rows.push(pages);
+      }
+      expect(rows).toHaveLength(of * rowsOfEach);
+      expect(rows.map(({ keeper }) => keeper)).toEqual(rows.map((_, row) => row % of));
+      for (const each of rows) each.growTo(20);
+      // 1 / n of the pages of all rows.
+      expect(pool.used).toEqual({ ...NO_PAGES, memory: pagesOfRow * rowsOfEach });
+      expect(pool.has({ ...NO_PAGES, memory: 1 }, (index + 1) % of)).toBe(false);
+      // A row's place is free where it was kept.
+      at(rows, of).release();
+      expect(run.take(99, lengths(16, 5), undefined, 1)).toBeUndefined();
+      expect(run.admission(1).admit(100, lengths(16, 5))?.keeper).toBe(0);
+      for (const each of rows) each.release();
+    }
+  });
+});
 
 describe('PagePool', () => {
   const row = fc.record({

@@ -15,14 +15,16 @@ const rings: fc.Arbitrary<PeersSetup> = runs.chain((given) =>
       lacks: fc.nat(30),
       fewer: fc.nat(3),
       latencySeconds: fc.option(fc.nat(9), { nil: undefined }),
+      byRows: fc.boolean(),
     })
-    .map(({ engines, sums, linkCapacity, lacks, fewer, latencySeconds }) => {
+    .map(({ engines, sums, linkCapacity, lacks, fewer, latencySeconds, byRows }) => {
       const least = Math.ceil(29 / given.pageTokens);
       const later = Array.from({ length: engines - 1 }, (_, index) => index);
       return {
         ...given,
         counts: Array.from({ length: engines }, () => given.grid.layers),
         sums,
+        byRows,
         linkCapacity,
         ...(latencySeconds !== undefined && { latencySeconds }),
         laterSlots: later.map((index) => Math.max(1, given.grid.slots - ((fewer * (index + 1)) % 4))),

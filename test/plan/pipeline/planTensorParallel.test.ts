@@ -60,6 +60,27 @@ describe('planTensorParallel', () => {
     }
   });
 
+  test('attention is divided by rows where one head of keys and values of long rows is the load', () => {
+    const { shape } = request(over(NEAR));
+    const multiquery = { ...shape, kvHeads: 1, contextTokens: 32_768 };
+    const given = (promptTokens: number, link = NEAR): ReturnType<typeof planTensorParallel> =>
+      planTensorParallel(
+        request(over(link, 4), {
+          shape: multiquery,
+          workload: { promptTokens, newTokens: 256, rows: 64 },
+          allow: { batchSize: 32, batches: 2 },
+        }),
+      );
+    const long = given(16_000);
+    expect(long.attention).toBe('rows');
+    // Of short rows over a far link the exchanges cost more than the cache.
+    expect(given(64, FAR).attention).toBe('heads');
+    // A token of each layer sends 32 heads' queries and outputs, 3/8 of them each way; its keys and values 1/4 of it keeps.
+    const [heads, layers, tokens] = [32 * 128, 32, 64 * (16_000 + 255)];
+    expect(long.sentBytes).toBeCloseTo(tokens * 4 * (layers * (2 * 1.5 * 4096 + 2 * (3 / 8) * heads) + 4096), -6);
+    expect(long.cacheBytes).toBe((64 / 4) * Math.ceil(16_255 / 32) * 32 * layers * 2 * 128 * 2);
+  });
+
   test('layers that do not divide evenly take as long as the largest share', () => {
     const one = { workload: { promptTokens: 100, newTokens: 100, rows: 1 }, allow: { batchSize: 1 } };
     const speed = (count: number): number => planTensorParallel(request(over(NEAR, count), one)).tokensPerSecond;

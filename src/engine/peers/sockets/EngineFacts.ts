@@ -19,6 +19,8 @@ export interface EngineFacts {
   readonly contextTokens: number;
   /** The size of a page of the KV cache, all layers, in bytes. */
   readonly pageBytes: number;
+  /** Numbers of a token that a layer projects, all heads together, where engines attend to some rows each. */
+  readonly projected?: number;
 }
 
 /** The same of an engine. Pure. */
@@ -28,18 +30,20 @@ export function engineFacts(
   { layers: count, part, share, slots, rowsPerSlot, tokensPerSquare }: Grid,
   pageBytes: number,
 ): EngineFacts {
+  const attention = share?.attention;
   return {
     identity,
     layers: {
       first: part?.first ?? 0,
       count,
       of: part?.of ?? count,
-      ...(share && { share: share.index, shares: share.of }),
+      ...(share && { share: share.index, shares: share.of, ...(share.attention && { byRows: true }) }),
     },
     block: { slots, rowsPerSlot, tokensPerSquare },
     hiddenSize,
     vocabularySize,
     contextTokens,
     pageBytes,
+    ...(attention && { projected: (attention.heads + 2 * attention.kvHeads) * attention.headDim }),
   };
 }

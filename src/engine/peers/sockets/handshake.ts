@@ -49,6 +49,7 @@ const layers: Codec<LayerPlace> = record<LayerPlace>({
   of: whole,
   share: optional(whole),
   shares: optional(whole),
+  byRows: optional(truth),
   prompts: optional(truth),
 });
 const identity = map(text(NAME_BYTES), text(FACT_BYTES), MOST_FACTS);
@@ -175,7 +176,11 @@ export function checkFit(
   const joined =
     role === 'forward'
       ? follows(before, behind)
-      : isLast(behind) && isFirst(before) && behind.of === before.of && behind.shares === before.shares;
+      : isLast(behind) &&
+        isFirst(before) &&
+        behind.of === before.of &&
+        behind.shares === before.shares &&
+        behind.byRows === before.byRows;
   if (!joined)
     throw new PeerError(
       `${peer}: found ${layerWords(behind)}, expected ${

@@ -6,13 +6,15 @@ export interface LayerPlace {
   readonly of: number;
   readonly share?: number;
   readonly shares?: number;
+  /** Each of the engines attends to some rows, with all heads. */
+  readonly byRows?: boolean;
   /** It has all layers, and computes prompts for another engine of all layers. */
   readonly prompts?: boolean;
 }
 
 /** Tells whether `after` is the place that the engine after one with `before` has to have. */
 export function follows(before: LayerPlace, after: LayerPlace): boolean {
-  if (before.of !== after.of || before.shares !== after.shares) return false;
+  if (before.of !== after.of || before.shares !== after.shares || before.byRows !== after.byRows) return false;
   if (isWhole(before) || after.prompts === true) return isWhole(before) && after.prompts === true;
   return before.shares === undefined ? after.first === layerAfter(before) : after.share === shareAfter(before);
 }
@@ -28,9 +30,11 @@ export function isFirst({ first, share = 0 }: LayerPlace): boolean {
 }
 
 /** `layers 4 to 7 of 12`, counted from 0; `share 1 of 2`. */
-export function layerWords({ first, count, of, share, shares, prompts }: LayerPlace): string {
+export function layerWords({ first, count, of, share, shares, byRows, prompts }: LayerPlace): string {
   if (prompts === true) return 'an engine that computes prompts';
-  return shares === undefined ? `layers ${first} to ${first + count - 1} of ${of}` : `share ${share} of ${shares}`;
+  return shares === undefined
+    ? `layers ${first} to ${first + count - 1} of ${of}`
+    : `share ${share} of ${shares}${byRowsWords(byRows)}`;
 }
 
 /** Says in words what the next engine has to have. */
@@ -38,7 +42,11 @@ export function nextPlaceWords(before: LayerPlace): string {
   if (isWhole(before)) return 'an engine that computes prompts, since this one has all layers';
   return before.shares === undefined
     ? `the engine of layer ${layerAfter(before)} and those after it, of ${before.of}`
-    : `the engine of share ${shareAfter(before)} of ${before.shares}`;
+    : `the engine of share ${shareAfter(before)} of ${before.shares}${byRowsWords(before.byRows)}`;
+}
+
+function byRowsWords(byRows: boolean | undefined): string {
+  return byRows === true ? ', attention by rows' : '';
 }
 
 /** Tells whether an engine has all layers of the model, wholly. */

@@ -1,4 +1,5 @@
 import { DEVICE_POOLINGS, type DeviceRow, type LogitAdjustments } from '../../grid/Device.js';
+import { ATTENTION_BY } from '../../../model/dividedLayer.js';
 import { BLOCK_LIMITS } from '../../../plan/Policy.js';
 import type { PageCounts } from '../../grid/pageCounts.js';
 import type { Batch, RowRange } from '../../grid/Square.js';
@@ -118,13 +119,20 @@ const CODECS: MessageCodecs = {
     }),
     pages: record<PageCounts>({ gpu: whole, memory: whole, disk: whole }),
     sharesPages: truth,
-    share: optional(record<NonNullable<BeginMessage['share']>>({ next: whole, of: whole })),
+    share: optional(
+      record<NonNullable<BeginMessage['share']>>({
+        next: whole,
+        of: whole,
+        attention: optional(oneOf(...ATTENTION_BY)),
+      }),
+    ),
   }),
   open: record<Body<'open'>>({
     row: whole,
     sequence: row,
     newTokens: whole,
     prefix: optional(truth),
+    keeper: optional(whole),
     sharing: optional(
       record<SharedPrefix>({
         pages: list(whole),

@@ -4,7 +4,7 @@ import { PeerError } from '../../../errors/engineErrors.js';
  * The version of the protocol that engines speak over sockets. It changes with every change of frames, messages and of
  * what they mean.
  */
-export const PROTOCOL_VERSION = 7;
+export const PROTOCOL_VERSION = 8;
 
 const MAGIC = Buffer.from('SPILLWAY', 'latin1');
 export const PREAMBLE_BYTES = MAGIC.length + 4;
