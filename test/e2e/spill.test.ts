@@ -272,7 +272,7 @@ describe('a cache on disk', () => {
   );
 
   test('of sparse attention rows that decode read keys and chosen values, and the stats say how much', async () => {
-    // One batch of all rows: which rows share a batch, and with it what is read, is not left to the pace of the threads.
+    // One batch of all rows: which rows share one, and with it what is read, is not left to the pace of threads.
     const long: Row[] = Array.from({ length: 4 }, (_, i) => ({
       tokens: Array.from({ length: 90 + i }, (__, j) => (i * 31 + j * 17 + 3) % 250),
       maxNewTokens: 100,

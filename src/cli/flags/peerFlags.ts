@@ -90,7 +90,7 @@ export function layerRange(text: string): LayerRange {
   return { first: Number(first), count: Number(last) - Number(first) + 1 };
 }
 
-/** `K/N` or `K/N:rows`: which share of each layer, counted from 0, of how many; and that attention is divided by rows. */
+/** `K/N` or `K/N:rows`: which share of each layer, counted from 0, of how many; rows: attention is divided by these. */
 export function layerShare(text: string): LayerShare {
   const [, index, of, rows] = /^(\d{1,9})\/(\d{1,9})(:rows)?$/.exec(text) ?? [];
   if (index === undefined || of === undefined || Number(index) < 1 || Number(index) >= Number(of))

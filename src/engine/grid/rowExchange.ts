@@ -95,8 +95,8 @@ export function ringExchangeSteps(of: number): number {
 
 /**
  * Hands what each engine of a ring has for each other one on, from one to the next, until it is there: an all-to-all.
- * With each step an engine takes what is its own out of what comes, and sends the rest on. Each step is sent, of however
- * few numbers: who has begun one knows that all before it have begun the one before.
+ * With each step an engine takes what is its own out of what comes, and sends the rest on. Each step is sent, of
+ * however few numbers: who has begun one knows that all before it have begun the one before.
  *
  * @param own by engine that it is for
  * @returns by engine that it is from

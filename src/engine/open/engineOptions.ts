@@ -10,11 +10,10 @@ import type { ExpectedRows } from '../../ExpectedRows.js';
 import { MemoryBudget } from '../../MemoryBudget.js';
 import { WEIGHT_COMPRESSIONS, WEIGHTS_LAYOUTS } from '../../model/compressBindings.js';
 import { checkKeyEviction } from '../../model/evictKeys.js';
-import type { LayerRange } from '../../model/partOf.js';
-import { ATTENTION_BY, type LayerShare } from '../../model/dividedLayer.js';
 import { BLOCK_LIMITS } from '../../plan/Policy.js';
 import { parseBytesOrNone, type Size } from '../../units.js';
 import { BLOCK_SCHEDULES, SCHEDULE_NAMES } from '../schedules/blockSchedules.js';
+import { checkLayerRange, checkLayerShare } from './checkModelPart.js';
 
 /** The kind of value an option may have. The command line reads a flag's text by it. */
 export type OptionValue =
@@ -400,28 +399,6 @@ function orFunction(check: Check): Check {
   return (name, value) => {
     if (typeof value !== 'function') check(name, value);
   };
-}
-
-function checkLayerRange(name: string, value: unknown): void {
-  const checks: Readonly<Record<keyof LayerRange, Check>> = { first: whole(0), count: whole(1) };
-  checkMembers(name, value, checks, `${name}.`);
-  const { first, count } = value as Partial<LayerRange>;
-  if (first === undefined || count === undefined)
-    throw new UsageError(`${name}: found ${found(value)}, expected first and count`);
-}
-
-/** Engines that share each layer. */
-const MOST_SHARES = 64;
-
-function checkLayerShare(name: string, value: unknown): void {
-  const checks: Readonly<Record<keyof LayerShare, Check>> = {
-    index: whole(0),
-    of: whole(2, MOST_SHARES),
-    attention: oneOf(...ATTENTION_BY),
-  };
-  checkMembers(name, value, checks, `${name}.`);
-  const { index = NaN, of = NaN } = value as Partial<LayerShare>;
-  if (!(index < of)) throw new UsageError(`${name}: found ${foundJson(value)}, expected index and of, index below of`);
 }
 
 function checkBudget(name: string, value: unknown): void {

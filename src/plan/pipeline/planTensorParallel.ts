@@ -68,8 +68,8 @@ const NUMBER_BYTES = 4;
  * takes each layer as long as the slowest machine takes for its share; each sum as long as its bytes take over the
  * slowest link, and its steps' latency. Sums of one batch are hidden under the computing of another one, as far as
  * there is one; but where all of a machine's processors compute, one of them does not while it hands over. Attention is
- * divided by heads, or by rows where that is clearly faster: each machine has the cache of its part of the rows then, for
- * two further exchanges a layer. Pure.
+ * divided by heads, or by rows where that is clearly faster: each machine has the cache of its part of the rows then,
+ * for two further exchanges a layer. Pure.
  *
  * @throws UsageError for a request that makes no sense; for heads and columns that do not divide; for machines that do
  *   not hold their share, or have a GPU

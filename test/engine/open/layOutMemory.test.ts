@@ -221,7 +221,7 @@ describe('an encoder whose layers stream', () => {
       machine,
     );
     const plan = await planEngine(model, requested, machine, undefined);
-    return layOutMemory(addon, model, requested, plan, machine, {});
+    return layOutMemory(addon, model, requested, plan, machine, { expected: undefined, rowTokens: undefined });
   }
 
   test('has as many batches read a layer together as there is room for, each with pages for its squares', async () => {

@@ -75,7 +75,7 @@ describe('planTensorParallel', () => {
     expect(long.attention).toBe('rows');
     // Of short rows over a far link the exchanges cost more than the cache.
     expect(given(64, FAR).attention).toBe('heads');
-    // A token of each layer sends 32 heads' queries and outputs, 3/8 of them each way; its keys and values 1/4 of it keeps.
+    // A token of each layer sends 32 heads' queries and outputs, 3/8 of them each way; 1/4 keeps its keys and values.
     const [heads, layers, tokens] = [32 * 128, 32, 64 * (16_000 + 255)];
     expect(long.sentBytes).toBeCloseTo(tokens * 4 * (layers * (2 * 1.5 * 4096 + 2 * (3 / 8) * heads) + 4096), -6);
     expect(long.cacheBytes).toBe((64 / 4) * Math.ceil(16_255 / 32) * 32 * layers * 2 * 128 * 2);
