@@ -4,6 +4,7 @@ import { UsageError } from '../../errors/UsageError.js';
 import { isEncoder } from '../../model/DecoderSpec.js';
 import type { ModelSource } from '../../model/ModelSource.js';
 import { PAGE_TOKENS } from '../../plan/reserves.js';
+import { BLOCK_SCHEDULES } from '../schedules/blockSchedules.js';
 import { gpuBytes } from './gpuBudget.js';
 import { settle, type Block } from './settings.js';
 import type { RequestedOptions } from './validateOptions.js';
@@ -13,6 +14,8 @@ export const USUAL_SQUARE = 512;
 const PROVIDED_SQUARE = 8192;
 /** Batches that share each layer of an encoder as it streams: the more, the less is read for a row. */
 const STREAMED_BATCHES = [8, 4, 2, 1];
+/** Rows of all these batches, at most: each has a place in memory (`rowLedgerBytes`). */
+const MOST_STREAMED_ROWS = 1024;
 /** Squares whose rows a batch of an encoder has pages for: one is computed, the others wait; and at least so many. */
 const SQUARES_IN_PAGES = 4;
 const LEAST_SQUARES_IN_PAGES = 2;
@@ -63,18 +66,27 @@ export function encoderSquares({ decoder }: ModelSource): readonly number[] {
 
 /**
  * Lists how many batches share each layer of a model that streams, in the order in which they are tried: of an encoder,
- * of which a batch more takes hidden states and one layer's pages alone, several, unless the caller says how many.
+ * of which a batch more takes hidden states and one layer's pages alone, several, unless the caller says how many, or
+ * the schedule has each batch read each layer for itself.
  */
-export function encoderBatches({ decoder }: ModelSource, { batches }: EngineOptions): readonly number[] {
-  return isEncoder(decoder) && batches === undefined ? STREAMED_BATCHES : [1];
+export function encoderBatches(
+  { decoder }: ModelSource,
+  { batches }: EngineOptions,
+  { schedule, rowsPerSlot }: Block,
+): readonly number[] {
+  if (!isEncoder(decoder) || batches !== undefined || BLOCK_SCHEDULES[schedule].sweep === 'one-slot') return [1];
+  return STREAMED_BATCHES.filter((count) => count === 1 || count * rowsPerSlot <= MOST_STREAMED_ROWS);
 }
 
-/** Counts the pages of all that a block of an encoder computes at once, and of the rows that wait for it. */
-export function encoderPages(model: ModelSource, block: Block): number {
-  return isEncoder(model.decoder) ? SQUARES_IN_PAGES * squaresPages(block) : Infinity;
+/**
+ * Counts the pages of all that a block of an encoder computes at once, and of the rows that wait for it.
+ * @param longest pages of the longest row that a square takes
+ */
+export function encoderPages(model: ModelSource, block: Block, longest: number): number {
+  return isEncoder(model.decoder) ? Math.max(longest, SQUARES_IN_PAGES * squaresPages(block)) : Infinity;
 }
 
-/** Counts the pages without which an encoder's batches would wait for each other's rows. */
+/** Counts the pages without which batches that nobody asked for would wait for each other's rows. */
 export function leastEncoderPages(model: ModelSource, block: Block): number {
   return isEncoder(model.decoder) && block.slots > 1 ? LEAST_SQUARES_IN_PAGES * squaresPages(block) : 0;
 }

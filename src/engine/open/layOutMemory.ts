@@ -107,7 +107,10 @@ export function layOutMemory(
     const host = {
       capBytes: capOf(settings.memory, machine),
       ...held,
-      minPages: block.leastPages,
+      minPages: Math.max(
+        block.rowPages(MIN_ROW_TOKENS).pages.memory,
+        given.batches === undefined ? leastEncoderPages(model, settings.block) : 0,
+      ),
       pageBytes: block.onePage.cache,
     };
     const placed = (place: 'memory' | 'streaming'): BlockLayout =>
@@ -130,7 +133,7 @@ export function layOutMemory(
   const alone = firstFit(blocks, (options) => inBlock(options), wanted, longestRowOf);
   const { options, report } = alone.plan;
   const layout = firstFit(
-    alone.host.residentLayerBytes === undefined ? [1] : encoderBatches(model, given),
+    alone.host.residentLayerBytes === undefined ? [1] : encoderBatches(model, given, alone.settings.block),
     (batches) => (batches === 1 ? alone : inBlock({ ...options, batches }, report.smallerBlock !== undefined)),
     longestRowOf(alone),
     longestRowOf,
@@ -257,11 +260,6 @@ class BlockMemory {
     return placePages(Math.min(tokens, this.source.decoder.contextTokens), this.rules(gpuShare));
   }
 
-  /** Without so many pages no engine is opened: those of a row, and of squares of each of an encoder's batches. */
-  get leastPages(): number {
-    return Math.max(this.rowPages(MIN_ROW_TOKENS).pages.memory, leastEncoderPages(this.source, this.settings.block));
-  }
-
   private rules(gpuShare: number | undefined): CacheRules {
     return {
       pageTokens: PAGE_TOKENS,
@@ -337,7 +335,8 @@ class BlockMemory {
     const sharedTokens = !sharing ? 0 : Math.min(expected?.sharedPrefixTokens ?? 0, tokens - 1);
     const rows = this.keptRows(Math.max(1, Math.min(block.slots * block.rowsPerSlot, expected?.rows ?? Infinity)));
     const { memory } = pagesOfRows(this.rowPages(this.rowTokens), rows, Math.floor(sharedTokens / PAGE_TOKENS));
-    return Math.min(memory + (sharedTokens > 0 ? 1 : 0), encoderPages(this.source, block));
+    const longest = this.rowPages(block.tokensPerSquare).pages.memory;
+    return Math.min(memory + (sharedTokens > 0 ? 1 : 0), encoderPages(this.source, block, longest));
   }
 
   /** Rows whose keys and values are kept here, of so many. */

@@ -1,4 +1,4 @@
-import { keyBytes, memberBytes } from '../../rows/heldBytes.js';
+import { heldBytes, keyBytes, memberBytes } from '../../rows/heldBytes.js';
 
 /** Values take more memory than they may. */
 export class TooManyBytes extends Error {}
@@ -19,6 +19,13 @@ export class ValueTally {
   member<T>(value: T): T {
     this.#made += 1;
     this.take(memberBytes(value));
+    return value;
+  }
+
+  /** Counts a member with all that is in it, where that was made in one go. @throws TooManyBytes */
+  whole<T>(value: T): T {
+    this.#made += 1;
+    this.take(typeof value === 'object' ? heldBytes(value, this.most) : memberBytes(value));
     return value;
   }
 

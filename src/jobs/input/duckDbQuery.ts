@@ -84,12 +84,21 @@ async function* chunksOf(
   const readers = valueReaders(types, converter);
   let ended = !hasEnd;
   let number = 0;
+  const orThrow = <T>(read: () => T): T => {
+    try {
+      return read();
+    } catch (error) {
+      throw failureOf(name, said, error);
+    }
+  };
   /** One by one: two thousand rows may be of any size. */
   const rowsOf = function* (chunk: Chunk): Generator<QueryRow, void, undefined> {
-    const end = hasEnd ? chunk.getColumnVector(header.length) : undefined;
-    const vectors = readers.map((reader, at) => [chunk.getColumnVector(at), reader] as const);
+    const { end, vectors } = orThrow(() => ({
+      end: hasEnd ? chunk.getColumnVector(header.length) : undefined,
+      vectors: readers.map((reader, at) => [chunk.getColumnVector(at), reader] as const),
+    }));
     for (let row = 0; row < chunk.rowCount; row += 1) {
-      if (end?.getItem(row) === true) ended = true;
+      if (orThrow(() => end?.getItem(row)) === true) ended = true;
       else {
         number += 1;
         yield {

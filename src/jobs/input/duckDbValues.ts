@@ -1,5 +1,4 @@
 import type { Work } from '../../collections/drained.js';
-import { heldBytes } from '../../rows/heldBytes.js';
 import { TooManyBytes, ValueTally } from './ValueTally.js';
 import { wholeNumbers, type DuckDbType } from './wholeNumbers.js';
 
@@ -42,7 +41,7 @@ export function* valuesOfRow(
   const made: unknown[] = [];
   try {
     for (const [vector, reader] of vectors) {
-      if ('whole' in reader) made.push(tally.member(reader.whole(vector, row)));
+      if ('whole' in reader) made.push(tally.whole(reader.whole(vector, row)));
       else made.push(yield* reader.parts(vector, row, tally));
       if (tally.due) yield;
     }
@@ -55,7 +54,7 @@ export function* valuesOfRow(
 
 function* valueOf(reader: Reader, vector: DuckDbVector, row: number, tally: ValueTally): Work<unknown> {
   if (tally.due) yield;
-  if ('whole' in reader) return tally.member(reader.whole(vector, row));
+  if ('whole' in reader) return tally.whole(reader.whole(vector, row));
   return yield* reader.parts(vector, row, tally);
 }
 
@@ -78,9 +77,8 @@ function partsOf(
   const { valueType, keyType, entryNames = [], entryTypes = [], memberTags = [], memberTypes = [] } = type;
   const inOneGo: Parts = function* (vector, row, tally) {
     const value = whole(vector, row);
-    tally.take(heldBytes(value, tally.most));
     if (tally.due) yield;
-    return value;
+    return tally.whole(value);
   };
   const orWhole =
     (parts: (...given: Parameters<Parts>) => Work<unknown> | undefined): Parts =>
@@ -126,7 +124,7 @@ function* listOf(item: Reader, vector: DuckDbVector | null, tally: ValueTally): 
   tally.expect(itemCount);
   if ('whole' in item)
     for (let at = 0; at < itemCount; at += 1) {
-      made.push(tally.member(item.whole(vector, at)));
+      made.push(tally.whole(item.whole(vector, at)));
       if (tally.due) yield;
     }
   else

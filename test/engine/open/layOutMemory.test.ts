@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { loadAddon } from '../../../src/bindings/loadAddon.js';
 import { encoderOptions } from '../../../src/engine/open/encoderOptions.js';
-import { layOutMemory, type MemoryLayout } from '../../../src/engine/open/layOutMemory.js';
+import { layOutMemory, longestRowOf, type MemoryLayout } from '../../../src/engine/open/layOutMemory.js';
 import { poolOf } from '../../../src/engine/open/Opened.js';
 import { planEngine } from '../../../src/engine/open/planEngine.js';
 import { requestedOptions } from '../../../src/engine/open/validateOptions.js';
@@ -171,9 +171,9 @@ describe('a policy that was planned for a machine', () => {
 describe('an encoder whose layers stream', () => {
   const addon = loadAddon();
   const machine = addon.machine();
-  const [layers, hiddenSize, vocabularySize, contextTokens] = [24, 1024, 30_522, 512];
+  const [layers, hiddenSize, vocabularySize] = [24, 1024, 30_522];
   /** A BERT of 300 million weights, which nobody opens. */
-  async function large(): Promise<ModelSource> {
+  async function large(contextTokens: number): Promise<ModelSource> {
     const tiny = await readModel(fileURLToPath(new URL('../../fixtures/encoders/bert', import.meta.url)));
     const sizes = new Map([
       [tiny.decoder.hiddenSize, hiddenSize],
@@ -213,8 +213,12 @@ describe('an encoder whose layers stream', () => {
     jest.restoreAllMocks();
   });
 
-  async function laidOut(cpuMemory: number, options: Partial<EngineOptions> = {}): Promise<MemoryLayout> {
-    const model = await large();
+  async function laidOut(
+    cpuMemory: number,
+    options: Partial<EngineOptions> = {},
+    contextTokens = 512,
+  ): Promise<MemoryLayout> {
+    const model = await large(contextTokens);
     const requested = encoderOptions(
       model,
       requestedOptions({ model: model.path, cpuMemory, ...options }, machine),
@@ -236,6 +240,25 @@ describe('an encoder whose layers stream', () => {
     // Tokens that a read of a layer serves.
     expect(together).toEqual([...together].sort((a, b) => a - b));
     expect(together.at(-1)).toBe(8 * 512);
+  });
+
+  test('holds the longest row that its square takes', async () => {
+    for (const mebibytes of [700, 800, 900]) {
+      const layout = await laidOut(mebibytes * 2 ** 20, {}, 8192);
+      expect(layout.host.residentLayerBytes).toBeGreaterThanOrEqual(0);
+      expect(longestRowOf(layout)).toBe(8192);
+    }
+  });
+
+  test('is refused no budget, and no row, for batches that it is told to have', async () => {
+    const layout = await laidOut(300 * 2 ** 20, { batches: 8 });
+    expect(layout.grid.slots).toBe(8);
+    expect(longestRowOf(layout)).toBe(512);
+  });
+
+  test('has one batch where each would read the layers for itself, and no more rows than have places', async () => {
+    expect((await laidOut(400 * 2 ** 20, { schedule: 'row' })).grid.slots).toBe(1);
+    expect((await laidOut(400 * 2 ** 20, { batchSize: 512 })).grid.slots).toBe(2);
   });
 
   test('has the batches that it is told to have, and one where its weights stay in memory', async () => {

@@ -140,6 +140,19 @@ test('wrong arguments are refused at once', () => {
       connection.closeSync();
     });
 
+    test('a value that is made in one go counts with all that is in it', async () => {
+      const { DuckDBInstance, JsonDuckDBValueConverter } = await import('@duckdb/node-api');
+      const connection = await (await DuckDBInstance.create(':memory:')).connect();
+      for (const value of ['list(i)::variant', "{'x': list(i)::variant}", 'list(i::variant)']) {
+        const answer = await connection.run(`select ${value} from range(20000) t(i)`);
+        const vector = (await answer.fetchChunk())?.getColumnVector(0) as unknown as DuckDbVector;
+        const [reader] = valueReaders(answer.columnTypes(), JsonDuckDBValueConverter as unknown as Converter);
+        expect(reader && drained(valuesOfRow([[vector, reader]], 0, 60_000))).toBeUndefined();
+        expect(reader && drained(valuesOfRow([[vector, reader]], 0, 2 ** 24))).toHaveLength(1);
+      }
+      connection.closeSync();
+    });
+
     test('rows of many values are made in slices', async () => {
       const { DuckDBInstance, JsonDuckDBValueConverter } = await import('@duckdb/node-api');
       const connection = await (await DuckDBInstance.create(':memory:')).connect();
