@@ -139,10 +139,10 @@ describe('generate', () => {
       }
       expect(rowsDone()).toBeLessThan(20_000);
     };
-    await stopped((seconds) => ['--max-seconds', String(seconds)], /^stopping: --max-seconds \d+ are over\n/);
+    await stopped((seconds) => ['--max-seconds', String(seconds)], /^stopping: --max-seconds \d+ are over\n/m);
     await stopped(
       (seconds) => ['--stop-at', new Date(Date.now() + seconds * 1000).toISOString()],
-      /^stopping: it is .*, as --stop-at says\n/,
+      /^stopping: it is .*, as --stop-at says\n/m,
     );
     const past = await runCli([...slow, '--resume', '--stop-at', '2020-01-31T06:00']);
     expect(past.code).toBe(1);

@@ -239,7 +239,7 @@ describe('waiting for somebody else at a FIFO', () => {
       interrupted(withPaths(args, { output: fifo() }), () => true);
       // More than a pipe holds, and tasks of the run in the trace: rows that are equal would be one.
       const stalled = fifo();
-      const reader = spawn('sh', ['-c', 'exec 3<"$1"; read line <&3; exec sleep 60', 'sh', stalled], {
+      const reader = spawn('sh', ['-c', 'exec 3<"$1"; read line <&3; exec sleep 600', 'sh', stalled], {
         stdio: 'ignore',
       });
       interrupted(

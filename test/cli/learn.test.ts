@@ -1,12 +1,11 @@
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { delimiter } from 'node:path';
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { built } from '../jobs/support/built.js';
 import { temporaryFolder } from '../jobs/support/files.js';
 import { tinyChatModel } from '../support/tinyChatModel.js';
 
-jest.setTimeout(120_000);
 const path = temporaryFolder();
 let model: Awaited<ReturnType<typeof tinyChatModel>>;
 beforeAll(async () => {

@@ -298,7 +298,7 @@ describe('attention by rows', () => {
       { numRuns: tries(30, 120) },
     );
     expect(await run(ring, { rows: few })).toEqual(expected);
-  }, 120_000);
+  });
 
   test('goes over sockets, and engines that divide attention otherwise do not fit', async () => {
     const addressOf = (index: number): string => `unix:${join(disk, `rows-${index}.sock`)}`;

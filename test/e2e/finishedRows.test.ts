@@ -188,5 +188,5 @@ describe('what is finished is written, also what waits for a row before it', () 
 });
 
 async function untilThat(holds: () => boolean): Promise<void> {
-  for (let turn = 0; turn < 10_000 && !holds(); turn++) await new Promise((resolve) => setTimeout(resolve, 1));
+  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 1));
 }

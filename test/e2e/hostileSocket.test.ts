@@ -30,7 +30,7 @@ const OPENED = {
   tokensPerSquare: 16,
   threads: 1,
 } as const;
-const SOON = { connectSeconds: 5, silenceSeconds: 3, stallSeconds: 3 } as const;
+const SOON = { connectSeconds: 20, silenceSeconds: 3, stallSeconds: 3 } as const;
 const rowsOf = (prompt: (at: number) => number[], maxNewTokens: number): Row[] =>
   Array.from({ length: 6 }, (_, at) => ({ id: at, tokens: prompt(at), maxNewTokens }));
 const rows = rowsOf((at) => [1, 3 + at, 7, 9 + at], 3);

@@ -165,7 +165,7 @@ describe('clients and limits', () => {
   });
 
   test('a server that is stopped lets answers end, tells those that do not, and answers nobody else', async () => {
-    const server = await stubServer({ drainSeconds: 0.5, stub: { tokenMilliseconds: 20 } });
+    const server = await stubServer({ drainSeconds: 5, stub: { tokenMilliseconds: 50 } });
     const { post, engine, url } = server;
     const short = post(CHAT, hello);
     const long = post(CHAT, { ...hello, max_tokens: 1000, stream: true });

@@ -13,7 +13,7 @@ describe.each([
     const server = await stubServer({ ...(key !== '' && { apiKey: key }), bodyBytes: 4 * 2 ** 20 });
     const port = Number(new URL(server.url).port);
     for (const request of knownHostile(key)) {
-      const { status } = await answerTo(port, request);
+      const { status } = await answerTo(port, request, 60);
       expect([request.name, request.statuses?.includes(status ?? 0) === true ? 'right' : status]).toEqual([
         request.name,
         'right',
@@ -29,7 +29,7 @@ describe.each([
     const random = seededRandom(57);
     for (let round = 0; round < 15; round++) {
       const requests = Array.from({ length: 20 }, () => mutatedRequest(random, key));
-      const answers = await Promise.all(requests.map((request) => answerTo(port, request)));
+      const answers = await Promise.all(requests.map((request) => answerTo(port, request, 60)));
       for (const [at, { status = 400 }] of answers.entries())
         expect([requests[at]?.name, status >= 200 && status < 500 ? 'right' : status]).toEqual([
           requests[at]?.name,
