@@ -26,9 +26,10 @@ const HERE = fileURLToPath(new URL('.', import.meta.url));
 const USAGE = `usage: node bench/peers.mjs [--quick] [--model FILE|ID] [--type WORDS] [--q4-0 FILE] [--rows 256] [--prompt-tokens N] [--max-new-tokens 64] [--runs 3]
   [--threads N] [--only NAME,…] [--sweep-rows 64] [--time-limit 900] [--python PYTHON] [--openvino PYTHON] [--vllm PYTHON [--hf-folder FOLDER]]
   [--llama-cpp PROGRAM] [--ik-llama-cpp PROGRAM] [--output FOLDER] [--no-write]
-  --readme --model FILE --type Q4_K_M …: all jobs of README's table of speed, one after another, then the table
+  --readme --model FILE --type Q4_K_M [--trained FILE|ID] …: all jobs of README's table of speed, one after another, then the table
   --write: nothing is run; README's table is made anew of the newest results
 --quick: 48 rows, one run each, no sweep, docs/performance.md stays as it is
+--trained: a model of the same type that was trained: whose tokens are the model's. Without, SmolLM2 in Q4_1: then the table says it of vLLM and transformers alone
 --prompt-tokens: of every row, instead of passages of all lengths; docs/performance.md stays as it is
 --time-limit: of a run, without loading; tools that can be stopped are, and have the rate so far
 --q4-0: the same model in Q4_0, llama.cpp's fast type (bench/models/requantise.py makes it)
@@ -58,6 +59,7 @@ const { values, number } = readFlags(USAGE, {
   output: { type: 'string', default: RESULTS },
   'no-write': { type: 'boolean', default: false },
   readme: { type: 'boolean', default: false },
+  trained: { type: 'string' },
   write: { type: 'boolean', default: false },
 });
 values.rows ??= values.quick ? '48' : '256';
@@ -167,8 +169,8 @@ function writeReadme() {
 function runReadme() {
   if (!basename(values.model).startsWith(README_MODEL))
     fail(`--readme: found --model ${values.model}, expected a file ${README_MODEL}… (bench/README.md makes it)`);
-  const { runs, model, type, 'hf-folder': folder } = values;
-  const own = new Set(['readme', 'write', 'rows', 'runs', 'model', 'type', 'hf-folder', 'q4-0']);
+  const { runs, model, trained, type, 'hf-folder': folder } = values;
+  const own = new Set(['readme', 'trained', 'write', 'rows', 'runs', 'model', 'type', 'hf-folder', 'q4-0']);
   const shared = Object.fromEntries(Object.entries(values).filter(([name]) => !own.has(name)));
   const flagsOf = (flags) =>
     Object.entries(flags).flatMap(([name, value]) =>
@@ -180,7 +182,7 @@ function runReadme() {
     execFileSync(process.execPath, [fileURLToPath(import.meta.url), ...args], { stdio: 'inherit' });
   };
   for (const job of WORKLOADS) run(job, { runs, model, type, 'hf-folder': folder });
-  run(AGREEMENT, { quick: true });
+  run(AGREEMENT, { quick: true, ...(trained !== undefined && { model: trained, type }) });
   writeReadme();
 }
 

@@ -16,9 +16,13 @@ export const WORKLOADS = [
 /** The job, on a model that was trained, that tells whose tokens are the model's. */
 export const AGREEMENT = { rows: 24, promptTokens: 100, maxNewTokens: 64 };
 
-/** Documents of bench/peers.mjs in a folder. @returns the newest first; of one day, whole ones before quick ones */
+/**
+ * Documents of bench/peers.mjs in a folder.
+ * @returns those of all tools before those of some (`--only`), then the newest first; of one day, whole ones before
+ * quick ones
+ */
 export function peerResults(folder) {
-  const rank = ({ name, document }) => `${document.date} ${/-quick/.test(name) ? 0 : 1}${/-part/.test(name) ? 0 : 1}`;
+  const rank = ({ name, document }) => `${/-part/.test(name) ? 0 : 1} ${document.date} ${/-quick/.test(name) ? 0 : 1}`;
   return readdirSync(folder)
     .filter((name) => /^peers-.*\.json$/.test(name))
     .map((name) => ({ name, document: JSON.parse(readFileSync(join(folder, name), 'utf8')) }))
@@ -26,11 +30,14 @@ export function peerResults(folder) {
     .map(({ document }) => document);
 }
 
-/** A contender's tool, how it is called whatever type the file has, and the type that its weights are computed from. */
-function nameOf({ name, setting }) {
-  const [, tool, type = setting.dtype ?? ''] = /^(.*?)(?: ((?:Q\d\w*|bfloat16|float32|int8)(?: int8)?))?$/.exec(name);
-  return { tool, kind: `${tool} ${type.replace(/^Q\w+ ?/, '')}`.trim(), type: type.replace(/ int8$/, ', in int8') };
+/** A contender's tool with its version, and the type that its weights are computed from: the first cells of its row. */
+function labelsOf({ name, version, setting }) {
+  // After the tool's name stands its type, in whichever words `--type` has given.
+  const [, tool, type] = /^(\S+(?: GenAI| \(torch\))?) ?(.*)$/.exec(name);
+  return [`${tool.replace(/^s/, 'S')} ${version}`, (type || (setting.dtype ?? '')).replace(/ int8$/, ', in int8')];
 }
+
+const keyOf = (entry) => labelsOf(entry).join(' | ');
 
 const fixed = (value) => value.toFixed(value < 100 ? 1 : 0);
 
@@ -52,42 +59,66 @@ function rateOf(document, name, { ofPrompts = false }) {
 const isOf = ({ workload }, job) =>
   ['rows', 'promptTokens', 'maxNewTokens'].every((member) => workload[member] === job[member]);
 
-/** The share of the model's own tokens that each kind of contender made, on a model that was trained. */
-function agreementsOf(documents, machine) {
-  const found = documents.find(
-    (document) =>
-      !/^dummy/.test(document.workload.model) &&
-      document.machine.processor === machine.processor &&
-      document.agreements.some(({ of }) => of !== undefined),
-  );
-  const entries = (found?.agreements ?? []).map((entry) => [nameOf({ name: entry.of, setting: {} }).kind, entry]);
-  return { model: found?.workload.model, shares: new Map(entries) };
+const isOn = (document, { processor, processors, threads }) =>
+  document.machine.processor === processor &&
+  document.machine.processors === processors &&
+  document.machine.threads === threads;
+
+/**
+ * The share of the model's own tokens that rows of the table made, on a model that was trained. A share counts for the
+ * version and the type that made it alone.
+ */
+function agreementsOf(documents, machine, keys) {
+  const found = documents
+    .filter((document) => !/^dummy/.test(document.workload.model) && isOn(document, machine))
+    .map(({ workload, summary, agreements }) => ({
+      model: workload.model,
+      shares: new Map(
+        summary.flatMap((entry) => {
+          const share = agreements.find(({ of }) => of === entry.name);
+          return share === undefined ? [] : [[keyOf(entry), share.tokensBeforeFirstDifference / share.tokens]];
+        }),
+      ),
+    }));
+  return found.find(({ shares }) => keys.some((key) => shares.has(key)));
 }
 
-/** The table, of the newest document of each workload on one machine. @param documents as `peerResults` has them */
+/** The entries of all columns by the keys of their rows: Spillway's, then the others' by the speed of the first job. */
+function rowEntries(columns) {
+  const first = columns[0].document.summary;
+  const speed = ({ name, tool }) =>
+    tool === 'spillway' ? Infinity : (first.find((entry) => entry.name === name)?.generatedTokensPerSecond ?? 0);
+  const entries = columns.flatMap(({ document }) => document.summary);
+  const names = [...new Map(entries.map((entry) => [entry.name, entry])).values()]
+    .sort((a, b) => (speed(a) === speed(b) ? 0 : speed(b) - speed(a)))
+    .map(({ name }) => name);
+  const sorted = names.flatMap((name) => entries.filter((entry) => entry.name === name));
+  return new Map(sorted.map((entry) => [keyOf(entry), entry]));
+}
+
+/**
+ * The table, of the first document of each workload on one machine. What has another version or type in another
+ * document has a row of its own.
+ * @param documents as `peerResults` has them
+ */
 export function speedTable(documents) {
   const ofModel = documents.filter(({ workload }) => workload.model.startsWith(README_MODEL));
   const machine = ofModel.find((document) => WORKLOADS.some((job) => isOf(document, job)))?.machine;
   if (machine === undefined) throw new Error(`found no result of ${README_MODEL} with a workload of README, expected one`);
   const columns = WORKLOADS.map((job) => ({
     ...job,
-    document: ofModel.find((document) => isOf(document, job) && document.machine.processor === machine.processor),
+    document: ofModel.find((document) => isOf(document, job) && isOn(document, machine)),
   })).filter(({ document }) => document !== undefined);
-  const { model: trained, shares } = agreementsOf(documents, machine);
-  const first = columns[0].document.summary;
-  const contenders = new Map(columns.flatMap(({ document }) => document.summary.map((entry) => [entry.name, entry])));
-  const speed = ({ name, tool }) =>
-    tool === 'spillway' ? Infinity : (first.find((entry) => entry.name === name)?.generatedTokensPerSecond ?? 0);
-  const rows = [...contenders.values()]
-    .sort((a, b) => (speed(a) === speed(b) ? 0 : speed(b) - speed(a)))
-    .map((entry) => {
-      const { tool, kind, type } = nameOf(entry);
-      const share = shares.get(kind);
-      const own =
-        share === undefined ? '' : `${((100 * share.tokensBeforeFirstDifference) / share.tokens).toFixed(0)}%`;
-      const cells = columns.map((column) => rateOf(column.document, entry.name, column));
-      return [`${tool.replace(/^s/, 'S')} ${entry.version}`, type, ...(trained === undefined ? [] : [own]), ...cells];
-    });
+  const entries = rowEntries(columns);
+  const trained = agreementsOf(documents, machine, [...entries.keys()]);
+  const rows = [...entries].map(([key, entry]) => {
+    const share = trained?.shares.get(key);
+    const own = share === undefined ? '' : `${(100 * share).toFixed(0)}%`;
+    const cells = columns.map((column) =>
+      column.document.summary.some((other) => keyOf(other) === key) ? rateOf(column.document, entry.name, column) : '',
+    );
+    return [...labelsOf(entry), ...(trained === undefined ? [] : [own]), ...cells];
+  });
   const agreement = trained === undefined ? [] : ['tokens as the model'];
   const head = ['tool', 'weights', ...agreement, ...columns.map(({ title }) => title)];
   const dates = [...new Set(columns.map(({ document }) => document.date))].sort();
@@ -100,6 +131,6 @@ export function speedTable(documents) {
       : []),
     ...(trained === undefined
       ? []
-      : ['', `Tokens as the model: the share that comes before a row's first token that float32 does not make, of ${trained}.`]),
+      : ['', `Tokens as the model: the share that comes before a row's first token that float32 does not make, of ${trained.model}.`]),
   ].join('\n');
 }
