@@ -42,13 +42,16 @@ const DERIVED: Readonly<Record<string, readonly string[]>> = {
   glm_moe_dsa: ['head_dim', 'layer_types', 'mlp_bias'],
   gpt_neo: ['attention_types'],
   kimi_linear: ['head_dim'],
+  longcat_flash: ['head_dim'],
   mamba2: ['time_step_min', 'time_step_rank'],
   falcon_mamba: ['expand', 'time_step_min'],
   mamba: ['expand', 'time_step_min'],
   minicpm3: ['head_dim'],
   mistral3: ['text_config.head_dim', 'text_config.qk_head_dim', 'text_config.rope_parameters.partial_rotary_factor'],
   mpt: ['attn_config.attn_type', 'expansion_ratio', 'learned_pos_emb'],
-  nemotron_h: ['expand', 'mamba_proj_bias', 'n_shared_experts', 'sliding_window', 'time_step_limit'],
+  // transformers' chunks clamp steps at `time_step_min`, where training starts; published models bound them by
+  // `time_step_limit` alone.
+  nemotron_h: ['expand', 'mamba_proj_bias', 'n_shared_experts', 'sliding_window', 'time_step_min'],
   nomic_bert: ['head_dim'],
   sarvam_mla: ['head_dim'],
   smollm3: ['no_rope_layer_interval'],
@@ -141,9 +144,20 @@ describe('settings that nobody reads', () => {
     const phi = { model_type: 'phimoe', max_position_embeddings: 4096, sliding_window: 128 };
     expect(decoder(phi).layerSpecs[0]?.window).toBe(128);
     expect(decoder({ ...phi, sliding_window: 4096 }).layerSpecs[0]?.window).toBe(0);
-    const nemotron = { model_type: 'nemotron_h', layers_block_type: ['mamba'], time_step_min: 0.02 };
-    expect(decoder(nemotron).recurrent?.stateSpace?.leastTimeStep).toBe(0.02);
     const ling = { model_type: 'bailing_moe', head_dim: 128, rotary_dim: 64, partial_rotary_factor: 0.5 };
     expect(decoder(ling).position).toMatchObject({ dims: 64 });
+  });
+
+  test('of time steps are their limits alone for Nemotron-H, and not where training starts', () => {
+    const steps = (settings: Json) => {
+      const config = { model_type: 'nemotron_h', layers_block_type: ['mamba'], time_step_min: 0.02, ...settings };
+      const { leastTimeStep = 0, mostTimeStep } = describeDecoder(config, 'config.json').recurrent?.stateSpace ?? {};
+      return [leastTimeStep, mostTimeStep];
+    };
+    expect(steps({})).toEqual([0, undefined]);
+    expect(steps({ time_step_limit: [0, { __float__: 'Infinity' }] })).toEqual([0, undefined]);
+    expect(steps({ time_step_limit: [0.01, 2] })).toEqual([0.01, 2]);
+    expect(steps({ time_step_limit: [0.01, 2], mamba_dt_limit: [0, 3] })).toEqual([0, 3]);
+    expect(() => steps({ mamba_dt_limit: [3, 0] })).toThrow('mamba_dt_limit');
   });
 });
