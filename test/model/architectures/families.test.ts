@@ -911,6 +911,42 @@ describe('MiMo V2', () => {
     expect(widest({ sliding_window_size: 64 })).toBe(65);
     expect(widest({ sliding_window: 64, sliding_window_size: null })).toBe(64);
   });
+  test("windows of llama.cpp's files: of the positions that a query sees, its own among them", () => {
+    const fields = {
+      context_length: 64,
+      embedding_length: 8,
+      feed_forward_length: 6,
+      block_count: 2,
+      'attention.head_count': 2,
+      'attention.head_count_kv': [1, 2],
+      'attention.key_length': 4,
+      'attention.value_length': 2,
+      'attention.layer_norm_rms_epsilon': 1e-6,
+      'attention.sliding_window_pattern': [0, 1],
+      'rope.dimension_count': 2,
+      expert_count: 4,
+      expert_used_count: 2,
+      expert_feed_forward_length: 6,
+    };
+    const layer = (index: number, kvHeads: number): Shapes => ({
+      [`blk.${index}.attn_norm.weight`]: [8],
+      [`blk.${index}.ffn_norm.weight`]: [8],
+      [`blk.${index}.attn_q.weight`]: [8, 8],
+      [`blk.${index}.attn_k.weight`]: [4 * kvHeads, 8],
+      [`blk.${index}.attn_v.weight`]: [2 * kvHeads, 8],
+      [`blk.${index}.attn_output.weight`]: [8, 4],
+      [`blk.${index}.ffn_gate_inp.weight`]: [4, 8],
+      [`blk.${index}.exp_probs_b.bias`]: [4],
+      [`blk.${index}.ffn_gate_exps.weight`]: [4, 6, 8],
+      [`blk.${index}.ffn_up_exps.weight`]: [4, 6, 8],
+      [`blk.${index}.ffn_down_exps.weight`]: [4, 8, 6],
+    });
+    const ends = { 'token_embd.weight': [10, 8], 'output_norm.weight': [8], 'output.weight': [10, 8] };
+    const shapes = { ...ends, ...layer(0, 1), ...layer(1, 2) };
+    const described = (changes: object) => describeModel(ggufHeader('mimo2', { ...fields, ...changes }, shapes));
+    expect(windows(described({ 'attention.sliding_window': 128 }).decoder.layerSpecs)).toEqual([0, 128]);
+    expect(() => described({})).toThrow('mimo2.attention.sliding_window: found');
+  });
   test('heads of layers with a window as large as the others are by default', () => {
     const alike = { swa_num_attention_heads: 64, swa_head_dim: 192, swa_v_head_dim: 128 };
     expect(decoder({ ...sizes, ...alike })).toEqual(decoder(sizes));
