@@ -295,8 +295,8 @@ void checkLatent(const DecoderSpec& spec) {
       spec.qkNorm != QueryKeyNorm::None || spec.valueNorm)
     refuse("attention.latent", "one beside shares, gates of elements or norms of heads", "none of these");
   const bool plainLayers = std::all_of(spec.layerSpecs.begin(), spec.layerSpecs.end(), [](const LayerSpec& layer) {
-    return layer.mixer != Mixer::Attention ||
-           (layer.ownKeys() && layer.headDim == 0 && layer.kvHeads == 0 && !layer.valuesAreKeys && !layer.branched);
+    return layer.mixer != Mixer::Attention || (layer.ownKeys() && layer.headDim == 0 && layer.heads == 0 &&
+                                               layer.kvHeads == 0 && !layer.valuesAreKeys && !layer.branched);
   });
   if (!plainLayers) refuse("attention.latent", "layers of other attention", "none beside latent ones");
 }

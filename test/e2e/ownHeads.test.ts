@@ -11,6 +11,7 @@ import {
 import { diagonalBlock, rowByRow, zigZagBlock } from '../../src/api/schedules.js';
 import type { NativeRuntime } from '../../src/bindings/Addon.js';
 import { loadAddon } from '../../src/bindings/loadAddon.js';
+import { readModel } from '../../src/model/readModel.js';
 import { engineRing } from '../support/engineRing.js';
 import { temporaryFolder } from '../jobs/support/files.js';
 import { at, collect, model } from './support.js';
@@ -122,4 +123,23 @@ describe.each([
     if (LATENT.includes(name)) await expect(compressed).rejects.toThrow(/compressCache: found 8bit/);
     else await (await compressed).close();
   });
+});
+
+test('layers of latent rows have no number of heads of their own', async () => {
+  const { decoder, bindings, files } = await readModel(model('deepseek-v2'));
+  const open = (layerSpecs: typeof decoder.layerSpecs) => () =>
+    loadAddon().openRuntime({
+      decoder: { ...decoder, layerSpecs },
+      bindings,
+      files,
+      precision: 'float32',
+      threads: 1,
+      cache: { type: 'f32', pageTokens: 16, pages: 1 },
+      limits: { tokensPerSquare: 1, rowsPerSquare: 1 },
+    });
+  const fewer = decoder.layerSpecs.map((layer, index) =>
+    index === 1 ? { ...layer, heads: decoder.heads / 2 } : layer,
+  );
+  expect(open(fewer)).toThrow(/attention\.latent: found layers of other attention/);
+  await open(decoder.layerSpecs)().close();
 });

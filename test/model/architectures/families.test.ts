@@ -894,20 +894,68 @@ describe('MiMo V2', () => {
       attention: { sinks: true, valueDim: 128, outputScale: 0.5 },
       position: { dims: 48 },
     });
-    expect(windows(described.layerSpecs)).toEqual([0, 128, 128, 0]);
+    expect(windows(described.layerSpecs)).toEqual([0, 129, 129, 0]);
     expect(described.layerSpecs.map(({ kvHeads }) => kvHeads)).toEqual([undefined, 8, 8, undefined]);
     expect(described.layerSpecs.map(({ dense }) => dense)).toEqual([true, undefined, undefined, undefined]);
   });
   test('layers all see everything in the first and every sixth where nobody says', () => {
     const described = decoder({ model_type: 'mimo_v2_flash', num_hidden_layers: 8 });
-    expect(windows(described.layerSpecs)).toEqual([0, 128, 128, 128, 128, 0, 128, 128]);
+    expect(windows(described.layerSpecs)).toEqual([0, 129, 129, 129, 129, 0, 129, 129]);
     expect(described.attention.outputScale).toBe(0.707);
     const unscaled = decoder({ model_type: 'mimo_v2_flash', attention_value_scale: null });
     expect(unscaled.attention.outputScale).toBeUndefined();
   });
+  test('windows: of one more than the positions before a query, or as transformers 5 saves them', () => {
+    const widest = (changes: object): number => Math.max(...windows(decoder({ ...sizes, ...changes }).layerSpecs));
+    expect(widest({ sliding_window: 128, sliding_window_size: 128 })).toBe(129);
+    expect(widest({ sliding_window_size: 64 })).toBe(65);
+    expect(widest({ sliding_window: 64, sliding_window_size: null })).toBe(64);
+  });
+  test("windows of llama.cpp's files: of the positions that a query sees, its own among them", () => {
+    const fields = {
+      context_length: 64,
+      embedding_length: 8,
+      feed_forward_length: 6,
+      block_count: 2,
+      'attention.head_count': 2,
+      'attention.head_count_kv': [1, 2],
+      'attention.key_length': 4,
+      'attention.value_length': 2,
+      'attention.layer_norm_rms_epsilon': 1e-6,
+      'attention.sliding_window_pattern': [0, 1],
+      'rope.dimension_count': 2,
+      expert_count: 4,
+      expert_used_count: 2,
+      expert_feed_forward_length: 6,
+    };
+    const layer = (index: number, kvHeads: number): Shapes => ({
+      [`blk.${index}.attn_norm.weight`]: [8],
+      [`blk.${index}.ffn_norm.weight`]: [8],
+      [`blk.${index}.attn_q.weight`]: [8, 8],
+      [`blk.${index}.attn_k.weight`]: [4 * kvHeads, 8],
+      [`blk.${index}.attn_v.weight`]: [2 * kvHeads, 8],
+      [`blk.${index}.attn_output.weight`]: [8, 4],
+      [`blk.${index}.ffn_gate_inp.weight`]: [4, 8],
+      [`blk.${index}.exp_probs_b.bias`]: [4],
+      [`blk.${index}.ffn_gate_exps.weight`]: [4, 6, 8],
+      [`blk.${index}.ffn_up_exps.weight`]: [4, 6, 8],
+      [`blk.${index}.ffn_down_exps.weight`]: [4, 8, 6],
+    });
+    const ends = { 'token_embd.weight': [10, 8], 'output_norm.weight': [8], 'output.weight': [10, 8] };
+    const shapes = { ...ends, ...layer(0, 1), ...layer(1, 2) };
+    const described = (changes: object) => describeModel(ggufHeader('mimo2', { ...fields, ...changes }, shapes));
+    expect(windows(described({ 'attention.sliding_window': 128 }).decoder.layerSpecs)).toEqual([0, 128]);
+    expect(() => described({})).toThrow('mimo2.attention.sliding_window: found');
+  });
+  test('heads of layers with a window as large as the others are by default', () => {
+    const alike = { swa_num_attention_heads: 64, swa_head_dim: 192, swa_v_head_dim: 128 };
+    expect(decoder({ ...sizes, ...alike })).toEqual(decoder(sizes));
+  });
   test.each([
     [{ attention_projection_layout: 'fused_qkv' }, 'attention_projection_layout: found "fused_qkv", expected queries'],
     [{ head_dim: 192, swa_head_dim: 128 }, 'swa_head_dim: found 128, expected as head_dim'],
+    [{ swa_v_head_dim: 192 }, 'swa_v_head_dim: found 192, expected as v_head_dim'],
+    [{ rope_parameters: { rope_theta: 1e6 } }, 'rope_parameters.rope_theta: found 1000000'],
     [{ v_head_dim: 256 }, 'elements of a value: found 256, expected at most the head size 192'],
   ])('refuses %j', (changes, message) => {
     expect(() => decoder({ ...sizes, ...changes })).toThrow(message);
@@ -927,11 +975,13 @@ describe('Laguna', () => {
     ])
       expect(decoder({ ...sizes, ...gating }).attention.gatesHeads).toBe(false);
   });
-  test('what layers of each kind rotate', () => {
-    const { position } = decoder({ ...sizes, layer_types: ['full_attention', 'sliding_attention'] });
-    if (position.kind !== 'rotary') throw new Error('no rotation');
-    expect(position.dims).toBe(128);
-    expect(position.tables.map(({ frequencies }) => frequencies.length)).toEqual([32, 64]);
+  test('what layers of each kind rotate, whatever share stands beside them', () => {
+    for (const beside of [{}, { partial_rotary_factor: 0.5 }, { partial_rotary_factor: 1 }]) {
+      const { position } = decoder({ ...sizes, ...beside, layer_types: ['full_attention', 'sliding_attention'] });
+      if (position.kind !== 'rotary') throw new Error('no rotation');
+      expect(position.dims).toBe(128);
+      expect(position.tables.map(({ frequencies }) => frequencies.length)).toEqual([32, 64]);
+    }
   });
   test.each([
     [{ num_attention_heads_per_layer: [48, 60] }, 'key/value heads: found 8, expected a divisor of the 60'],
@@ -940,6 +990,9 @@ describe('Laguna', () => {
     [{ gating_types: ['per_head', 'per_element'] }, 'gating_types: found'],
     [{ moe_router_logit_softcapping: 30 }, 'moe_router_logit_softcapping: found 30, expected 0'],
     [{ moe_apply_router_weight_on_input: true }, 'moe_apply_router_weight_on_input: found true'],
+    [{ swa_attention_sink_enabled: true }, 'swa_attention_sink_enabled: found true, expected false'],
+    [{ moe_router_use_sigmoid: false }, 'moe_router_use_sigmoid: found false, expected true'],
+    [{ rope_parameters: { rope_type: 'default' } }, 'rope_parameters.rope_type: found "default", expected settings of'],
   ])('refuses %j', (changes, message) => {
     expect(() => decoder({ ...sizes, ...changes })).toThrow(message);
   });
@@ -955,12 +1008,30 @@ describe('LongCat-Flash', () => {
       feedForward: { experts: { count: 512, identities: 256, aside: true, denseSize: 12288, shared: { size: 12288 } } },
     });
     expect(described.layerSpecs.map(({ dense = false }) => dense)).toEqual([false, true, false, true]);
+    const aliased = {
+      num_hidden_layers: 4,
+      num_experts_per_tok: 8,
+      moe_intermediate_size: 1024,
+      intermediate_size: 4096,
+      num_local_experts: 64,
+    };
+    const own = { ...sizes, moe_topk: 8, expert_ffn_hidden_size: 1024, ffn_hidden_size: 4096, n_routed_experts: 64 };
+    const { model_type } = sizes;
+    expect(decoder({ model_type, ...aliased })).toEqual(decoder(own));
+    expect(decoder({ ...own, ...aliased })).toEqual(decoder(own));
+    expect(decoder(own)).toMatchObject({
+      feedForwardSize: 1024,
+      feedForward: { experts: { count: 64, perToken: 8, denseSize: 4096 } },
+    });
     // Tokens may take more experts than compute something.
     expect(decoder({ ...sizes, n_routed_experts: 2 }).feedForward.experts).toMatchObject({ count: 2, perToken: 12 });
   });
   test.each([
     [{ q_lora_rank: null }, 'q_lora_rank: found null, expected a number of at least 1'],
     [{ router_bias: true }, 'router_bias: found true'],
+    [{ moe_topk: 8, num_experts_per_tok: 12 }, 'num_experts_per_tok: found 12, expected as moe_topk, 8'],
+    [{ num_hidden_layers: 2 }, 'num_hidden_layers: found 2, expected two for each of num_layers, 4'],
+    [{ num_layers: undefined, num_hidden_layers: 5 }, 'num_hidden_layers: found 5, expected two for each'],
     [{ mla_scale_q_lora: false }, 'mla_scale_q_lora: found false, expected true'],
     [{ zero_expert_type: 'drop' }, 'zero_expert_type: found "drop", expected identity'],
     [{ qk_head_dim: 128 }, 'qk_head_dim: found 128, expected qk_nope_head_dim + qk_rope_head_dim, 192'],

@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from '@jest/globals';
 import { isObject } from '../../../src/arguments/isObject.js';
 import { describeDecoder } from '../../../src/model/architectures/index.js';
+import { PUBLISHED } from '../../support/model/publishedConfigs.js';
 
 const FIXTURES = fileURLToPath(new URL('../../fixtures', import.meta.url));
 
@@ -42,13 +43,16 @@ const DERIVED: Readonly<Record<string, readonly string[]>> = {
   glm_moe_dsa: ['head_dim', 'layer_types', 'mlp_bias'],
   gpt_neo: ['attention_types'],
   kimi_linear: ['head_dim'],
+  longcat_flash: ['head_dim'],
   mamba2: ['time_step_min', 'time_step_rank'],
   falcon_mamba: ['expand', 'time_step_min'],
   mamba: ['expand', 'time_step_min'],
   minicpm3: ['head_dim'],
   mistral3: ['text_config.head_dim', 'text_config.qk_head_dim', 'text_config.rope_parameters.partial_rotary_factor'],
   mpt: ['attn_config.attn_type', 'expansion_ratio', 'learned_pos_emb'],
-  nemotron_h: ['expand', 'mamba_proj_bias', 'n_shared_experts', 'sliding_window', 'time_step_limit'],
+  // transformers' chunks clamp steps at `time_step_min`, where training starts; published models bound them by
+  // `time_step_limit` alone.
+  nemotron_h: ['expand', 'mamba_proj_bias', 'n_shared_experts', 'sliding_window', 'time_step_min'],
   nomic_bert: ['head_dim'],
   sarvam_mla: ['head_dim'],
   smollm3: ['no_rope_layer_interval'],
@@ -105,7 +109,35 @@ describe('settings that nobody reads', () => {
   });
 
   test.each<[string, Json, string]>([
-    ['bailing_moe', { head_dim: 128, rotary_dim: 64 }, 'rotary_dim: found 64, expected the 128 elements'],
+    [
+      'bailing_moe',
+      { head_dim: 128, rotary_dim: 64, partial_rotary_factor: 1 },
+      'rotary_dim: found 64, expected the 128 elements',
+    ],
+    ['bailing_moe', { head_dim: 128, rotary_dim: 256 }, 'rotary_dim: found 256, expected an integer from 2 to 128'],
+    ['bailing_moe', { head_dim: 128, rotary_dim: 63 }, 'rotary_dim: found 63, expected an even number'],
+    [
+      'laguna',
+      { rope_parameters: { rope_theta: 1e6 } },
+      'rope_parameters.rope_theta: found 1000000, expected settings',
+    ],
+    [
+      'mellum',
+      { rope_parameters: { rope_theta: 1e6 } },
+      'rope_parameters.rope_theta: found 1000000, expected settings',
+    ],
+    ['mimo_v2_flash', { rope_parameters: { type: 'default' } }, 'rope_parameters.type: found "default"'],
+    ['olmo3', { rope_parameters: { rope_type: 'default' } }, 'rope_parameters.rope_type: found "default"'],
+    [
+      'mellum',
+      { rope_parameters: { full_attention: {}, sliding_attention: { partial_rotary_factor: 0.5 } } },
+      'rope_parameters.sliding_attention.partial_rotary_factor: found 0.5, expected none, or 1',
+    ],
+    [
+      'olmo3',
+      { rope_parameters: { full_attention: { partial_rotary_factor: 0.5 } } },
+      'rope_parameters.full_attention.partial_rotary_factor: found 0.5, expected none, or 1',
+    ],
     ['bailing_moe', { use_qkv_bias: true }, 'use_qkv_bias: found true, expected false'],
     ['minimax_m3_vl_text', { use_gemma_norm: false }, 'use_gemma_norm: found false, expected true'],
     ['minimax_m3_vl_text', { use_qk_norm: false }, 'use_qk_norm: found false, expected true'],
@@ -141,9 +173,82 @@ describe('settings that nobody reads', () => {
     const phi = { model_type: 'phimoe', max_position_embeddings: 4096, sliding_window: 128 };
     expect(decoder(phi).layerSpecs[0]?.window).toBe(128);
     expect(decoder({ ...phi, sliding_window: 4096 }).layerSpecs[0]?.window).toBe(0);
-    const nemotron = { model_type: 'nemotron_h', layers_block_type: ['mamba'], time_step_min: 0.02 };
-    expect(decoder(nemotron).recurrent?.stateSpace?.leastTimeStep).toBe(0.02);
     const ling = { model_type: 'bailing_moe', head_dim: 128, rotary_dim: 64, partial_rotary_factor: 0.5 };
     expect(decoder(ling).position).toMatchObject({ dims: 64 });
+    // A head's elements times a share of them may come to less than was meant, which is rounded down.
+    for (let head = 2; head <= 512; head++)
+      for (let dims = 2; dims <= head; dims += 2)
+        if (head % 37 === 0 || dims === head - (head % 2))
+          expect(decoder({ model_type: 'bailing_moe', head_dim: head, rotary_dim: dims }).position).toMatchObject({
+            dims,
+          });
+  });
+
+  test('of time steps are their limits alone for Nemotron-H, and not where training starts', () => {
+    const steps = (settings: Json) => {
+      const config = { model_type: 'nemotron_h', layers_block_type: ['mamba'], time_step_min: 0.02, ...settings };
+      const { leastTimeStep = 0, mostTimeStep } = describeDecoder(config, 'config.json').recurrent?.stateSpace ?? {};
+      return [leastTimeStep, mostTimeStep];
+    };
+    expect(steps({})).toEqual([0, undefined]);
+    expect(steps({ time_step_limit: [0, { __float__: 'Infinity' }] })).toEqual([0, undefined]);
+    expect(steps({ time_step_limit: [0.01, 2] })).toEqual([0.01, 2]);
+    expect(steps({ time_step_limit: [0.01, 2], mamba_dt_limit: [0, 3] })).toEqual([0, 3]);
+    expect(() => steps({ mamba_dt_limit: [3, 0] })).toThrow('mamba_dt_limit');
+  });
+});
+
+describe('models as they are published', () => {
+  /** What layers see, and how each kind of them rotates: the elements, and the base by the second frequency. */
+  const positions = (config: Json) => {
+    const { layerSpecs, position } = describeDecoder(config, 'config.json');
+    const windows = [...new Set(layerSpecs.map(({ window }) => window))];
+    if (position.kind !== 'rotary') return { windows, kind: position.kind };
+    const rotated = position.tables.map(({ frequencies }) => 2 * frequencies.length);
+    const thetas = position.tables.map(({ frequencies }, table) =>
+      Number(((frequencies[1] ?? 0) ** (-(rotated[table] ?? 0) / 2)).toPrecision(4)),
+    );
+    return { windows, dims: position.dims, rotated, thetas };
+  };
+
+  test('MiMo V2 Flash: windows of 128 positions before a query, and it', () => {
+    expect(positions(PUBLISHED.mimo)).toEqual({
+      windows: [0, 129],
+      dims: 64,
+      rotated: [64, 64],
+      thetas: [5000000, 10000],
+    });
+  });
+  test('Laguna XS.2: half of heads rotate where all is seen, and heads as a whole in windows', () => {
+    expect(positions(PUBLISHED.laguna)).toEqual({
+      windows: [0, 512],
+      dims: 128,
+      rotated: [64, 128],
+      thetas: [500000, 10000],
+    });
+  });
+  test('LongCat-Flash: what is rotated apart', () => {
+    expect(positions(PUBLISHED.longcat)).toEqual({ windows: [0], dims: 64, rotated: [64], thetas: [10000000] });
+    expect(describeDecoder(PUBLISHED.longcat, 'config.json')).toMatchObject({
+      layers: 56,
+      feedForwardSize: 2048,
+      feedForward: { experts: { count: 512, perToken: 12, identities: 256, denseSize: 12288 } },
+    });
+  });
+  test('Ling 2: half of heads, by the share, by the elements, or by both', () => {
+    const expected = { windows: [0], dims: 64, rotated: [64], thetas: [600000] };
+    expect(positions(PUBLISHED.ling)).toEqual(expected);
+    const { partial_rotary_factor: share, rotary_dim: dims, ...others } = PUBLISHED.ling;
+    expect(positions({ ...others, partial_rotary_factor: share })).toEqual(expected);
+    expect(positions({ ...others, rotary_dim: dims })).toEqual(expected);
+  });
+  test('OLMo Hybrid: no positions, or those of a base', () => {
+    expect(positions(PUBLISHED.olmo)).toEqual({ windows: [0], kind: 'none' });
+    expect(positions({ ...PUBLISHED.olmo, rope_theta: 500000 })).toEqual({
+      windows: [0],
+      dims: 128,
+      rotated: [128],
+      thetas: [500000],
+    });
   });
 });

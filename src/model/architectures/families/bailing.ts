@@ -1,7 +1,8 @@
 import type { DecoderSpec, RouterSpec } from '../../DecoderSpec.js';
+import { rotaryFields } from '../configRotary.js';
 import type { Family } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
-import { LLAMA_LAYER, type GatedDefaults } from '../gatedDecoder.js';
+import { LLAMA_LAYER, readSizes, type GatedDefaults } from '../gatedDecoder.js';
 import { gatedFamily, type Renamed } from '../gatedFamily.js';
 import {
   ggufMixture,
@@ -82,6 +83,23 @@ function mixture(
   });
 }
 
+/**
+ * The configuration with the share of a head that it rotates, of one that counts these elements alone, as SGLang and
+ * vLLM read it; llama.cpp and the code beside the checkpoints read the share only.
+ */
+function withShare(config: Fields): Fields {
+  const stated = [config, rotaryFields(config)].some(
+    (fields) => (fields.raw('partial_rotary_factor') ?? null) !== null,
+  );
+  const rotated = config.raw('rotary_dim') ?? null;
+  if (stated || rotated === null) return config;
+  const { headDim } = readSizes(config, LING);
+  const dims = config.integer('rotary_dim', { min: 2, max: headDim });
+  if (dims % 2 !== 0) config.refuse('rotary_dim', 'an even number');
+  // Not less than the quotient, so that a head's elements times it are no fewer.
+  return config.with({ partial_rotary_factor: Math.min(1, (dims / headDim) * (1 + Number.EPSILON)) });
+}
+
 const BIAS = 'mlp.gate.expert_bias';
 const QUERY_NORM = 'attention.query_layernorm.weight';
 
@@ -155,6 +173,7 @@ export const bailingMoe: Family = gatedFamily({
   modelTypes: ['bailing_moe', 'bailing_moe_v2'],
   defaults: LING,
   style: { rotary: { style: 'halves', share: 1 } },
+  prepare: withShare,
   decoder: (decoder, config, tensors) =>
     mixture(
       decoder,

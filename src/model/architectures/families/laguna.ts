@@ -5,7 +5,7 @@ import { biases, gatedFamily } from '../gatedFamily.js';
 import { listedDenseLayers, MLP_EXPERTS, mixtureWeights, withExperts, type MixtureNames } from '../mixture.js';
 import { rotaryTables } from '../rotaryTables.js';
 import { slidingLayers, windowedLayers } from '../slidingLayers.js';
-import { rotary, withQueryKeyNorm } from '../specs.js';
+import { requireFalse, rotary, withQueryKeyNorm } from '../specs.js';
 import { HEAD_NORMS } from './olmo2.js';
 
 const DEFAULTS: GatedDefaults = {
@@ -56,7 +56,8 @@ function headsOf(config: Fields, { heads, layers }: DecoderSpec): readonly numbe
 export const laguna = gatedFamily({
   family: 'laguna',
   defaults: DEFAULTS,
-  prepare: (config) => config.withDefaults({ rope_parameters: SETTINGS }),
+  // transformers reads the share that each kind of layer rotates, and ignores one beside these.
+  prepare: (config) => config.with({ partial_rotary_factor: undefined }).withDefaults({ rope_parameters: SETTINGS }),
   decoder(decoder, config) {
     refuseOthers(config);
     const sliding = slidingLayers(config, decoder.layers, () => false);
@@ -101,8 +102,8 @@ export const laguna = gatedFamily({
 });
 
 function refuseOthers(config: Fields): void {
-  if (config.boolean('moe_apply_router_weight_on_input', false))
-    config.refuse('moe_apply_router_weight_on_input', 'false');
+  requireFalse(config, 'moe_apply_router_weight_on_input', 'swa_attention_sink_enabled');
+  if (!config.boolean('moe_router_use_sigmoid', true)) config.refuse('moe_router_use_sigmoid', 'true');
   if (config.number('moe_router_logit_softcapping', LIMITS.softCap, 0) !== 0)
     config.refuse('moe_router_logit_softcapping', '0: logits of experts that are capped are not supported');
 }

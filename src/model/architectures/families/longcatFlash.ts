@@ -23,6 +23,13 @@ const DEFAULTS: LatentDefaults = {
 /** Layers of a file, each of which is two here. */
 const LAYERS = 28;
 const EXPERTS = { count: 512, perToken: 12, width: 2048, identities: 256, scale: 6 };
+/** Names of the class's own, each with what transformers calls the same of other models. */
+const ALIASES = [
+  ['moe_topk', 'num_experts_per_tok'],
+  ['ffn_hidden_size', 'intermediate_size'],
+  ['expert_ffn_hidden_size', 'moe_intermediate_size'],
+  ['n_routed_experts', 'num_local_experts'],
+] as const;
 const NAMES: MixtureNames = {
   router: 'mlp.router.classifier.weight',
   choiceBias: 'mlp.router.e_score_correction_bias',
@@ -34,11 +41,11 @@ const NAMES: MixtureNames = {
 /** LongCat-Flash: latent attention twice a layer, and experts, some of which compute nothing, beside the second one. */
 export const longcatFlash: Family = {
   modelTypes: ['longcat_flash'],
-  fromConfig(given) {
-    refuseOthers(given);
-    const layers = given.integer('num_layers', { min: 1, max: LIMITS.layers.max / 2 }, LAYERS);
+  fromConfig(file) {
+    refuseOthers(file);
+    const given = withAliases(file);
     const config = given.with({
-      num_hidden_layers: 2 * layers,
+      num_hidden_layers: layersOf(file),
       intermediate_size: given.integer('ffn_hidden_size', LIMITS.feedForward, DEFAULTS.feedForward),
     });
     const decoder = withShortcuts(scaled(latentConfig('longcat_flash', config, DEFAULTS, 'pairs'), config), config);
@@ -51,6 +58,27 @@ export const longcatFlash: Family = {
     };
   },
 };
+
+/** A configuration whose own names are read by transformers' aliases where it has these alone. */
+function withAliases(config: Fields): Fields {
+  const others = ALIASES.filter(([own, alias]) => {
+    const [found, aliased] = [config.raw(own) ?? null, config.raw(alias) ?? null];
+    if (found !== null && aliased !== null && found !== aliased)
+      config.refuse(alias, `as ${own}, ${JSON.stringify(found)}`);
+    return found === null && aliased !== null;
+  });
+  return config.renamed(Object.fromEntries(others));
+}
+
+/** Layers here, which transformers counts in `num_hidden_layers`. */
+function layersOf(config: Fields): number {
+  const bounds = { min: 1, max: LIMITS.layers.max / 2 };
+  const doubled = config.integerOrNull('num_hidden_layers', { min: 2, max: LIMITS.layers.max }, null);
+  const layers = 2 * config.integer('num_layers', bounds, doubled === null ? LAYERS : Math.floor(doubled / 2));
+  return doubled === null || doubled === layers
+    ? layers
+    : config.refuse('num_hidden_layers', `two for each of num_layers, ${layers}`);
+}
 
 /** Queries, and what keys and values are made of, are as large as the hidden states that they come from. */
 function scaled(decoder: DecoderSpec, config: Fields): DecoderSpec {

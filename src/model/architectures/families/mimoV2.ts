@@ -33,9 +33,12 @@ const DEFAULTS: GatedDefaults = {
 };
 const VALUE_DIM = 128;
 const VALUE_SCALE = 0.707;
+/** Sizes that layers with a window have as the others do, by default. */
+const ALIKE = { num_attention_heads: DEFAULTS.heads, head_dim: DEFAULTS.headDim, v_head_dim: VALUE_DIM };
 const LOCAL_THETA = 10000;
 const ROTATED_SHARE = 0.334;
-const WINDOW = 128;
+/** transformers' own, in which a query sees itself and 128 positions before it. */
+const WINDOW = 129;
 /** The first layer and every sixth see all tokens. */
 const PATTERN = 6;
 
@@ -75,8 +78,8 @@ function listed(config: Fields, key: string, names: readonly [string, string]): 
 function published(config: Fields): Fields {
   if (config.string('attention_projection_layout', 'split') === 'fused_qkv')
     config.refuse('attention_projection_layout', 'queries, keys and values apart');
-  for (const key of ['num_attention_heads', 'head_dim', 'v_head_dim'])
-    if (config.has(`swa_${key}`) && config.raw(`swa_${key}`) !== config.raw(key))
+  for (const [key, otherwise] of Object.entries(ALIKE))
+    if (config.has(`swa_${key}`) && config.raw(`swa_${key}`) !== (config.has(key) ? config.raw(key) : otherwise))
       config.refuse(`swa_${key}`, `as ${key}: layers with a window have as many`);
   const share = config.numberOrNull('partial_rotary_factor', { min: 0, max: 1 }) ?? ROTATED_SHARE;
   const of = (theta: number): unknown => ({ rope_theta: theta, partial_rotary_factor: share });
@@ -90,6 +93,15 @@ function published(config: Fields): Fields {
       sliding_attention: of(config.number('swa_rope_theta', LIMITS.theta, LOCAL_THETA)),
     },
   });
+}
+
+/**
+ * Positions that a query of a layer with a window sees, its own among them. Published configurations have both keys, of
+ * which transformers takes `sliding_window_size`, of positions before the query, and one more.
+ */
+function windowOf(config: Fields): number {
+  const before = config.integerOrNull('sliding_window_size', LIMITS.window, null);
+  return before === null ? config.integer('sliding_window', LIMITS.window, WINDOW) : before + 1;
 }
 
 /** Metadata with one size where layers, and keys and values, have several: `kvHeads` and `valueDim` say these. */
@@ -132,7 +144,7 @@ export const mimoV2 = gatedFamily({
       { ...decoder, contextTokens: rotated.contextTokens, position: rotary('halves', rotated.dims, ...rotated.tables) },
       {
         sliding,
-        window: config.integer('sliding_window', LIMITS.window, WINDOW),
+        window: windowOf(config),
         slidingKvHeads: config.integer('swa_num_key_value_heads', LIMITS.heads, 2 * kvHeads),
         valueDim: config.integer('v_head_dim', LIMITS.headDim, VALUE_DIM),
         valueScale: config.has('attention_value_scale')
@@ -169,7 +181,9 @@ export const mimoV2 = gatedFamily({
     decoder(decoder, model) {
       const { fields, tensors } = model;
       const stated = skipNextTokenLayers(decoder, model);
-      const window = fields.integer('attention.sliding_window', { min: 0, max: LIMITS.window.max }, WINDOW);
+      // llama.cpp's files have `sliding_window` here, 128, and its queries see themselves and 127 positions before: one
+      // fewer than transformers' do.
+      const window = fields.integer('attention.sliding_window', { min: 0, max: LIMITS.window.max });
       const sliding = ggufSlidingLayers(fields, stated.layers, window, PATTERN);
       const theta = fields.number('rope.freq_base_swa', LIMITS.theta, LOCAL_THETA);
       const tables = stated.position.kind === 'rotary' ? stated.position : undefined;

@@ -147,21 +147,18 @@ function mambaFields(config: Fields): Fields {
     use_conv_bias: true,
     use_bias: false,
   };
-  // transformers reads no other bound of time steps.
-  const least = config.number(config.has('mamba_dt_min') ? 'mamba_dt_min' : 'time_step_min', { min: 0, max: 1 }, 0.001);
-  return config
-    .withDefaults(defaults)
-    .with({ time_step_limit: [least, Infinity] })
-    .renamed({
-      mamba_n_heads: 'mamba_num_heads',
-      mamba_d_head: 'mamba_head_dim',
-      mamba_d_state: 'ssm_state_size',
-      mamba_d_conv: 'conv_kernel',
-      mamba_n_groups: 'n_groups',
-      mamba_conv_bias: 'use_conv_bias',
-      mamba_proj_bias: 'use_bias',
-      hidden_act: 'mamba_hidden_act',
-    });
+  return config.withDefaults(defaults).renamed({
+    mamba_n_heads: 'mamba_num_heads',
+    mamba_d_head: 'mamba_head_dim',
+    mamba_d_state: 'ssm_state_size',
+    mamba_d_conv: 'conv_kernel',
+    mamba_n_groups: 'n_groups',
+    mamba_conv_bias: 'use_conv_bias',
+    mamba_proj_bias: 'use_bias',
+    hidden_act: 'mamba_hidden_act',
+    // Not `time_step_min`, which transformers takes for a bound when it computes in chunks: only training starts there.
+    ...(config.has('mamba_dt_limit') && { time_step_limit: 'mamba_dt_limit' }),
+  });
 }
 
 /** Experts, blocks among them and beside them, all without gates. */
