@@ -79,8 +79,9 @@ export interface RunPages {
   /**
    * Opens a round of admission.
    * @param places rows that may come: for which there is a place, and that are there
+   * @param slots batches that they are dealt out to. Default 1
    */
-  admission(places: number): Admission;
+  admission(places: number, slots?: number): Admission;
   /** Ends the run's use of the pool; its rows have been released. */
   close(): void;
   /** Counts what rows share that is in use: nothing, once the run is over. */
@@ -277,7 +278,7 @@ export class PagePool {
       sweepPlanned: (share) => {
         pace.advance(share);
       },
-      admission: (places) => {
+      admission: (places, slots = 1) => {
         const { kept, rules, size } = this;
         return new Admission({
           runs: [...this.runs.values()],
@@ -290,6 +291,7 @@ export class PagePool {
           kept,
           onRelease,
           places,
+          slots,
         });
       },
       close: () => {
