@@ -35,8 +35,8 @@ export interface GpuCache extends Pick<DiskCache, 'pages' | 'share'> {
 /** The longest row that can ever be admitted, in positions, by the pages that there are or by the GPU's buffers. */
 export interface RowLimit {
   readonly tokens: number;
-  /** `square`: of an encoder, whose rows are computed whole. */
-  readonly by: 'pages' | 'buffers' | 'square';
+  /** `square`: of an encoder, whose rows are computed whole; `keeper`: pages of each engine that keeps some rows whole. */
+  readonly by: 'pages' | 'keeper' | 'buffers' | 'square';
 }
 
 /** Rules of what the layers keep of rows, group by group. */
@@ -185,7 +185,7 @@ export class PagePool {
       mostFetchedPages: undefined,
       mostElsewherePages: undefined,
     });
-    return { tokens, by: inPages > tokens ? 'buffers' : 'pages' };
+    return { tokens, by: inPages > tokens ? 'buffers' : this.keeperCount > 1 ? 'keeper' : 'pages' };
   }
 
   /** Tells whether so many more pages are free, or kept for rows to come only. @param keeper where. Default: here */

@@ -371,6 +371,8 @@ test('what holds no longer row are the pages that there are, or buffers on the G
   expect(limit(Infinity)).toEqual({ tokens: 80, by: 'pages' });
   expect(limit(10)).toEqual({ tokens: 80, by: 'pages' });
   expect(limit(4)).toEqual({ tokens: 36, by: 'buffers' });
+  const keeper = new PagePool(10, 4, undefined, undefined, undefined, { index: 1, of: 2 });
+  expect(keeper.rowLimit).toEqual({ tokens: 40, by: 'keeper' });
 });
 
 test('a limit holds until it is taken back, and the least of some holds', () => {
