@@ -35,7 +35,7 @@ export interface GpuCache extends Pick<DiskCache, 'pages' | 'share'> {
 /** The longest row that can ever be admitted, in positions, by the pages that there are or by the GPU's buffers. */
 export interface RowLimit {
   readonly tokens: number;
-  /** `square`: of an encoder, whose rows are computed whole; `keeper`: pages of each engine that keeps some rows whole. */
+  /** `square`: of an encoder, whose rows are computed whole; `keeper`: pages of each engine that keeps some rows. */
   readonly by: 'pages' | 'keeper' | 'buffers' | 'square';
 }
 

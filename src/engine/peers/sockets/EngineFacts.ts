@@ -20,7 +20,7 @@ export interface EngineFacts {
   readonly contextTokens: number;
   /** The size of a page of the KV cache, all layers, in bytes. */
   readonly pageBytes: number;
-  /** The most numbers of a token in a message of an exchange (`mostExchanged`); where engines attend to some rows each. */
+  /** See `mostExchanged`: where engines attend to some rows each. */
   readonly exchanged?: number;
 }
 
