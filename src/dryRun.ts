@@ -96,7 +96,7 @@ export async function dryRun({ engine, onRows, ...told }: DryRunOptions): Promis
     addon,
     source,
     tokenizer,
-    rowLimit: { tokens: longestRowOf(layout), by: 'pages' },
+    rowLimit: { tokens: longestRowOf(layout), by: layout.grid.share?.attention ? 'keeper' : 'pages' },
   });
   const rows = chosen(input.read(false), input.rowReader(false), subset, onRows);
   const { classify, score, embed, generate = {} } = job;

@@ -1,5 +1,7 @@
+import type { RowAttention } from '../model/RowAttention.js';
+
 /**
- * The amounts that the engine reserves and the cost model counts: `PAGE_TOKENS`, `SUM_COPIES`, `HEAP_MARGIN_BYTES`,
+ * The amounts that the engine reserves and the cost model counts: `PAGE_TOKENS`, `ringTokenBytes`, `HEAP_MARGIN_BYTES`,
  * `PINNED_BYTES`, `MOVING_BYTES` and `MOVING_TOKENS` are one truth for both.
  */
 
@@ -43,8 +45,22 @@ export const PINNED_BYTES = 32 * 2 ** 20;
 export const MOVING_BYTES = 64 * 2 ** 20;
 export const MOVING_TOKENS = 4096;
 
+/** Copies of what goes round engines with a share of each layer: one that is here, one that goes, one that has come. */
+const RING_COPIES = 3;
+
+/** The whole model's heads. */
+export type AllHeads = Pick<RowAttention, 'heads' | 'kvHeads' | 'headDim'>;
+
+/** Queries, keys and values of a token in a layer, of all heads, in bytes. Pure. */
+export function allHeadsBytes({ heads, kvHeads, headDim }: AllHeads): number {
+  return 4 * (heads + 2 * kvHeads) * headDim;
+}
+
 /**
- * Copies of a square's sums that go round engines with a share of each layer: one that is here, one that goes and one
- * that has come.
+ * Bytes of a token that are on their way round engines with a share of each layer. A sum is as wide as hidden states;
+ * where each engine attends to some rows (`allHeads`), what is exchanged is put together as wide as all heads, and each
+ * token goes to the one engine that keeps it: never more than that, however many engines there are. Pure.
  */
-export const SUM_COPIES = 3;
+export function ringTokenBytes(hiddenSize: number, allHeads?: AllHeads): number {
+  return RING_COPIES * Math.max(4 * hiddenSize, allHeads ? allHeadsBytes(allHeads) : 0);
+}

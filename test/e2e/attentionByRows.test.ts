@@ -23,6 +23,8 @@ import {
 import { defaultPipeline, serialPipeline } from '../../src/api/operators.js';
 import { diagonalBlock, rowByRow, zigZagBlock } from '../../src/api/schedules.js';
 import { recordsOfTrace, rowsOfTrace, validatePath } from '../../src/api/testing.js';
+import { NO_PAGES } from '../../src/engine/grid/pageCounts.js';
+import type { PagePool } from '../../src/engine/memory/PagePool.js';
 import { changed, changes } from '../support/changedMessages.js';
 import { shareRing, type EngineRing } from '../support/engineRing.js';
 import { shareSockets } from '../support/socketRing.js';
@@ -297,6 +299,12 @@ describe('attention by rows', () => {
       }),
       { numRuns: tries(30, 120) },
     );
+    for (const engine of ring.engines) {
+      const { pool } = (engine as unknown as { readonly runs: { readonly pool: PagePool } }).runs;
+      expect(pool.capacity).toBeGreaterThan(0);
+      // As many pages are free as there are, whoever keeps them.
+      for (const keeper of [0, 1]) expect(pool.has({ ...NO_PAGES, memory: pool.capacity }, keeper)).toBe(true);
+    }
     expect(await run(ring, { rows: few })).toEqual(expected);
   });
 

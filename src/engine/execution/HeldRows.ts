@@ -69,12 +69,13 @@ export class HeldRows<Row extends HeldRow> {
   }
 
   /** Takes all pages that the batch's rows need to come as far as it takes them, or none of them. */
-  makeRoom({ rows }: Batch): boolean {
+  makeRoom({ rows, slot }: Batch): boolean {
     const growing: { readonly pages: RowPages; readonly end: number }[] = [];
     const lacking: PageCounts[] = [];
     for (const { row, firstPosition, tokens } of rows) {
       const pages = this.rows.get(row)?.pages;
       const end = firstPosition + tokens;
+      if (pages) pages.slot = slot;
       if (!pages || end <= pages.next) continue;
       growing.push({ pages, end });
       if (end <= pages.reach) continue;

@@ -107,7 +107,7 @@ export class NativeRun {
     const { slot } = task.batch;
     const branch = this.branches.get(slot);
     if (!branch)
-      throw new TaskError(describeTask(task), 'nothing is there to be summed: output or feedForward before it');
+      throw new TaskError(describeTask(task), 'nothing is there to go round: expected a part of compute before it');
     this.branches.delete(slot);
     return branch;
   }

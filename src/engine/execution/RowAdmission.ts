@@ -97,7 +97,7 @@ export class RowAdmission<Result> {
       const complete = waiting >= Math.min(free, remaining) || [...calls].every(({ feed }) => feed.full || feed.ended);
       if (rows.size > 0 || this.blockStart.waits(waiting, complete)) return NONE;
     }
-    const admission = rows.pages.admission(Math.max(0, Math.min(free, remaining)));
+    const admission = rows.pages.admission(Math.max(0, Math.min(free, remaining)), grid.slots);
     const kept = new KeptPlaces(calls, Math.min(grid.slots * grid.rowsPerSlot, this.setup.mostRows?.() ?? Infinity));
     if (schedule.steady !== 'staggered') {
       // Where rows may have to come in together, what they begin with comes in before them: the others of a block would

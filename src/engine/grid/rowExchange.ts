@@ -88,6 +88,15 @@ export function ringExchangeNumbers(lengths: Lengths, { index, of }: RingPlace):
   return numbers;
 }
 
+/**
+ * The most numbers of a token in one message of an exchange. A message is what one engine has for others, and each
+ * token is kept by one: of `rows` it goes to that one, no wider than the engine projects; of `heads` it comes from that
+ * one, each head to the engine that has it. Pure.
+ */
+export function mostExchanged({ heads, headDim, shares }: RowAttention): number {
+  return headDim * Math.max(heads, ...shares.map(({ queryHeads, keyHeads }) => queryHeads.count + 2 * keyHeads.count));
+}
+
 /** Steps of an exchange. Pure. */
 export function ringExchangeSteps(of: number): number {
   return of - 1;

@@ -35,6 +35,8 @@ export interface AdmissionSetup {
   readonly onRelease: () => void;
   /** Rows that may come: for which there is a place, and that are there. */
   readonly places: number;
+  /** Batches that a schedule deals rows out to. */
+  readonly slots: number;
 }
 
 /**
@@ -211,14 +213,15 @@ export class Admission {
       kept,
       onRelease,
     } = this.setup;
-    const keeper = this.emptiest;
+    const { placement, own, beside } = this.needs(lengths, taken);
+    const slot = kept.length > 1 ? this.nextSlot : 0;
+    const keeper = this.keeperOf(placement.pages, slot);
     const lists = kept[keeper];
     if (!lists) return undefined;
-    const { placement, own, beside } = this.needs(lengths, taken);
     // If as many rows like this one would not fit in full, they come in at a pace; but time goes by only while a row
     // lives.
     const paced = sweeps?.staggered === true && rows.size > 0 && !this.fitsInFull(own.placement.pages, this.places);
-    if ((paced && !pace.open) || !this.fits({ own, priority }, beside)) return undefined;
+    if ((paced && !pace.open) || !this.fits({ own, priority }, beside, keeper)) return undefined;
     if (lists.states && lists.states.used >= lists.states.capacity) return undefined;
     const overtakes = this.overtakes(priority);
     const prefix = taken && {
@@ -242,6 +245,7 @@ export class Admission {
       keeper,
     );
     pages.priority = priority;
+    pages.slot = slot;
     rows.add(pages);
     if (overtakes) this.forecast = undefined;
     else this.forecast?.add(own, beside.sole);
@@ -260,27 +264,46 @@ export class Admission {
     return { placement, own, beside: taken ? taken.tree.beside(taken.path, taken.match) : NOTHING_BESIDE };
   }
 
-  /** The engine that keeps the fewest pages of rows at their full length, which keeps the next one. */
-  private get emptiest(): number {
-    let least = 0;
-    this.inFull.forEach(({ memory }, keeper) => {
-      if (memory < this.inFullOf(least).memory) least = keeper;
-    });
-    return least;
+  /**
+   * The batch that the next row joins, as far as anybody knows before the schedule has been asked: it goes where most
+   * places are free.
+   */
+  private get nextSlot(): number {
+    const taken = new Array<number>(this.setup.slots).fill(0);
+    for (const row of this.setup.run.rows) if (row.advances) taken[row.slot] = (taken[row.slot] ?? 0) + 1;
+    return taken.indexOf(Math.min(...taken));
+  }
+
+  /**
+   * The engine that keeps the next row: of those that have room for it the one with the fewest rows of its batch, since
+   * the others wait for whoever attends to the most; of these the one that keeps the fewest pages.
+   */
+  private keeperOf(pages: PageCounts, slot: number): number {
+    const { kept, run } = this.setup;
+    if (kept.length === 1) return 0;
+    const beside = kept.map(() => 0);
+    for (const row of run.rows)
+      if (row.advances && row.slot === slot) beside[row.keeper] = (beside[row.keeper] ?? 0) + 1;
+    const memory = (keeper: number): number => this.inFullOf(keeper).memory;
+    return kept
+      .map((_, keeper) => ({ keeper, full: Number(!this.fitsInFull(pages, 1, keeper)), rows: beside[keeper] ?? 0 }))
+      .reduce((best, each) =>
+        (each.full - best.full || each.rows - best.rows || memory(each.keeper) - memory(best.keeper)) < 0 ? each : best,
+      ).keeper;
   }
 
   private inFullOf(keeper: number): PageCounts {
     return this.inFull[keeper] ?? NO_PAGES;
   }
 
-  /** @param keeper where. Default: where a row comes in next */
-  private fitsInFull(placement: PageCounts, times = 1, keeper = this.emptiest): boolean {
+  /** @param keeper where. Default: in the first engine, which is all there is where rows share what they begin with */
+  private fitsInFull(placement: PageCounts, times = 1, keeper = 0): boolean {
     return within(plus(this.inFullOf(keeper), placement, times), this.setup.size);
   }
 
-  private fits(newcomer: Newcomer, { idle, sole }: Pick<PagesBeside, 'idle' | 'sole'>): boolean {
+  private fits(newcomer: Newcomer, { idle, sole }: Pick<PagesBeside, 'idle' | 'sole'>, keeper?: number): boolean {
     const { own, priority } = newcomer;
-    if (this.fitsInFull(plus(own.placement.pages, plus(idle, this.promised)))) return true;
+    if (this.fitsInFull(plus(own.placement.pages, plus(idle, this.promised)), 1, keeper)) return true;
     if (!this.setup.sweeps) return false;
     // A page that comes free with another row's end does not if this one holds it by then.
     const held = plus(sole, this.promised);

@@ -35,8 +35,8 @@ export interface GpuCache extends Pick<DiskCache, 'pages' | 'share'> {
 /** The longest row that can ever be admitted, in positions, by the pages that there are or by the GPU's buffers. */
 export interface RowLimit {
   readonly tokens: number;
-  /** `square`: of an encoder, whose rows are computed whole. */
-  readonly by: 'pages' | 'buffers' | 'square';
+  /** `square`: of an encoder, whose rows are computed whole; `keeper`: pages of each engine that keeps some rows. */
+  readonly by: 'pages' | 'keeper' | 'buffers' | 'square';
 }
 
 /** Rules of what the layers keep of rows, group by group. */
@@ -79,8 +79,9 @@ export interface RunPages {
   /**
    * Opens a round of admission.
    * @param places rows that may come: for which there is a place, and that are there
+   * @param slots batches that they are dealt out to. Default 1
    */
-  admission(places: number): Admission;
+  admission(places: number, slots?: number): Admission;
   /** Ends the run's use of the pool; its rows have been released. */
   close(): void;
   /** Counts what rows share that is in use: nothing, once the run is over. */
@@ -184,7 +185,7 @@ export class PagePool {
       mostFetchedPages: undefined,
       mostElsewherePages: undefined,
     });
-    return { tokens, by: inPages > tokens ? 'buffers' : 'pages' };
+    return { tokens, by: inPages > tokens ? 'buffers' : this.keeperCount > 1 ? 'keeper' : 'pages' };
   }
 
   /** Tells whether so many more pages are free, or kept for rows to come only. @param keeper where. Default: here */
@@ -277,7 +278,7 @@ export class PagePool {
       sweepPlanned: (share) => {
         pace.advance(share);
       },
-      admission: (places) => {
+      admission: (places, slots = 1) => {
         const { kept, rules, size } = this;
         return new Admission({
           runs: [...this.runs.values()],
@@ -290,6 +291,7 @@ export class PagePool {
           kept,
           onRelease,
           places,
+          slots,
         });
       },
       close: () => {

@@ -68,6 +68,8 @@ export class RowPages implements PageTable {
   priority = 0;
   /** It keeps what it has, and does not grow: its place is another row's for a while. */
   paused = false;
+  /** The batch that it was in last, or is expected to join. */
+  slot = 0;
   private issued: number;
   private released = false;
   private readonly writer: { readonly row: RowId; written: number };
@@ -137,6 +139,11 @@ export class RowPages implements PageTable {
   /** The first position that no square has been issued for. */
   get next(): number {
     return this.issued;
+  }
+
+  /** Sweeps to come advance it. */
+  get advances(): boolean {
+    return !this.paused && this.issued < this.lengths.positions;
   }
 
   /** Pages, from the first, that other rows have in their tables, too: whoever has one has those before it. */

@@ -4,7 +4,7 @@ import { nativeCall } from '../../bindings/nativeCall.js';
 import { compressBindings } from '../../model/compressBindings.js';
 import { hiddenBytes, isEncoder } from '../../model/DecoderSpec.js';
 import type { ModelSource } from '../../model/ModelSource.js';
-import { PAGE_TOKENS, SUM_COPIES } from '../../plan/reserves.js';
+import { PAGE_TOKENS, ringTokenBytes } from '../../plan/reserves.js';
 import { SMALLER_SQUARES } from '../../plan/search/choosePolicy.js';
 import { heapBytes } from '../execution/HeapLimit.js';
 import type { Grid } from '../grid/Square.js';
@@ -329,9 +329,10 @@ class BlockMemory {
     const { block } = this.settings;
     const { expected } = this.rowsToCome;
     const tokens = Math.min(this.rowTokens, this.source.decoder.contextTokens);
-    // Where the processor attends beside a GPU every row is provided for in full. The page where a prefix ends stands
-    // beside those that begin as copies of it.
-    const sharing = !this.gpu || !hostAttends(this.gpu);
+    // Where the processor attends beside a GPU, or each engine keeps some rows, every row is provided for in full. The
+    // page where a prefix ends stands beside those that begin as copies of it.
+    const keepsAll = this.source.decoder.share?.attention === undefined;
+    const sharing = keepsAll && (!this.gpu || !hostAttends(this.gpu));
     const sharedTokens = !sharing ? 0 : Math.min(expected?.sharedPrefixTokens ?? 0, tokens - 1);
     const rows = this.keptRows(Math.max(1, Math.min(block.slots * block.rowsPerSlot, expected?.rows ?? Infinity)));
     const { memory } = pagesOfRows(this.rowPages(this.rowTokens), rows, Math.floor(sharedTokens / PAGE_TOKENS));
@@ -438,18 +439,14 @@ function withMorePinned(gpu: GpuTier, bytes: number): GpuTier {
 }
 
 /**
- * Hidden states on their way from and to the engines of other layers: at most a square of each slot, each way. Of sums
- * that go round the engines of all shares: copies of them.
+ * Hidden states on their way from and to the engines of other layers: at most a square of each slot, each way; or what
+ * goes round the engines of all shares.
  */
 function transitBytes(
   { part, share, layers, hiddenSize }: ModelSource['decoder'],
   { slots, tokensPerSquare }: Block,
 ): number {
-  if (share) {
-    const { heads = 0, kvHeads = 0, headDim = 0 } = share.attention ?? {};
-    const projected = (heads + 2 * kvHeads) * headDim * (share.of - 1);
-    return SUM_COPIES * slots * tokensPerSquare * Math.max(hiddenSize, projected) * 4;
-  }
+  if (share) return slots * tokensPerSquare * ringTokenBytes(hiddenSize, share.attention);
   if (!part) return 0;
   const ways = Number(part.firstLayer > 0) + Number(part.firstLayer + layers < part.modelLayers);
   return ways * slots * tokensPerSquare * hiddenSize * 4;

@@ -83,10 +83,7 @@ export function planTensorParallel(given: PipelineRequest): TensorParallelPlan {
   if (wanted === 'rows' && !attendsPlainly(shape))
     throw new UsageError(`attention: found rows for ${shape.name}, expected heads: some of its layers do not attend`);
   const ways = wanted ? [wanted] : attendsPlainly(shape) ? ATTENTION_BY : (['heads'] as const);
-  const sharesBy = ways.map((attention) => ({
-    attention,
-    shares: machines.map((_, index) => shapeOfShare(shape, { index, of, attention })),
-  }));
+  const shares = machines.map((_, index) => shapeOfShare(shape, { index, of }));
   if (machines.some(({ hardware }) => hardware.memory.gpuBytes > 0))
     throw new UsageError('machines: found one with a GPU, expected processors alone for shares of each layer');
   let best: TensorParallelPlan | undefined;
@@ -98,7 +95,7 @@ export function planTensorParallel(given: PipelineRequest): TensorParallelPlan {
       ? BATCHES.filter((count) => count <= mostBatches)
       : [allow.batches]) {
       if (best && batches * batchSize > rows) break;
-      for (const { attention, shares } of sharesBy) {
+      for (const attention of ways) {
         const plan = planOf(request, shares, { attention, batchSize, batches });
         if (plan && (!best || plan.tokensPerSecond > best.tokensPerSecond * CLEARLY)) best = plan;
       }
@@ -128,11 +125,8 @@ function shapeOfShare(shape: ModelShape, share: LayerShare): ModelShape {
   const ours = { ...shape, heads: queryHeads.count, kvHeads: keyHeads.count, feedForwardSize: columns };
   const part = layerElements(ours) / layerElements(shape);
   const heads = (queryHeads.count + 2 * keyHeads.count) / (shape.heads + 2 * shape.kvHeads);
-  const byRows = share.attention === 'rows';
   return {
     ...ours,
-    // Its part of all rows' keys and values, whichever heads it projects.
-    ...(byRows && { kvHeads: shape.kvHeads / share.of, mixers: [...mixersOf(ours)] }),
     ...(mixers && {
       mixers: mixers.map((mixer) => ({
         ...mixer,
@@ -144,6 +138,14 @@ function shapeOfShare(shape: ModelShape, share: LayerShare): ModelShape {
     layerWeightBytes: layerWeightBytes * part,
     ...(largest !== undefined && { largestLayerWeightBytes: largest * part }),
   };
+}
+
+/**
+ * The same where it attends to so large a part of the rows, with all heads: it projects and finishes as before. The
+ * planner's formulas count all rows; so each has this part of the heads.
+ */
+function attendingTo(part: number, share: ModelShape, { heads, kvHeads }: ModelShape): ModelShape {
+  return { ...share, heads: heads * part, kvHeads: kvHeads * part, mixers: [...mixersOf(share)] };
 }
 
 /** Elements of a layer's matrices, but for the router, which all shares have. */
@@ -167,17 +169,22 @@ function planOf(
     ...settledBlock(allow),
   };
   const { layers } = whole;
+  const byRows = attention === 'rows';
+  // Rows are whole, and a square's are dealt out evenly: the engine that attends to the most is waited for.
+  const squareRows = Math.min(batchSize, Math.ceil((workload.rows ?? Infinity) / batches));
+  const attended = byRows ? Math.ceil(squareRows / of) / squareRows : 1;
   const costs = machines.flatMap(({ hardware }, index): StageCost | never[] => {
     const first = index === 0;
-    const shape = shares[index];
-    if (!shape) return [];
+    const share = shares[index];
+    if (!share) return [];
     const setting = {
       hardware,
-      shape,
+      shape: byRows ? attendingTo(attended, share, whole) : share,
       layers,
       embeds: first,
       samples: first,
       sums: true,
+      allHeads: byRows ? whole : undefined,
       workload,
       alone: workload,
       microBatches: 1,
@@ -191,8 +198,8 @@ function planOf(
   const latency = Math.max(...machines.map(({ link }) => link.latencySeconds));
   const lost = Math.max(...machines.map(({ hardware }) => lostShare(hardware, allow.threads)));
   const columns = ringSumColumns(whole.hiddenSize, { index: 0, of });
-  const exchanges = attention === 'rows' ? 2 * layers : 0;
-  const exchangedNumbers = attention === 'rows' ? layers * exchangedOf(whole, of) : 0;
+  const exchanges = byRows ? 2 * layers : 0;
+  const exchangedNumbers = byRows ? layers * exchangedOf(whole, of, squareRows) : 0;
   let [wallSeconds, waitingSeconds, sentBytes] = [0, 0, 0];
   classes.forEach(({ sweeps, squares, load }, index) => {
     const tokens = load.promptTokens + load.decodeRows;
@@ -214,7 +221,11 @@ function planOf(
     workload,
     shares: of,
     attention,
-    cacheBytes: Math.max(...shares.map((shape) => cacheBytesOf(shape, workload, { ...block, cpuAttention: true }))),
+    cacheBytes: Math.max(
+      ...(byRows ? [{ ...whole, keepsAll: true }] : shares).map((shape) =>
+        cacheBytesOf(shape, workload, { ...block, cpuAttention: true }, byRows ? of : 1),
+      ),
+    ),
     batchSize,
     batches,
     ...(block.tokensPerSquare !== undefined && { tokensPerSquare: block.tokensPerSquare }),
@@ -227,10 +238,10 @@ function planOf(
   };
 }
 
-/** Numbers of a token that an engine sends in a layer where attention is divided by rows, evenly, there and back. */
-function exchangedOf(shape: ModelShape, of: number): number {
+/** Numbers of a token that an engine sends in a layer where so many rows of a square are dealt out, there and back. */
+function exchangedOf(shape: ModelShape, of: number, rows: number): number {
   const attention = rowAttention(shape, WEIGHT_TYPES[shape.weightType].elements, of);
-  const tokens = Array.from({ length: of }, () => 1 / of);
+  const tokens = Array.from({ length: of }, (_, index) => Math.ceil((rows - index) / of) / rows);
   const sentBy = (index: number): number =>
     (['rows', 'heads'] as const).reduce(
       (sum, exchange) => sum + ringExchangeNumbers(exchangeLengths(attention, exchange, tokens), { index, of }),
@@ -239,12 +250,14 @@ function exchangedOf(shape: ModelShape, of: number): number {
   return Math.max(...tokens.map((_, index) => sentBy(index)));
 }
 
-/** Keys and values of a full block, or of all rows, in one engine. */
+/** Keys and values of a full block, or of all rows, in one of so many engines that keep some of them each. */
 function cacheBytesOf(
   shape: ModelShape,
   workload: Workload,
   block: Parameters<typeof sizesOf>[0]['block'] & { readonly batchSize: number; readonly batches: number },
+  keepers: number,
 ): number {
   const { rowPages, pageBytes } = sizesOf({ shape, workload, block });
-  return Math.min(workload.rows ?? Infinity, block.batchSize * block.batches) * rowPages * pageBytes;
+  const rows = Math.min(workload.rows ?? Infinity, block.batchSize * block.batches);
+  return Math.ceil(rows / keepers) * rowPages * pageBytes;
 }

@@ -5,7 +5,7 @@ import type { ModelShape } from '../ModelShape.js';
 import { vectorOf } from '../Placement.js';
 import { usableBytes } from '../PlanRequest.js';
 import { tokensPerSquareOf, type BlockChoice, type Policy } from '../Policy.js';
-import { SUM_COPIES } from '../reserves.js';
+import { allHeadsBytes, ringTokenBytes, type AllHeads } from '../reserves.js';
 import { drained } from '../../collections/drained.js';
 import { searchPolicy } from '../search/searchPolicy.js';
 import type { Workload } from '../Workload.js';
@@ -22,6 +22,8 @@ export interface StageSetting {
   readonly samples: boolean;
   /** It has a share of each layer: sums go round, and no hidden states come or go. */
   readonly sums?: boolean;
+  /** The whole model's heads, where each of those that share layers attends to some rows with all of them. */
+  readonly allHeads?: AllHeads | undefined;
   /** All rows, and those of one micro-batch. */
   readonly workload: Workload;
   readonly alone: Workload;
@@ -80,13 +82,23 @@ function roomFor(shape: ModelShape): ModelShape {
   return largest > layerWeightBytes ? { ...shape, layerWeightBytes: largest } : shape;
 }
 
-/** On its way from and to the neighbours: at most a square of each batch, each way; copies of sums that go round. */
+/**
+ * On its way from and to the neighbours: at most a square of each batch, each way. Or what goes round those that share
+ * layers; and where each attends to some rows, these rows' queries, keys and values of all heads.
+ */
 function transitBytes(
-  { shape: { hiddenSize }, embeds, samples, sums }: Pick<StageSetting, 'shape' | 'embeds' | 'samples' | 'sums'>,
+  {
+    shape: { hiddenSize },
+    embeds,
+    samples,
+    sums,
+    allHeads,
+  }: Pick<StageSetting, 'shape' | 'embeds' | 'samples' | 'sums' | 'allHeads'>,
   block: Omit<BlockChoice, 'cpuAttention'>,
 ): number {
-  const copies = sums ? SUM_COPIES : Number(!embeds) + Number(!samples);
-  return copies * block.batches * Math.max(tokensPerSquareOf(block), block.batchSize) * hiddenSize * 4;
+  const tokens = block.batches * Math.max(tokensPerSquareOf(block), block.batchSize);
+  if (sums) return tokens * (ringTokenBytes(hiddenSize, allHeads) + (allHeads ? allHeadsBytes(allHeads) : 0));
+  return (Number(!embeds) + Number(!samples)) * tokens * hiddenSize * 4;
 }
 
 /**

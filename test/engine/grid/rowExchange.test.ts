@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import {
   exchangeLengths,
   keptTokens,
+  mostExchanged,
   putTogether,
   ringExchange,
   ringExchangeNumbers,
@@ -23,6 +24,7 @@ async function exchangeAll(
   const of = values.length;
   const sent = values.map(() => 0);
   const steps = values.map(() => 0);
+  const tokens = kept.flat().length;
   const links = values.map(() => ({
     waiting: [] as Float32Array[],
     take: undefined as ((came: Float32Array) => void) | undefined,
@@ -43,6 +45,7 @@ async function exchangeAll(
             expect(step).toBe(steps[index]);
             steps[index] = step + 1;
             sent[index] = (sent[index] ?? 0) + going.length;
+            expect(going.length).toBeLessThanOrEqual(tokens * mostExchanged(attention));
             const link = links[(index + 1) % of];
             const take = link?.take;
             if (link) link.take = undefined;

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { NO_PAGES, PAGE_TIERS, type PageTier } from '../../../src/engine/grid/pageCounts.js';
+import { diagonalBlock } from '../../../src/engine/schedules/blockSchedules.js';
 import { PagePool } from '../../../src/engine/memory/PagePool.js';
 import { placePages } from '../../../src/engine/memory/placePages.js';
 import type { RowPages } from '../../../src/engine/memory/RowPages.js';
@@ -44,17 +45,78 @@ describe('the pool of an engine that keeps some of the rows', () => {
         rows.push(pages);
       }
       expect(rows).toHaveLength(of * rowsOfEach);
-      expect(rows.map(({ keeper }) => keeper)).toEqual(rows.map((_, row) => row % of));
+      for (let keeper = 0; keeper < of; keeper++)
+        expect(rows.filter((each) => each.keeper === keeper)).toHaveLength(rowsOfEach);
       for (const each of rows) each.growTo(20);
       // 1 / n of the pages of all rows.
       expect(pool.used).toEqual({ ...NO_PAGES, memory: pagesOfRow * rowsOfEach });
       expect(pool.has({ ...NO_PAGES, memory: 1 }, (index + 1) % of)).toBe(false);
       // A row's place is free where it was kept.
+      const { keeper } = at(rows, of);
       at(rows, of).release();
-      expect(run.take(99, lengths(16, 5), undefined, 1)).toBeUndefined();
-      expect(run.admission(1).admit(100, lengths(16, 5))?.keeper).toBe(0);
+      expect(run.take(99, lengths(16, 5), undefined, (keeper + 1) % of)).toBeUndefined();
+      expect(run.admission(1).admit(100, lengths(16, 5))?.keeper).toBe(keeper);
       for (const each of rows) each.release();
     }
+  });
+
+  test('each batch is spread over the engines, however many batches a schedule fills, and whenever rows end', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 2, max: 5 }),
+        fc.integer({ min: 1, max: 5 }),
+        fc.integer({ min: 1, max: 9 }),
+        fc.array(fc.integer({ min: 1, max: 6 }), { minLength: 1, maxLength: 60 }),
+        (of, slots, rowsPerSlot, newTokens) => {
+          const grid = { layers: 1, slots, rowsPerSlot, tokensPerSquare: 64 };
+          const keepers = { index: 0, of };
+          const pool = new PagePool(5 * slots * rowsPerSlot, 4, undefined, undefined, undefined, keepers);
+          const run = pool.openRun({ staggered: true, tokensPerSquare: 64, rowsPerSlot });
+          const schedule = diagonalBlock();
+          let state = schedule.start(grid);
+          const rows = new Map<number, RowPages>();
+          let [next, begun] = [0, false];
+          const spread = (batch: readonly { readonly row: number }[]): number => {
+            const counts = Array.from(
+              { length: of },
+              (_, keeper) => batch.filter(({ row }) => rows.get(row)?.keeper === keeper).length,
+            );
+            return Math.max(...counts) - Math.min(...counts);
+          };
+          do {
+            const admission = run.admission(schedule.free(state, new Set()), slots);
+            const admitted = [];
+            for (let places = schedule.free(state, new Set()); places > 0 && next < newTokens.length; places--) {
+              const pages = admission.admit(next, lengths(4, newTokens[next] ?? 1));
+              if (!pages) break;
+              rows.set(next, pages);
+              admitted.push({ row: next, promptTokens: 4, newTokens: newTokens[next++] ?? 1 });
+            }
+            const newcomers = new Set(admitted.map(({ row }) => row));
+            const sweep = schedule.next(state, { admitted, ended: new Set() });
+            state = sweep.state;
+            for (const { batch } of sweep.squares) {
+              const old = batch.rows.filter(({ row }) => !newcomers.has(row));
+              // Newcomers make up for what rows that ended have left uneven, and never add to it.
+              expect(spread(batch.rows)).toBeLessThanOrEqual(begun ? Math.max(1, spread(old)) : 1);
+              for (const { row, firstPosition, tokens } of batch.rows) {
+                const pages = rows.get(row);
+                if (!pages) throw new RangeError(`no row ${row}`);
+                pages.slot = batch.slot;
+                pages.growTo(firstPosition + tokens);
+              }
+            }
+            begun = true;
+            for (const [row, pages] of rows)
+              if (!pages.advances) {
+                pages.release();
+                rows.delete(row);
+              }
+          } while (rows.size > 0 || next < newTokens.length);
+          expect(pool.used).toEqual(NO_PAGES);
+        },
+      ),
+    );
   });
 });
 
@@ -309,6 +371,8 @@ test('what holds no longer row are the pages that there are, or buffers on the G
   expect(limit(Infinity)).toEqual({ tokens: 80, by: 'pages' });
   expect(limit(10)).toEqual({ tokens: 80, by: 'pages' });
   expect(limit(4)).toEqual({ tokens: 36, by: 'buffers' });
+  const keeper = new PagePool(10, 4, undefined, undefined, undefined, { index: 1, of: 2 });
+  expect(keeper.rowLimit).toEqual({ tokens: 40, by: 'keeper' });
 });
 
 test('a limit holds until it is taken back, and the least of some holds', () => {

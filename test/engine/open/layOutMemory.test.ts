@@ -10,6 +10,7 @@ import type { EngineOptions } from '../../../src/EngineOptions.js';
 import { MemoryBudgetError } from '../../../src/errors/MemoryBudgetError.js';
 import type { ModelSource } from '../../../src/model/ModelSource.js';
 import { partOf } from '../../../src/model/partOf.js';
+import { shareOf } from '../../../src/model/shareOf.js';
 import { readModel } from '../../../src/model/readModel.js';
 import { shapeOfModel } from '../../../src/plan/ModelShape.js';
 import { PAGE_TOKENS, typicalProcessBytes } from '../../../src/plan/reserves.js';
@@ -128,6 +129,29 @@ describe('a policy that was planned for a machine', () => {
       }
     },
   );
+
+  test.each([2, 4])('has them in each of %i engines that attend to some rows, which share nothing', async (of) => {
+    const model = await mixed();
+    const cpuMemory = 1000 * 2 ** 20;
+    const expected = { promptTokens: 512, newTokens: 64, rows: 48, sharedPrefixTokens: 480 };
+    const tensorParallel = { index: 0, of, attention: 'rows' } as const;
+    const requested = requestedOptions(
+      {
+        model: model.path,
+        cpuMemory,
+        policy: 'default',
+        batchSize: 24,
+        batches: 2,
+        weights: { cpu: 0, disk: 1 },
+        tensorParallel,
+      },
+      machine,
+    );
+    const share = shareOf(model, tensorParallel);
+    const plan = await planEngine(share, requested, machine, expected);
+    const { host } = layOutMemory(addon, share, requested, plan, machine, { expected, rowTokens: 576 });
+    expect(host.pages).toBeGreaterThanOrEqual((48 / of) * (576 / PAGE_TOKENS));
+  });
 
   const longRows = { promptTokens: 100, newTokens: 8, longRowTokens: 200 };
   test.each([

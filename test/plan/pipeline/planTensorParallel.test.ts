@@ -81,6 +81,41 @@ describe('planTensorParallel', () => {
     expect(long.cacheBytes).toBe((64 / 4) * Math.ceil(16_255 / 32) * 32 * layers * 2 * 128 * 2);
   });
 
+  test('rows are whole: where they do not divide evenly the engine that attends to the most is waited for', () => {
+    const { shape } = request(over(NEAR));
+    const of = 4;
+    const given = (rows: number, attention?: 'heads' | 'rows'): ReturnType<typeof planTensorParallel> =>
+      planTensorParallel(
+        request(over(NEAR, of), {
+          shape: { ...shape, kvHeads: 1, contextTokens: 32_768 },
+          workload: { promptTokens: 30_000, newTokens: 2000, rows },
+          allow: { batchSize: 8, batches: 1 },
+          attention,
+        }),
+      );
+    const row = Math.ceil(31_999 / 32) * 32 * 32 * 2 * 128 * 2;
+    const cached = (rows: number): number => given(rows, 'rows').cacheBytes / row;
+    expect([1, of, of + 1, 2 * of].map(cached)).toEqual([1, 1, 2, 2]);
+    const seconds = (rows: number, attention: 'heads' | 'rows'): number => given(rows, attention).wallSeconds;
+    // One row has its keys and values read by one engine, as each does by heads; and it is exchanged.
+    expect(seconds(1, 'rows')).toBeGreaterThan(seconds(1, 'heads'));
+    // One row more makes two in one engine, for which all others wait.
+    expect(seconds(of + 1, 'rows') / seconds(of, 'rows')).toBeGreaterThan(1.5);
+    expect(given(of).attention).toBe('rows');
+    for (const link of [NEAR, FAR])
+      for (const promptTokens of [64, 2000, 30_000])
+        for (const kvHeads of [1, 8, shape.kvHeads])
+          expect(
+            planTensorParallel(
+              request(over(link, of), {
+                shape: { ...shape, kvHeads, contextTokens: 32_768 },
+                workload: { promptTokens, newTokens: 64, rows: 1 },
+                allow: {},
+              }),
+            ).attention,
+          ).toBe('heads');
+  });
+
   test('layers that do not divide evenly take as long as the largest share', () => {
     const one = { workload: { promptTokens: 100, newTokens: 100, rows: 1 }, allow: { batchSize: 1 } };
     const speed = (count: number): number => planTensorParallel(request(over(NEAR, count), one)).tokensPerSecond;

@@ -1,4 +1,5 @@
 import type { DecoderSpec } from '../../../model/DecoderSpec.js';
+import { mostExchanged } from '../../grid/rowExchange.js';
 import type { Grid } from '../../grid/Square.js';
 import type { ResultIdentity } from '../../open/resultIdentity.js';
 import type { BlockShape } from '../PeerMessage.js';
@@ -19,8 +20,8 @@ export interface EngineFacts {
   readonly contextTokens: number;
   /** The size of a page of the KV cache, all layers, in bytes. */
   readonly pageBytes: number;
-  /** Numbers of a token that a layer projects, all heads together, where engines attend to some rows each. */
-  readonly projected?: number;
+  /** See `mostExchanged`: where engines attend to some rows each. */
+  readonly exchanged?: number;
 }
 
 /** The same of an engine. Pure. */
@@ -44,6 +45,6 @@ export function engineFacts(
     vocabularySize,
     contextTokens,
     pageBytes,
-    ...(attention && { projected: (attention.heads + 2 * attention.kvHeads) * attention.headDim }),
+    ...(attention && { exchanged: mostExchanged(attention) }),
   };
 }

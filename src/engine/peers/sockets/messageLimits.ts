@@ -26,11 +26,11 @@ const MOST_ROWS_BYTES = 256 * MIB;
 export const REASON_BYTES = KIB;
 
 type Shape = Pick<EngineFacts, 'block' | 'hiddenSize' | 'vocabularySize' | 'contextTokens'> &
-  Partial<Pick<EngineFacts, 'layers' | 'pageBytes' | 'projected'>>;
+  Partial<Pick<EngineFacts, 'layers' | 'pageBytes' | 'exchanged'>>;
 
 /** The largest messages that honest engines of this shape send. Pure. */
 export function messageLimits(
-  { block, hiddenSize, vocabularySize, contextTokens, layers, pageBytes = 0, projected = 0 }: Shape,
+  { block, hiddenSize, vocabularySize, contextTokens, layers, pageBytes = 0, exchanged = 0 }: Shape,
   hiddenStates: HiddenStates = 'float32',
 ): FrameLimits {
   const { slots, rowsPerSlot, tokensPerSquare } = block;
@@ -50,9 +50,9 @@ export function messageLimits(
     // Of one slot a batch for each chunk of a prompt, where a schedule puts these into one sweep.
     sweep: most(64 * KIB + RANGE_BYTES * rowsPerSlot * (slots + Math.ceil(contextTokens / tokensPerSquare))),
     hidden: KIB + hidden,
-    // Where engines share each layer: sums are float32. What goes to those that keep a row goes to nobody else.
+    // Where engines share each layer: sums and exchanges are float32.
     ...(layers?.shares !== undefined && {
-      partial: KIB + 4 * Math.max(hiddenSize, (layers.shares - 1) * projected) * tokensPerSquare,
+      partial: KIB + 4 * Math.max(hiddenSize, exchanged) * tokensPerSquare,
     }),
     head: most(rowsPerSlot * (SAMPLED_BYTES + OTHER_BYTES * vocabularySize + 4 * hiddenSize) + 4 * tokensPerSquare),
     close: 2 * WHOLE_BYTES,
