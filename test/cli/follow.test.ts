@@ -197,7 +197,7 @@ test('what cannot be right is refused before anything is written', async () => {
     /A-B/,
     /expected 127.0.0.1/,
     /missing: --layers, --tensor-parallel or --prompts/,
-    /K\/N, K from 1 to N - 1/,
+    /K\/N or K\/N:rows, K from 1 to N - 1/,
     /--layers: found it beside --tensor-parallel/,
     /found 3, expected a number into which the model's 2 heads/,
     /--layers: found it beside --prompts/,
