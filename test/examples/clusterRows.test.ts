@@ -103,7 +103,8 @@ describe('rows through a process of spillway, from Python', () => {
       'whole',
       ['--max-errors', '0'],
       'SpillwayFailed',
-      'ended with exit code 5, it had answered all rows',
+      // The last row may have been answered by then, or not.
+      'ended with exit code 5, ',
     ],
     ['a kill', 'killed', [], 'SpillwayKilled', 'was ended by SIGKILL, row'],
     ['being told to end', 'ended', [], 'SpillwayKilled', 'was ended by SIGTERM, row'],
