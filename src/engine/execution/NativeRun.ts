@@ -3,7 +3,7 @@ import { nativeCall } from '../../bindings/nativeCall.js';
 import type { PageTable } from '../grid/PageTable.js';
 import { stagedPages, type StagedPages } from '../memory/PagePlacement.js';
 import type { RowAttention } from '../../model/dividedLayer.js';
-import { keptTokens, type KeptTokens } from '../grid/rowExchange.js';
+import { exchangeLengths, keptTokens, type Exchange, type KeptTokens, type Lengths } from '../grid/rowExchange.js';
 import type { Batch, GridShare, RowRange } from '../grid/Square.js';
 import { fetchedPages, type FetchedPages, type FetchRules } from '../memory/fetchedPages.js';
 import type { DevicePeers, DeviceRow } from '../grid/Device.js';
@@ -34,6 +34,8 @@ export interface NativeBatch {
    * is, and where this one attends to all.
    */
   readonly attending: number | undefined;
+  /** Who keeps what of it, where engines attend to some rows each. */
+  readonly division: Division | undefined;
   /** Tasks that have not completed. */
   outstanding: number;
   /**
@@ -57,6 +59,15 @@ export interface CacheMoves {
   readonly share?: GridShare | undefined;
 }
 
+/** How engines that attend to some rows each divide a batch. */
+export interface Division {
+  readonly attention: RowAttention;
+  /** Which of the engines is here. */
+  readonly index: number;
+  readonly kept: KeptTokens;
+  readonly lengths: Readonly<Record<Exchange, Lengths>>;
+}
+
 /** The rows and batches of one run on the native device. */
 export class NativeRun {
   private readonly rows = new Map<number, NativeRow>();
@@ -78,19 +89,6 @@ export class NativeRun {
 
   get firstLayer(): number {
     return this.layers.first;
-  }
-
-  /** Which engine keeps each token of a batch, where engines attend to some rows each. */
-  keptOf({ batch, rows }: NativeBatch): {
-    readonly attention: RowAttention;
-    readonly index: number;
-    readonly kept: KeptTokens;
-  } {
-    const { share } = this.cache;
-    if (!share?.attention) throw new RangeError('all engines attend to all rows');
-    const keepers = new Map(rows.map(({ id, pages }) => [id, pages.keeper ?? 0]));
-    const kept = keptTokens(batch.rows, (row) => keepers.get(row) ?? 0, share.of);
-    return { attention: share.attention, index: share.index, kept };
   }
 
   /** The native handles of some rows that are open. */
@@ -204,9 +202,9 @@ export class NativeRun {
       if (!native) throw new RangeError(`row ${row} is not open`);
       return native;
     });
-    const { share } = this.cache;
-    const handle = this.createBatch(rows, natives, share?.attention === undefined);
-    const isKept = natives.map(({ pages }) => share?.attention !== undefined && (pages.keeper ?? 0) === share.index);
+    const division = divisionOf(batch, natives, this.cache.share);
+    const handle = this.createBatch(rows, natives, division === undefined);
+    const isKept = natives.map(({ pages }) => keeperOf(pages) === division?.index);
     const attending = isKept.includes(true)
       ? this.createBatch(
           rows.filter((_, index) => isKept[index]),
@@ -217,6 +215,7 @@ export class NativeRun {
     const native = {
       handle,
       attending,
+      division,
       serial: this.nextSerial++,
       batch,
       rows: natives,
@@ -279,4 +278,26 @@ export class NativeRun {
     nativeCall(() => this.runtime.freeRow(row.handle));
     this.rows.delete(row.id);
   }
+}
+
+/** Undefined where every engine attends to all rows. */
+function divisionOf(
+  { rows }: Batch,
+  natives: readonly NativeRow[],
+  share: GridShare | undefined,
+): Division | undefined {
+  if (!share?.attention) return undefined;
+  const { attention, index, of } = share;
+  const keepers = new Map(natives.map(({ id, pages }) => [id, keeperOf(pages)]));
+  const kept = keptTokens(rows, (row) => keepers.get(row) ?? 0, of);
+  const tokens = kept.map(({ length }) => length);
+  const lengths = {
+    rows: exchangeLengths(attention, 'rows', tokens),
+    heads: exchangeLengths(attention, 'heads', tokens),
+  };
+  return { attention, index, kept, lengths };
+}
+
+function keeperOf({ keeper = 0 }: PageTable): number {
+  return keeper;
 }

@@ -2,7 +2,7 @@ import type { NativeRuntime, NativeTaskError } from '../../bindings/Addon.js';
 import { nativeCall } from '../../bindings/nativeCall.js';
 import { TaskError } from '../../errors/engineErrors.js';
 import { batchTokens } from '../grid/Square.js';
-import { exchangeLengths, putTogether, takeOut } from '../grid/rowExchange.js';
+import { putTogether, takeOut } from '../grid/rowExchange.js';
 import type { NativeBatch, NativeRun } from './NativeRun.js';
 import { PendingEvent } from './PendingEvent.js';
 import { describeTask, type Task, type TaskEvent } from '../grid/Task.js';
@@ -111,14 +111,11 @@ export class PeerTransfers {
     void (async () => {
       await this.arrived(transfer, waitsFor);
       if (!this.isOpen(transfer)) return;
-      const { attention, index, kept } = run.keptOf(batch);
+      const { division } = batch;
+      if (!division) throw new RangeError('all engines attend to all rows');
+      const { attention, index, kept, lengths } = division;
       const own = takeOut(run.takeBranch(task), attention, exchange, kept, index);
-      const lengths = exchangeLengths(
-        attention,
-        exchange,
-        kept.map(({ length }) => length),
-      );
-      const arrived = await this.peersOf(transfer).exchange(task, own, lengths);
+      const arrived = await this.peersOf(transfer).exchange(task, own, lengths[exchange]);
       if (!this.isOpen(transfer)) return;
       const start = now();
       const values = putTogether(arrived, attention, exchange, kept, index);
