@@ -1,7 +1,8 @@
+import type { Work } from '../../collections/drained.js';
 import { heldBytes, keyBytes, memberBytes } from '../../rows/heldBytes.js';
 
 /** Values take more memory than they may. */
-export class TooManyBytes extends Error {}
+class TooManyBytes extends Error {}
 
 /** Members that are made between two moments at which others may have their turn. */
 const SLICE = 2 ** 10;
@@ -51,5 +52,15 @@ export class ValueTally {
   take(bytes: number): void {
     this.#bytes += bytes;
     if (this.#bytes >= this.most) throw new TooManyBytes();
+  }
+}
+
+/** Makes values while they are counted; undefined where they take more bytes than `most`. */
+export function* tallied<T>(most: number, make: (tally: ValueTally) => Work<T>): Work<T | undefined> {
+  try {
+    return yield* make(new ValueTally(most));
+  } catch (error) {
+    if (error instanceof TooManyBytes) return undefined;
+    throw error;
   }
 }

@@ -1,5 +1,5 @@
 import type { Work } from '../../collections/drained.js';
-import { TooManyBytes, ValueTally } from './ValueTally.js';
+import { tallied, type ValueTally } from './ValueTally.js';
 import { wholeNumbers, type DuckDbType } from './wholeNumbers.js';
 
 /** Makes JSON of a value as the package has it. */
@@ -32,24 +32,20 @@ export function valueReaders(types: readonly DuckDbType[], converter: Converter)
 }
 
 /** The values of a row; undefined where they take more than so many bytes. Stops on its way through many. */
-export function* valuesOfRow(
+export function valuesOfRow(
   vectors: readonly (readonly [vector: DuckDbVector, reader: Reader])[],
   row: number,
   most: number,
 ): Work<readonly unknown[] | undefined> {
-  const tally = new ValueTally(most);
-  const made: unknown[] = [];
-  try {
+  return tallied(most, function* (tally) {
+    const made: unknown[] = [];
     for (const [vector, reader] of vectors) {
       if ('whole' in reader) made.push(tally.whole(reader.whole(vector, row)));
       else made.push(yield* reader.parts(vector, row, tally));
       if (tally.due) yield;
     }
     return made;
-  } catch (error) {
-    if (error instanceof TooManyBytes) return undefined;
-    throw error;
-  }
+  });
 }
 
 function* valueOf(reader: Reader, vector: DuckDbVector, row: number, tally: ValueTally): Work<unknown> {

@@ -4,7 +4,7 @@ import { postgresUrl } from '../database/postgresUrl.js';
 import { loadPeers } from '../loadPeers.js';
 import { type OpenQuery, orFailure, type QueryRow } from './OpenQuery.js';
 import { type PostgresType, type Reader, readerOf } from './postgresValues.js';
-import { TooManyBytes, ValueTally } from './ValueTally.js';
+import { tallied } from './ValueTally.js';
 
 const PACKAGE = 'pg';
 const CONNECT_SECONDS = 10;
@@ -113,25 +113,22 @@ class Cursor {
     }
   }
 
-  private *valuesOf(
+  private valuesOf(
     row: readonly (string | null)[],
     columns: readonly number[],
     most: number,
   ): Work<readonly unknown[] | undefined> {
-    const tally = new ValueTally(most);
-    const made: unknown[] = [];
-    try {
+    const { readers } = this;
+    return tallied(most, function* (tally) {
+      const made: unknown[] = [];
       for (const at of columns) {
-        const [text = null, reader] = [row[at], this.readers[at]];
+        const [text = null, reader] = [row[at], readers[at]];
         if (text === null || !reader) made.push(tally.member(text));
         else made.push('whole' in reader ? tally.member(reader.whole(text)) : yield* reader.parts(text, tally));
         if (tally.due) yield;
       }
       return made;
-    } catch (error) {
-      if (error instanceof TooManyBytes) return undefined;
-      throw error;
-    }
+    });
   }
 
   /** As texts, as Postgres writes them. */
