@@ -9,7 +9,7 @@ import { requireSilu } from '../specs.js';
 import type { TensorIndex } from '../TensorIndex.js';
 import { weights } from '../weights.js';
 import { withDeepExperts } from './deepseek.js';
-import { KIMI_TAPS, keyHeadsOf, withKimiNames } from './kimiLinear.js';
+import { KIMI_TAPS, keyHeadsOf, kimiDeltaWeights, withKimiNames } from './kimiLinear.js';
 
 const DEFAULTS: LatentDefaults = {
   vocabulary: 157184,
@@ -27,6 +27,8 @@ const DEFAULTS: LatentDefaults = {
   value: 128,
 };
 const EXPERTS = { width: 768, count: 512, perToken: 8, shared: 1, dense: 2 };
+/** Gates and decays are made by one product each. */
+const ONE_PRODUCT = { 'delta_gate.weight': 'g_proj.weight', 'delta_decay.weight': 'f_proj.weight' };
 /** Every so-manieth layer attends. */
 const GROUP = 6;
 /** The least that a decay's logarithm can be. */
@@ -73,7 +75,7 @@ export const bailingHybrid: Family = {
           config.boolean('attention_bias', false),
         ).map(named),
         ...weights(LLAMA_LAYER, { 'q_gate.weight': 'attention.g_proj.weight' }),
-        ...deltaWeights().map(named),
+        ...kimiDeltaWeights(ONE_PRODUCT).map(named),
         ...mixtureWeights(decoder, { ...MLP_EXPERTS, choiceBias: 'mlp.gate.expert_bias' }),
       ],
     };
@@ -112,23 +114,4 @@ function named(source: WeightSource): WeightSource {
   return tensor.includes('.o_proj.')
     ? { ...source, tensor: tensor.replace('.o_proj.', '.dense.'), otherwise: tensor }
     : { ...source, tensor };
-}
-
-function deltaWeights(): WeightSource[] {
-  const layer = `${LLAMA_LAYER}self_attn.`;
-  return [
-    ...weights(layer, {
-      'delta_q.weight': 'q_proj.weight',
-      'delta_k.weight': 'k_proj.weight',
-      'delta_v.weight': 'v_proj.weight',
-      'delta_gate.weight': 'g_proj.weight',
-      'delta_decay.weight': 'f_proj.weight',
-      'delta_beta.weight': 'b_proj.weight',
-      'delta_norm.weight': 'o_norm.weight',
-      'delta_out.weight': 'o_proj.weight',
-      'decay.bias': 'dt_bias',
-    }),
-    ...weights(layer, { 'decay.log': 'A_log' }, { reshaped: true }),
-    ...weights(layer, { 'delta_conv.weight': '{piece}_conv1d.weight' }, { reshaped: true, pieces: ['q', 'k', 'v'] }),
-  ];
 }

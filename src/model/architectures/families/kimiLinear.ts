@@ -1,4 +1,5 @@
 import type { DecoderSpec } from '../../DecoderSpec.js';
+import type { LayerRole } from '../../TensorBinding.js';
 import type { Family, WeightSource } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
 import { LLAMA_BASES, LLAMA_LAYER } from '../gatedDecoder.js';
@@ -15,7 +16,7 @@ import {
 } from '../mixture.js';
 import { requireSilu } from '../specs.js';
 import type { TensorIndex } from '../TensorIndex.js';
-import { GGUF_LAYER, weights } from '../weights.js';
+import { GGUF_LAYER, weights, type Names } from '../weights.js';
 import { withDeepExperts } from './deepseek.js';
 
 const DEFAULTS: LatentDefaults = {
@@ -98,7 +99,7 @@ export const kimiLinear: Family = {
           config.boolean('tie_word_embeddings', false),
           config.boolean('attention_bias', false),
         ),
-        ...deltaWeights(),
+        ...kimiDeltaWeights(),
         ...mixtureWeights(
           decoder,
           prefixesBlocks(tensors) ? { ...NAMES, dense: (role) => `${MOE}${role}_proj.weight` } : NAMES,
@@ -194,18 +195,22 @@ function attendingLayers(own: Fields | undefined, layers: number): (layer: numbe
 }
 
 const CONVOLVED = ['q', 'k', 'v'];
+const TWO_PRODUCTS = {
+  'delta_gate_in.weight': 'g_a_proj.weight',
+  'delta_gate.weight': 'g_b_proj.weight',
+  'delta_decay_in.weight': 'f_a_proj.weight',
+  'delta_decay.weight': 'f_b_proj.weight',
+};
 
-function deltaWeights(): WeightSource[] {
+/** Weights of the delta rule. @param made names of what gates and decays are made by. Default: two products each */
+export function kimiDeltaWeights(made: Names<LayerRole> = TWO_PRODUCTS): WeightSource[] {
   const layer = `${LLAMA_LAYER}self_attn.`;
   return [
     ...weights(layer, {
       'delta_q.weight': 'q_proj.weight',
       'delta_k.weight': 'k_proj.weight',
       'delta_v.weight': 'v_proj.weight',
-      'delta_gate_in.weight': 'g_a_proj.weight',
-      'delta_gate.weight': 'g_b_proj.weight',
-      'delta_decay_in.weight': 'f_a_proj.weight',
-      'delta_decay.weight': 'f_b_proj.weight',
+      ...made,
       'delta_beta.weight': 'b_proj.weight',
       'delta_norm.weight': 'o_norm.weight',
       'delta_out.weight': 'o_proj.weight',
