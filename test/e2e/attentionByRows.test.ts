@@ -2,7 +2,6 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { join } from 'node:path';
 import {
   activationLink,
@@ -25,8 +24,8 @@ import { diagonalBlock, rowByRow, zigZagBlock } from '../../src/api/schedules.js
 import { recordsOfTrace, rowsOfTrace, validatePath } from '../../src/api/testing.js';
 import { NO_PAGES } from '../../src/engine/grid/pageCounts.js';
 import type { PagePool } from '../../src/engine/memory/PagePool.js';
-import { changed, changes } from '../support/changedMessages.js';
-import { shareRing, type EngineRing } from '../support/engineRing.js';
+import { changes, followChanged } from '../support/changedMessages.js';
+import { dyingAfter, shareRing, type EngineRing } from '../support/engineRing.js';
 import { shareSockets } from '../support/socketRing.js';
 import { tries } from '../support/tries.js';
 import { at, collect, model } from './support.js';
@@ -193,21 +192,7 @@ describe('attention by rows', () => {
     async (messages) => {
       await using ring = await shareRing(2, { ...OPENED, disk, ...options }, 'rows');
       for (const dying of [0, 1]) {
-        let sent = 0;
-        const broken = run(ring, {
-          wrap: ({ sink, source }, from) => ({
-            source,
-            sink: {
-              send: (message) => {
-                if (from === dying && sent++ === messages) sink.close(new Error('it died'));
-                return from === dying && sent > messages ? Promise.reject(new Error('it died')) : sink.send(message);
-              },
-              close: (error) => {
-                sink.close(error);
-              },
-            },
-          }),
-        });
+        const broken = run(ring, { wrap: dyingAfter(messages, dying) });
         await expect(broken).rejects.toThrow();
       }
       expect((await run(ring)).every(({ error }) => error === undefined)).toBe(true);
@@ -283,18 +268,7 @@ describe('attention by rows', () => {
     expect(messages.some(({ kind }) => kind === 'partial')).toBe(true);
     await fc.assert(
       fc.asyncProperty(fc.array(changes, { minLength: 1, maxLength: 3 }), async (list) => {
-        const sent = list.reduce<unknown[]>(changed, messages) as PeerMessage[];
-        const source = (async function* () {
-          yield* sent;
-        })();
-        const interrupt = new AbortController();
-        const sink = { send: () => Promise.resolve(), close: () => undefined };
-        const following = at(ring.engines, 1)
-          .follow({ source, sink }, { signal: interrupt.signal })
-          .catch((error: unknown) => error);
-        await Promise.race([following, sleep(40)]);
-        interrupt.abort();
-        const outcome = await following;
+        const outcome = await followChanged(at(ring.engines, 1), messages, list);
         if (outcome !== undefined) expect(outcome).toBeInstanceOf(SpillwayError);
       }),
       { numRuns: tries(30, 120) },

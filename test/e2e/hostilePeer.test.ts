@@ -1,12 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { activationLink, Engine, SpillwayError, type Row, type RowResult, type PeerMessage } from '../../src/index.js';
-import { changed, changes } from '../support/changedMessages.js';
+import { changes, followChanged } from '../support/changedMessages.js';
 import { model } from './support.js';
 
-/** Long enough for a follower to have read what was sent; one that waits for more is interrupted then. */
-const WAIT_MILLISECONDS = 40;
 const short: readonly Row[] = Array.from({ length: 6 }, (_, at) => ({
   id: at,
   tokens: [1, 3 + at, 7],
@@ -79,18 +76,7 @@ describe.each([
     );
     await fc.assert(
       fc.asyncProperty(fc.array(changes, { minLength: 1, maxLength: 3 }), async (list) => {
-        const sent = list.reduce<unknown[]>(changed, messages) as PeerMessage[];
-        const source = (async function* () {
-          yield* sent;
-        })();
-        const interrupt = new AbortController();
-        const sink = { send: () => Promise.resolve(), close: () => undefined };
-        const following = engine
-          .follow({ source, sink }, { signal: interrupt.signal })
-          .catch((error: unknown) => error);
-        await Promise.race([following, sleep(WAIT_MILLISECONDS)]);
-        interrupt.abort();
-        const outcome = await following;
+        const outcome = await followChanged(engine, messages, list);
         if (outcome !== undefined) expect(outcome).toBeInstanceOf(SpillwayError);
       }),
       { numRuns: 60 },

@@ -17,7 +17,7 @@ import {
   type TraceEvent,
 } from '../../src/index.js';
 import { recordsOfTrace, rowsOfTrace, validatePath } from '../../src/api/testing.js';
-import { promptsRing, type EngineRing } from '../support/engineRing.js';
+import { dyingAfter, promptsRing, type EngineRing } from '../support/engineRing.js';
 import { promptsSockets } from '../support/socketRing.js';
 import { at, blocks, collect, model } from './support.js';
 
@@ -271,21 +271,7 @@ describe('what does not fit', () => {
     async (messages) => {
       await using ring = await promptsRing({ ...options, disk });
       for (const dying of [0, 1]) {
-        let sent = 0;
-        const broken = run(ring, {
-          wrap: ({ sink, source }, from) => ({
-            source,
-            sink: {
-              send: (message) => {
-                if (from === dying && sent++ === messages) sink.close(new Error('it died'));
-                return from === dying && sent > messages ? Promise.reject(new Error('it died')) : sink.send(message);
-              },
-              close: (error) => {
-                sink.close(error);
-              },
-            },
-          }),
-        });
+        const broken = run(ring, { wrap: dyingAfter(messages, dying) });
         await expect(broken).rejects.toThrow();
       }
       expect((await run(ring)).every(({ error }) => error === undefined)).toBe(true);

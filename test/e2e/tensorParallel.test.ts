@@ -21,7 +21,7 @@ import { defaultPipeline, serialPipeline } from '../../src/api/operators.js';
 import { diagonalBlock, rowByRow, zigZagBlock } from '../../src/api/schedules.js';
 import { recordsOfTrace, rowsOfTrace, validatePath } from '../../src/api/testing.js';
 import { schedules } from '../support/arbitraryRuns.js';
-import { shareRing, type EngineRing } from '../support/engineRing.js';
+import { dyingAfter, shareRing, type EngineRing } from '../support/engineRing.js';
 import { shareSockets } from '../support/socketRing.js';
 import { tries } from '../support/tries.js';
 import { randomPipeline } from '../support/randomPipeline.js';
@@ -339,21 +339,7 @@ describe('what does not fit', () => {
     async (messages) => {
       await using ring = await shareRing(2, { ...options, disk });
       for (const dying of [0, 1]) {
-        let sent = 0;
-        const broken = run(ring, {
-          wrap: ({ sink, source }, from) => ({
-            source,
-            sink: {
-              send: (message) => {
-                if (from === dying && sent++ === messages) sink.close(new Error('it died'));
-                return from === dying && sent > messages ? Promise.reject(new Error('it died')) : sink.send(message);
-              },
-              close: (error) => {
-                sink.close(error);
-              },
-            },
-          }),
-        });
+        const broken = run(ring, { wrap: dyingAfter(messages, dying) });
         await expect(broken).rejects.toThrow();
       }
       expect((await run(ring)).every(({ error }) => error === undefined)).toBe(true);

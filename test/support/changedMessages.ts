@@ -1,4 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
+import type { Engine, PeerMessage } from '../../src/index.js';
+
+/** Long enough for a follower to have read what was sent; one that waits for more is interrupted then. */
+const WAIT_MILLISECONDS = 40;
 
 /** What a peer of no good will does to a list of messages. */
 export interface Change {
@@ -41,3 +46,21 @@ export const changes: fc.Arbitrary<Change> = fc.record<Change>({
     fc.anything({ withMap: true, maxDepth: 1 }),
   ),
 });
+
+/** Has an engine follow a run's messages with all that done to them. @returns the error that it ends with, if any */
+export async function followChanged(
+  engine: Engine,
+  messages: readonly PeerMessage[],
+  list: readonly Change[],
+): Promise<unknown> {
+  const sent = list.reduce<unknown[]>(changed, [...messages]) as PeerMessage[];
+  const source = (async function* () {
+    yield* sent;
+  })();
+  const interrupt = new AbortController();
+  const sink = { send: () => Promise.resolve(), close: () => undefined };
+  const following = engine.follow({ source, sink }, { signal: interrupt.signal }).catch((error: unknown) => error);
+  await Promise.race([following, sleep(WAIT_MILLISECONDS)]);
+  interrupt.abort();
+  return await following;
+}

@@ -58,3 +58,20 @@ async function ringOf(places: readonly Place[], options: Options): Promise<Engin
     [Symbol.asyncDispose]: close,
   };
 }
+
+/** Has one engine of a ring die once it has sent so many messages. */
+export function dyingAfter(messages: number, dying: number): NonNullable<Parameters<EngineRing['connect']>[0]> {
+  let sent = 0;
+  return ({ sink, source }, from) => ({
+    source,
+    sink: {
+      send: (message) => {
+        if (from === dying && sent++ === messages) sink.close(new Error('it died'));
+        return from === dying && sent > messages ? Promise.reject(new Error('it died')) : sink.send(message);
+      },
+      close: (error) => {
+        sink.close(error);
+      },
+    },
+  });
+}
