@@ -292,8 +292,8 @@ function divisionOf(
   const kept = keptTokens(rows, (row) => keepers.get(row) ?? 0, of);
   const tokens = kept.map(({ length }) => length);
   const lengths = {
-    rows: exchangeLengths(attention, 'rows', tokens),
-    heads: exchangeLengths(attention, 'heads', tokens),
+    rows: exchangeLengths(attention, 'rows')(tokens),
+    heads: exchangeLengths(attention, 'heads')(tokens),
   };
   return { attention, index, kept, lengths };
 }

@@ -65,13 +65,17 @@ export function exchanged(attention: RowAttention, exchange: Exchange, from: num
   return stretches;
 }
 
-/** How many numbers go from engine to engine for a batch. Pure. */
-export function exchangeLengths(attention: RowAttention, exchange: Exchange, tokens: readonly number[]): Lengths {
+/**
+ * How many numbers go from engine to engine: what each token takes is found out once, for all batches. Pure.
+ *
+ * @returns of a batch of which each engine keeps so many tokens
+ */
+export function exchangeLengths(attention: RowAttention, exchange: Exchange): (tokens: readonly number[]) => Lengths {
   const { shares } = attention;
   const widths = shares.map((_, from) =>
     shares.map((__, to) => exchanged(attention, exchange, from, to).reduce((sum, { count }) => sum + count, 0)),
   );
-  return (from, to) => (widths[from]?.[to] ?? 0) * (tokens[exchange === 'rows' ? to : from] ?? 0);
+  return (tokens) => (from, to) => (widths[from]?.[to] ?? 0) * (tokens[exchange === 'rows' ? to : from] ?? 0);
 }
 
 /**

@@ -1,4 +1,5 @@
 import { batchTokens, layerBounds, mayBeSampled, type Grid, type GridShare, type Square } from '../grid/Square.js';
+import type { RowAttention } from '../../model/RowAttention.js';
 import type { Tier } from '../grid/Tier.js';
 import { ringSumColumns } from '../grid/ringSum.js';
 import { exchangeLengths, keptTokens, ringExchangeNumbers } from '../grid/rowExchange.js';
@@ -65,11 +66,18 @@ function shareMovement(
     broadcast: ({ batch, layer }) =>
       share.index === 0 && layer === first ? send(tokenBytes * batchTokens(batch)) : undefined,
     allReduce: ({ batch }) => send(sumBytes * batchTokens(batch)),
-    ...(attention && {
-      allToAll: ({ batch: { rows } }, exchange, pagesOf) => {
-        const kept = keptTokens(rows, (row) => pagesOf(row)?.keeper ?? 0, share.of).map(({ length }) => length);
-        return send(FLOAT_BYTES * ringExchangeNumbers(exchangeLengths(attention, exchange, kept), share));
-      },
-    }),
+    ...(attention && { allToAll: exchangesOf(attention, share, send) }),
+  };
+}
+
+function exchangesOf(
+  attention: RowAttention,
+  share: GridShare,
+  send: (bytes: number) => Move,
+): NonNullable<Movement['allToAll']> {
+  const lengths = { rows: exchangeLengths(attention, 'rows'), heads: exchangeLengths(attention, 'heads') };
+  return ({ batch: { rows } }, exchange, pagesOf) => {
+    const kept = keptTokens(rows, (row) => pagesOf(row)?.keeper ?? 0, share.of).map(({ length }) => length);
+    return send(FLOAT_BYTES * ringExchangeNumbers(lengths[exchange](kept), share));
   };
 }
