@@ -13,7 +13,7 @@ describe('profile', () => {
     // The disk's folder is a file: it is left out, and the rest goes on.
     writeFileSync(path('file'), '');
     const { code, stdout, stderr } = await runCli(
-      ['profile', '--quick', '--disk', path('file'), '--json', '--output', path('machine.json')],
+      ['profile', '--quick', '--disk', path('file'), '--json', '--output', path('machine.json'), '--progress', 'off'],
       '',
       home,
     );
