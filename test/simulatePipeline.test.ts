@@ -109,14 +109,16 @@ describe('links of any speed', () => {
       allow: { batchSize: 2 },
     });
 
-  test.each([
+  const speeds = [
     ['engines that compute', 1e5, t4],
-    ['engines that compute', 1e6, t4],
     ['engines that compute', 1.2e7, t4],
     ['engines that compute', 1e8, t4],
-    ['engines that stream', 1e5, streaming],
     ['engines that stream', 1e6, streaming],
-  ] as const)(
+    // Between these two, and slower than what is slow already.
+    ['engines that compute', 1e6, t4],
+    ['engines that stream', 1e5, streaming],
+  ] as const;
+  test.each(speeds.slice(0, tries(4, 6)))(
     'no plan ends before its hidden states are through, and no other number of micro-batches is faster: %s, %d B/s',
     async (_, bytesPerSecond, requestOver) => {
       const given = requestOver(bytesPerSecond);

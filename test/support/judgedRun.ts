@@ -61,16 +61,17 @@ export function judgedRun(given: JudgedSetup): JudgedRun {
   const usage: TierUsage[] = [];
   const lives = new Map<RowId, { from: number; until: number }>();
   const tables = new Map<RowId, PageTable>();
+  const capacities = TIERS.map((tier) => [tier, capacity(given, tier)] as const);
   const simulated = simulatedRun({
     ...given,
     rows: given.pauses === undefined ? given.rows : late(given.rows, given.pauses),
     wrapDevice: (device) => lifeLog(given.wrapDevice?.(device) ?? device, device, lives, tables),
     memory: (pool) =>
       Object.fromEntries(
-        TIERS.map((tier) => [
+        capacities.map(([tier, capacityBytes]) => [
           tier,
           {
-            capacityBytes: capacity(given, tier),
+            capacityBytes,
             usedBytes: inUse(given, tier, pool.used[PAGES_OF[tier]]),
             peakBytes: 0,
           },

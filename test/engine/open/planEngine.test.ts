@@ -49,6 +49,9 @@ const LARGE: ModelSource = {
   }),
 };
 
+/** One block: nothing is searched, where a test is about what a plan asks for, and not about the plan. */
+const ONE_BLOCK = { schedule: 'zigzag', batchSize: 8, batches: 2 } as const;
+
 const AS_EVER: MachineSpeed = { memory: 1, fewRows: 1, manyRows: 1 };
 
 async function planned(
@@ -199,7 +202,8 @@ describe('the plan of an engine', () => {
     expect(allowed.report.predicted?.tokensPerSecond).toBeGreaterThan(
       (plan.predicted?.tokensPerSecond ?? Infinity) * 1.2,
     );
-    expect((await planned({ ...tight, compressWeights: 'none' })).options.compressWeights).toBe('none');
+    const unpacked = await planned({ ...tight, ...ONE_BLOCK, compressWeights: 'none' });
+    expect(unpacked.options.compressWeights).toBe('none');
   });
 
   test('stays with the defaults where a plan is hardly faster', async () => {
@@ -259,7 +263,9 @@ describe('the plan of an engine', () => {
     expect(plan.predicted?.tokensPerSecond).toBeCloseTo((usual.report.predicted?.tokensPerSecond ?? 0) / 2, 0);
     expect(request?.hardware.cpu.memoryBytesPerSecond).toBe(HERE.cpu.memoryBytesPerSecond / 2);
     // What is given is taken at its word.
-    expect((await planned({ hardware: HERE }, { speed: slow })).report).not.toHaveProperty('machineSpeed');
+    expect((await planned({ ...ONE_BLOCK, hardware: HERE }, { speed: slow })).report).not.toHaveProperty(
+      'machineSpeed',
+    );
   });
 
   test('asks for what a plan of this model needs; what was measured just now is not looked at again', async () => {
@@ -281,9 +287,10 @@ describe('the plan of an engine', () => {
       },
     );
     expect([report.origin, report.machineSpeed, told.length]).toEqual(['auto', undefined, 1]);
-    await planned({ compressWeights: 'auto' }, { profileOf });
-    await planned({ compressWeights: '8bit', cpuMemory: process.memoryUsage.rss() + 600 * 2 ** 20 }, { profileOf });
-    await planned({ instructionSet: 'scalar' }, { profileOf });
+    await planned({ ...ONE_BLOCK, compressWeights: 'auto' }, { profileOf });
+    const scarce = { compressWeights: '8bit', cpuMemory: process.memoryUsage.rss() + 600 * 2 ** 20 } as const;
+    await planned({ ...ONE_BLOCK, ...scarce }, { profileOf });
+    await planned({ ...ONE_BLOCK, instructionSet: 'scalar' }, { profileOf });
     // Its weights are Q8_0; of 4 bits the advice speaks. Other instruction sets are in a whole profile.
     const few = ['q8', 'q4'];
     expect(asked.map(({ weights }) => weights)).toEqual([
@@ -298,7 +305,7 @@ describe('the plan of an engine', () => {
       ...LARGE,
       bindings: LARGE.bindings.map((each) => ({ ...each, type: each.layer % 2 === 0 ? 'Q4_K' : 'Q6_K' })),
     };
-    await planned({}, { profileOf, model: mixed });
+    await planned(ONE_BLOCK, { profileOf, model: mixed });
     expect(asked.at(-1)?.weights).toEqual(['q4_k', 'q6_k', 'q4']);
   });
 
@@ -311,7 +318,10 @@ describe('the plan of an engine', () => {
       { weights: { cpu: 0.5, disk: 0.5 } },
       { cache: { cpu: 0, disk: 1 } },
     ]) {
-      const options: EngineOptions = { model: LARGE.path, cpuMemory: '64GiB', disk: '/somewhere', ...more };
+      const options: EngineOptions = {
+        ...{ ...ONE_BLOCK, model: LARGE.path, cpuMemory: '64GiB', disk: '/somewhere' },
+        ...more,
+      };
       await planEngine(LARGE, requestedOptions(options, { ...machine, availableBytes: 2 ** 37 }), machine, MANY, {
         profileOf,
         speedOf: (_, disk) => {
@@ -610,24 +620,21 @@ describe('what earlier runs taught', () => {
   });
 
   test('is neither used nor added to where that is off, and not added to by a hardware profile that is given or the default policy', async () => {
-    const off = await planned({ learn: false }, { profileOf: learnt });
+    const off = await planned({ ...ONE_BLOCK, learn: false }, { profileOf: learnt });
     expect([off.request?.hardware.corrections, off.learning]).toEqual([undefined, undefined]);
-    const given = await planned({ hardware: { ...HERE, corrections } });
+    const given = await planned({ ...ONE_BLOCK, hardware: { ...HERE, corrections } });
     expect(given.request?.hardware.corrections).toEqual(corrections);
     expect(given.learning).toBeUndefined();
     expect((await planned({ policy: 'default' }, { profileOf: learnt })).learning).toBeUndefined();
   });
 
   test('and cannot be used is said', async () => {
-    const noted = await planned(
-      {},
-      {
-        profileOf: (options) => {
-          options?.onNote?.('damaged');
-          return Promise.resolve(HERE);
-        },
+    const noted = await planned(ONE_BLOCK, {
+      profileOf: (options) => {
+        options?.onNote?.('damaged');
+        return Promise.resolve(HERE);
       },
-    );
+    });
     expect(noted.report.notes).toEqual(['damaged']);
   });
 });

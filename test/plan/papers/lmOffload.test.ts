@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
 import { requireKnownShape } from '../../../src/plan/knownShapes.js';
-import { initSeconds } from '../../../src/plan/papers/lmOffload/lmOffloadModel.js';
 import { dequantiseOnGpu, quantiseOnCpu, quantiseOnGpu } from '../../../src/plan/papers/lmOffload/quantisation.js';
 import { predict } from '../../../src/plan/predict.js';
 import { choosePolicy } from '../../../src/plan/search/choosePolicy.js';
@@ -73,12 +72,6 @@ describe("LM-Offload's model", () => {
       12,
     );
     expect(quantiseOnGpu(1e9, of) - dequantiseOnGpu(1e9, of)).toBeCloseTo(1e9 / of.gpuHertz, 12);
-    const setting = { ...request, block: policy({ compressWeights: '4bit' as const }) };
-    const weights = 12 * 7168 * 7168;
-    expect(initSeconds(setting, 0.45)).toBeCloseTo(
-      (2 * weights * 48) / of.diskToCpuBytesPerSecond + 48 * quantiseOnCpu(weights * 0.45, of),
-      9,
-    );
   });
 });
 

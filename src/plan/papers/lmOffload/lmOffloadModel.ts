@@ -1,12 +1,11 @@
 import { UsageError } from '../../../errors/UsageError.js';
 import type { BlockCost, BlockSetting, CostModel, MemoryTerm } from '../../CostModel.js';
 import { lmDecode, lmPrefill, lmSymbols, type LmSymbols } from './phases.js';
-import { quantiseOnCpu } from './quantisation.js';
 
 /**
  * LM-Offload's model (its equations 1 to 24): FlexGen's six tasks, with (de)quantisation in the tasks that spend it,
  * and with what the GPU's memory takes, which the paper leaves out: no layer is faster than its weights are read.
- * Throughput leaves the start out (`initSeconds`), as the paper's figures do.
+ * Throughput leaves the start out (T_init), as the paper's figures do.
  */
 export const lmOffloadModel: CostModel = {
   name: 'lm-offload',
@@ -54,13 +53,4 @@ function memory(
     },
     { tier: 'cpu', when: 'run', bytes: { wc: layer * l, cc: cache, hc: 2 * s * h1 * bls } },
   ];
-}
-
-/** T_init (equations 1, 3 and 12): reading the weights from disk, and quantising those that stay on the CPU. */
-export function initSeconds(setting: BlockSetting, weightsOnCpu: number): number {
-  const { l, weights, compressed, of } = symbols(setting);
-  return (
-    (2 * weights * l) / of.diskToCpuBytesPerSecond +
-    (compressed.weights ? l * quantiseOnCpu(weights * weightsOnCpu, of) : 0)
-  );
 }
