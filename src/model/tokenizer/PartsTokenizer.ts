@@ -1,7 +1,7 @@
 import { drained, type Work, valueOf } from '../../collections/drained.js';
 import { RowError } from '../../errors/RowError.js';
 import { ROW_LIMITS, TOKENIZER_LIMITS } from '../files/limits.js';
-import type { ChatMessage, EncodeOptions, ReasoningMarks, TemplateInput, Tokenizer } from '../Tokenizer.js';
+import type { ChatMessage, EncodeOptions, ReasoningMarks, Surplus, TemplateInput, Tokenizer } from '../Tokenizer.js';
 import { type AddedToken, AddedTokens, type Section } from './AddedTokens.js';
 import { type ChatTemplate, unitsOfChat } from './ChatTemplate.js';
 import type { Decoder, DecodeStage } from './decoders.js';
@@ -37,7 +37,7 @@ export interface TokenizerParts {
   readonly chatTemplate: ChatTemplate | undefined;
 }
 
-type ChatOptions = TemplateInput & { parseSpecial?: boolean };
+type ChatOptions = TemplateInput & Pick<EncodeOptions, 'parseSpecial' | 'surplus'>;
 
 const ANY = (): boolean => true;
 /** Steps that real decoders have at most: so many times may an answer as long as it may be go through one. */
@@ -109,6 +109,7 @@ export class PartsTokenizer implements Tokenizer {
       accept: (options.parseSpecial ?? true) ? ANY : NOT_SPECIAL,
       begins: options.continues === true ? 'continues' : 'first',
       out: specialTokens ? [...prefix] : [],
+      surplus: options.surplus,
       units: text.length,
       normalized: 0,
     };
@@ -126,7 +127,8 @@ export class PartsTokenizer implements Tokenizer {
 
   *#encodeLong(text: string, encoding: Encoding, end: readonly number[]): Work<number[]> {
     this.#guard.field = 'added_tokens';
-    yield* this.#encodeSections(yield* this.#verbatim.splitInParts(text, encoding.accept), encoding);
+    const sections = yield* this.#verbatim.splitInParts(text, encoding.accept);
+    yield* counted(this.#encodeSections(sections, encoding), encoding);
     for (const id of end) encoding.out.push(id);
     return encoding.out;
   }
@@ -307,27 +309,35 @@ export class PartsTokenizer implements Tokenizer {
 
   *#encodeChat(
     messages: readonly ChatMessage[],
-    { parseSpecial = true, ...input }: ChatOptions = {},
+    { parseSpecial = true, surplus, ...input }: ChatOptions = {},
     render: RenderChat,
   ): Work<number[]> {
     const rendered = render({ messages, input });
     const plain = typeof rendered === 'string' ? rendered : yield* rendered;
     yield;
     if (parseSpecial) {
-      const ids = this.encodeInParts(plain, { specialTokens: false });
+      const ids = this.encodeInParts(plain, { specialTokens: false, ...(surplus && { surplus }) });
       return 'next' in ids ? yield* ids : ids;
     }
     const units = unitsOfChat(messages, input);
-    return yield* this.#guard.rowInParts(units, this.#encodeAsData({ messages, input }, plain, render));
+    const encoding = {
+      accept: NOT_SPECIAL,
+      begins: 'first',
+      out: [],
+      surplus,
+      units: plain.length,
+      normalized: 0,
+    } as const satisfies Encoding;
+    const work = this.#encodeAsData({ messages, input }, plain, render, encoding);
+    yield* this.#guard.rowInParts(units, counted(work, encoding));
+    return encoding.out;
   }
 
   /** Encodes a conversation whose messages are data: of control tokens only the template's own count. */
-  *#encodeAsData(chat: Chat, plain: string, render: RenderChat): Work<number[]> {
-    const out: number[] = [];
+  *#encodeAsData(chat: Chat, plain: string, render: RenderChat, encoding: Encoding): Work<void> {
     const control = (this.#control ??= new AddedTokens(this.#parts.addedTokens.filter((token) => token.special)));
-    const encoding: Encoding = { accept: NOT_SPECIAL, begins: 'first', out, units: plain.length, normalized: 0 };
     for (const section of yield* sectionsOfChat(render, chat, plain, control)) {
-      if ('token' in section) out.push(section.token.id);
+      if ('token' in section) encoding.out.push(section.token.id);
       else {
         // User-defined tokens still match in data; only the row's true beginning counts as such.
         const sections = yield* this.#verbatim.splitInParts(wellFormed(section.text), NOT_SPECIAL);
@@ -337,7 +347,6 @@ export class PartsTokenizer implements Tokenizer {
         );
       }
     }
-    return out;
   }
 }
 
@@ -348,9 +357,29 @@ interface Encoding {
   /** Where its beginning stands. */
   readonly begins: Place;
   readonly out: number[];
+  readonly surplus: Surplus | undefined;
   /** UTF-16 units of the row as given, and of what has been normalized of it so far. */
   readonly units: number;
   normalized: number;
+}
+
+/** Counts, whenever the work stops, the ids that are not kept. */
+function* counted(work: Work<void>, { out, surplus }: Encoding): Work<void> {
+  if (!surplus) return yield* work;
+  for (;;) {
+    const part = work.next();
+    if (out.length > surplus.after) {
+      surplus.count += out.length - surplus.after;
+      out.length = surplus.after;
+    }
+    if (part.done === true) return;
+    try {
+      yield part.value;
+    } catch (error) {
+      // Whoever gives the work up.
+      work.throw(error);
+    }
+  }
 }
 
 /** Each text between two tokens may grow like a row of its own, and there may be very many of them. */
