@@ -283,7 +283,7 @@ test('wrong arguments are refused at once', () => {
           rows += 1;
       };
       expect((await failureOf(read())).message).toBe(
-        `SQL: the query broke off after row ${rows}, and DuckDB does not say why: a database may have gone away, or a value could not be read; rows that were finished are intact`,
+        `SQL: the query broke off after row ${rows}, and DuckDB does not say why: a database may have gone away, a value could not be read, or its memory did not do (\`set memory_limit = '1GB'\` before the query gives it more); rows that were finished are intact`,
       );
       expect(rows).toBeGreaterThan(100_000);
     });
