@@ -298,7 +298,9 @@ async function planMachines(flags: PlanCommandFlags, file: string, context: Comm
   const simulated = flags.simulate ? await simulatePipeline(request, plan, { signal: context.signal }) : undefined;
   const tensorParallel = await context.endingAtOnce(() => orRefusal(() => inTurns(planTensorParallelInParts(request))));
   const prompts =
-    machines.length === 2 ? await context.endingAtOnce(() => orRefusal(() => inTurns(planPromptsInParts(request)))) : undefined;
+    machines.length === 2
+      ? await context.endingAtOnce(() => orRefusal(() => inTurns(planPromptsInParts(request))))
+      : undefined;
   const document = { ...plan, tensorParallel, ...(prompts && { prompts }), ...(simulated && { simulated }) };
   await context.print(
     flags.json

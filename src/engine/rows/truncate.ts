@@ -201,7 +201,8 @@ class Cutter {
   *near(text: string, room: number, units: number): Work<readonly [near: string, rest: () => Work<number>]> {
     const half = characterAt(text, Math.floor(text.length / 2)).from;
     let [from, to] = [half, half];
-    if (text.length > units) [from, to] = this.gap(text, Math.floor(units / 2), Math.floor(units / 2), Math.floor(units));
+    if (text.length > units)
+      [from, to] = this.gap(text, Math.floor(units / 2), Math.floor(units / 2), Math.floor(units));
     else if (this.truncate !== 'middle') from = to = this.truncate === 'tail' ? text.length : 0;
     if (text.length - (to - from) > WIDE * (room + COUNTED_UNITS)) {
       const [first, last] = [yield* this.reach(text, 0, from, room), yield* this.reach(text, text.length, to, room)];

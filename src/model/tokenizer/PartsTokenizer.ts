@@ -112,8 +112,7 @@ export class PartsTokenizer implements Tokenizer {
       normalized: 0,
     };
     const end = specialTokens ? suffix : [];
-    if (text.length > PART_UNITS)
-      return this.#guard.rowInParts(text.length, this.#encodeLong(text, encoding, end));
+    if (text.length > PART_UNITS) return this.#guard.rowInParts(text.length, this.#encodeLong(text, encoding, end));
     return this.#guard.row(text.length, () => {
       this.#guard.field = 'added_tokens';
       for (const section of this.#verbatim.split(wellFormed(text), encoding.accept))

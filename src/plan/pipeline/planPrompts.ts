@@ -154,11 +154,7 @@ function rowsOf({ cost: { policy } }: Placed): number {
 }
 
 /** @throws UsageError where the machine does not hold the model */
-function* bestOf(
-  { shape, allow = {} }: ParsedPipelineRequest,
-  machine: CappedMachine,
-  given: Workload,
-): Work<Placed> {
+function* bestOf({ shape, allow = {} }: ParsedPipelineRequest, machine: CappedMachine, given: Workload): Work<Placed> {
   const schedule = allow.schedules?.[0] ?? 'diagonal';
   const sizes = BATCH_SIZES.filter((size) => size <= mostBatchSizeOf(allow, Infinity));
   const { batches = 1 } = allow;

@@ -8,9 +8,11 @@ const AFTER = 1000;
 const BETWEEN = 4 * PART_UNITS;
 
 /** The ids of a long text, and the most that were there at once: what was counted between two stops was kept until then. */
-function counted(
-  make: (surplus: { after: number; count: number }) => ReturnType<Tokenizer['encodeInParts']>,
-): { readonly ids: readonly number[]; readonly count: number; readonly most: number } {
+function counted(make: (surplus: { after: number; count: number }) => ReturnType<Tokenizer['encodeInParts']>): {
+  readonly ids: readonly number[];
+  readonly count: number;
+  readonly most: number;
+} {
   const surplus = { after: AFTER, count: 0 };
   const work = make(surplus);
   if (!('next' in work)) throw new Error('expected work that stops');
@@ -48,7 +50,9 @@ describe('ids beyond those that anybody needs', () => {
     for (const piece of Object.values(texts)) {
       const messages = [{ role: 'user', content: piece.repeat(Math.ceil((5 * PART_UNITS) / piece.length)) }];
       const all = tokenizer.encodeChat(messages, { parseSpecial });
-      const { ids, count, most } = counted((surplus) => tokenizer.encodeChatInParts(messages, { parseSpecial, surplus }));
+      const { ids, count, most } = counted((surplus) =>
+        tokenizer.encodeChatInParts(messages, { parseSpecial, surplus }),
+      );
       expect(count).toBe(all.length - AFTER);
       expect(ids).toEqual(all.slice(0, AFTER));
       expect(most).toBeLessThanOrEqual(AFTER + BETWEEN);
