@@ -28,7 +28,7 @@ test('the first engine waits for results of what it has sent, and for the end', 
   expect(watch.overdue(0)).toContain('10 s');
 });
 
-test('time that the process was not given is nobody's', () => {
+test('time that the process was not given counts for nobody', () => {
   const { watch, clock } = watched();
   watch.sent(hidden, true);
   clock.seconds = 105;
