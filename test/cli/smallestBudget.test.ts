@@ -66,8 +66,7 @@ async function run(
     'generate',
     '--model',
     path('m.gguf'),
-    '--input',
-    path('in.jsonl'),
+    ...(more.includes('--input') ? [] : ['--input', path('in.jsonl')]),
     '--output',
     '-',
     '--disk',
@@ -76,7 +75,9 @@ async function run(
     String(budget),
     ...more,
   ]);
-  const needed = Number(/the smallest budget that works (?:beside them )?is .* \(--cpu-memory (\d+)\)/.exec(stderr)?.[1] ?? NaN);
+  const needed = Number(
+    /the smallest budget that works (?:beside them )?is .* \(--cpu-memory (\d+)\)/.exec(stderr)?.[1] ?? NaN,
+  );
   if (code !== 0 && code !== 3) throw new Error(stderr);
   return { code, needed };
 }

@@ -50,7 +50,7 @@ export const MEMORY = ':memory:';
  * disk, or the query fails. The values of the rows that are being read come on top: those it does not count.
  */
 export const DUCKDB_BYTES = 128 * 2 ** 20;
-/** Of processors, as of memory, the model has the rest. */
+/** Processors that it has at once: the model has the rest. */
 const DUCKDB_THREADS = 2;
 
 /** A query of DuckDB. @param database a file, or `MEMORY` @throws UsageError, JobFileError */
