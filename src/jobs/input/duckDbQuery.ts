@@ -46,8 +46,8 @@ interface DuckDb {
 export const MEMORY = ':memory:';
 
 /**
- * Bytes that DuckDB may have for a query: for what it sorts, joins, groups and keeps of files. Beyond them it goes on on
- * disk, or the query fails. The values of the rows that are being read come on top: those it does not count.
+ * Bytes that DuckDB may have for a query: for what it sorts, joins, groups and keeps of files. Beyond them it goes on
+ * on disk, or the query fails. The values of the rows that are being read come on top: those it does not count.
  */
 export const DUCKDB_BYTES = 128 * 2 ** 20;
 /** Processors that it has at once: the model has the rest. */

@@ -7,7 +7,7 @@ const AFTER = 1000;
 /** Ids that may be made between two stops: of a unit, three bytes at most, and what a step goes beyond its part. */
 const BETWEEN = 4 * PART_UNITS;
 
-/** The ids of a long text, and the most that were there at once: what was counted between two stops was kept until then. */
+/** The ids of a long text, and the most that were there at once: what is counted at a stop was kept until then. */
 function counted(make: (surplus: { after: number; count: number }) => ReturnType<Tokenizer['encodeInParts']>): {
   readonly ids: readonly number[];
   readonly count: number;
