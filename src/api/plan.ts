@@ -62,9 +62,18 @@ export { readChip, readHardware } from '../profile/readHardware.js';
 export { readModelShape } from '../engine/open/readModelShape.js';
 export { planSweep, readSweepFile, type Sweep, type SweepFile, type SweepLine } from '../planSweep.js';
 export { simulatePlan, type SimulatedPlan, type SimulateOptions } from '../simulatePlan.js';
-export { planPipeline } from '../plan/pipeline/planPipeline.js';
-export { planPrompts, type PromptsMachine, type PromptsPlan } from '../plan/pipeline/planPrompts.js';
-export { planTensorParallel, type TensorParallelPlan } from '../plan/pipeline/planTensorParallel.js';
+export { planPipeline, planPipelineInParts } from '../plan/pipeline/planPipeline.js';
+export {
+  planPrompts,
+  planPromptsInParts,
+  type PromptsMachine,
+  type PromptsPlan,
+} from '../plan/pipeline/planPrompts.js';
+export {
+  planTensorParallel,
+  planTensorParallelInParts,
+  type TensorParallelPlan,
+} from '../plan/pipeline/planTensorParallel.js';
 export { predictPipeline, type SettledPipeline } from '../plan/pipeline/predictPipeline.js';
 export type { PipelinePlan, PlannedStage } from '../plan/pipeline/pipelineOfStages.js';
 export type { PipelineRequest } from '../plan/pipeline/PipelineRequest.js';

@@ -65,6 +65,9 @@ export function withFlags(message: string, flags: ReadonlySet<string>): string {
   };
   return message
     .replace(/^(?:(?:generate|classify|score|rerank|embed|allow)\.)?([a-z][A-Za-z]*)(?=: )/, replaced)
+    .replace(/`new MemoryBudget\((\d+)\)`|(?<=of )memoryBudget/g, (_, bytes: unknown) =>
+      typeof bytes === 'string' ? `--cpu-memory ${bytes}` : '--cpu-memory',
+    )
     .replace(/`(?:allow\.)?([a-z][A-Za-z]*)(?:: true|:(?= \d+`))?( \d+| [A-Za-z]+=[A-Za-z]+)?`/g, replaced);
 }
 

@@ -8,9 +8,9 @@ import {
   inTurns,
   planCurvesInParts,
   planDocumentInParts,
-  planPipeline,
-  planPrompts,
-  planTensorParallel,
+  planPipelineInParts,
+  planPromptsInParts,
+  planTensorParallelInParts,
   readMachines,
   readPolicyFile,
   SCHEDULE_NAMES,
@@ -294,11 +294,13 @@ async function planMachines(flags: PlanCommandFlags, file: string, context: Comm
     hiddenStates: flags.hiddenStates,
     machines: machines.map((machine) => ({ ...machine, caps: requestOf(flags, shape, machine.hardware).caps })),
   };
-  const plan = await context.endingAtOnce(() => planPipeline(request));
+  const plan = await context.endingAtOnce(() => inTurns(planPipelineInParts(request)));
   const simulated = flags.simulate ? await simulatePipeline(request, plan, { signal: context.signal }) : undefined;
-  const tensorParallel = await context.endingAtOnce(() => orRefusal(() => planTensorParallel(request)));
+  const tensorParallel = await context.endingAtOnce(() => orRefusal(() => inTurns(planTensorParallelInParts(request))));
   const prompts =
-    machines.length === 2 ? await context.endingAtOnce(() => orRefusal(() => planPrompts(request))) : undefined;
+    machines.length === 2
+      ? await context.endingAtOnce(() => orRefusal(() => inTurns(planPromptsInParts(request))))
+      : undefined;
   const document = { ...plan, tensorParallel, ...(prompts && { prompts }), ...(simulated && { simulated }) };
   await context.print(
     flags.json
@@ -310,9 +312,9 @@ async function planMachines(flags: PlanCommandFlags, file: string, context: Comm
 }
 
 /** Layers can be divided where shares of them cannot: that is no error of the command's. */
-function orRefusal<T>(plan: () => T): T | { readonly refused: string } {
+async function orRefusal<T>(plan: () => T | Promise<T>): Promise<T | { readonly refused: string }> {
   try {
-    return plan();
+    return await plan();
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     return { refused: error.message };

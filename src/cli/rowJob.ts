@@ -24,13 +24,16 @@ import {
   databasePlace,
   type ConnectedPeers,
   dryRun,
+  DUCKDB_BYTES,
   Engine,
   estimateRows,
   identifyModel,
   InterruptedError,
   isModelName,
+  isPostgres,
   Job,
   KeptSample,
+  MemoryBudget,
   peekRows,
   readModel,
   ReuseFile,
@@ -51,7 +54,7 @@ import {
 } from './library.js';
 import { peerRing } from './peerRing.js';
 import type { CommonOptions, RowTask } from './RowTask.js';
-import { cascadeModels, describeCascade, openCascade, type OpenedCascade } from './openCascade.js';
+import { capOf, cascadeModels, describeCascade, openCascade, type OpenedCascade } from './openCascade.js';
 import { pulledModel, showIdentifying, showOpening, showPlanning } from './openModel.js';
 import { ProgressMeter } from './ProgressMeter.js';
 import { RunWatch } from './RunWatch.js';
@@ -160,7 +163,13 @@ export async function runRowJob(
       },
       ...(flags.trace === undefined ? {} : { onTrace: (event) => trace?.add(event) }),
     };
-    const settings: EngineOptions = { ...planned, ...engineOptions(flags, model), ...ring?.options };
+    const asksDuckDb = query !== undefined && (flags.database === undefined || !isPostgres(flags.database));
+    const settings: EngineOptions = {
+      ...planned,
+      ...engineOptions(flags, model),
+      ...ring?.options,
+      ...(asksDuckDb && { memoryBudget: besideDuckDb(capOf(flags)) }),
+    };
     const expectRows =
       (rows?: number) =>
       async (tokenizer: Tokenizer): Promise<ExpectedRows | undefined> => {
@@ -220,7 +229,7 @@ export async function runRowJob(
       });
     if (cascaded)
       cascade = await openCascade({
-        flags,
+        flags: asksDuckDb ? { ...flags, cpuMemory: capOf(flags) - DUCKDB_BYTES } : flags,
         models: cascaded,
         job,
         context,
@@ -401,4 +410,11 @@ function jobOptions(
     retryErrors,
     overwrite,
   };
+}
+
+/** The process's memory, of which DuckDB has its part. */
+function besideDuckDb(bytes: number): MemoryBudget {
+  const budget = new MemoryBudget(bytes);
+  budget.reserve(DUCKDB_BYTES);
+  return budget;
 }

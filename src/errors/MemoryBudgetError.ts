@@ -15,14 +15,14 @@ export class MemoryBudgetError extends SpillwayError {
     readonly neededBytes: number,
     what: string,
     /**
-     * Bytes that other engines hold of a budget that they share with this one; both other numbers are the budget's
+     * Bytes that others hold of a budget that they share with this engine; both other numbers are the budget's
      * then.
      */
     readonly othersBytes = 0,
   ) {
     super(
       othersBytes > 0
-        ? `${what} does not fit: of the ${formatBytes(availableBytes)} of memoryBudget other engines hold ${formatBytes(othersBytes)}; ` +
+        ? `${what} does not fit: of the ${formatBytes(availableBytes)} of memoryBudget others hold ${formatBytes(othersBytes)}; ` +
             `the smallest budget that works beside them is ${formatBytes(neededBytes)} (\`new MemoryBudget(${neededBytes})\`)`
         : `${what} does not fit: ${tier} memory is capped at ${formatBytes(availableBytes)}; the smallest budget that works is ` +
             `${formatBytes(neededBytes)} (\`${tier}Memory: ${neededBytes}\`)`,

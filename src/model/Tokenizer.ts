@@ -69,7 +69,7 @@ export interface Tokenizer {
   /** `encodeChat`, stopping on its way: it waits for a template that takes more than a turn of the event loop. */
   encodeChatInParts(
     messages: readonly ChatMessage[],
-    options?: TemplateInput & { parseSpecial?: boolean },
+    options?: TemplateInput & Pick<EncodeOptions, 'parseSpecial' | 'surplus'>,
   ): Work<number[]>;
 }
 
@@ -85,6 +85,16 @@ export interface EncodeOptions {
    * put before it. Default false.
    */
   readonly continues?: boolean;
+  /** Where it is counted how many ids a long text has that are not kept. Default: all are kept. */
+  readonly surplus?: Surplus;
+}
+
+/** Ids of a text beyond those that anybody needs: there may be millions, of which it only matters how many. */
+export interface Surplus {
+  /** So many ids, the first ones, are kept at least; those that `suffixTokens` counts come after what is kept. */
+  readonly after: number;
+  /** How many were left out. */
+  count: number;
 }
 
 /** A message as chat templates know it: beside role and text what OpenAI's calls of tools have, under their names. */

@@ -68,6 +68,15 @@ describe('generate', () => {
     );
   });
 
+  test('bad rows alone end with 4, more of them than --max-errors allows with 5', async () => {
+    const { args } = flags([...rows(3), { id: 'bad', tokens: [1, 9999] }]);
+    const few = [...args, '--max-new-tokens', '2'];
+    expect((await runHere([...few, '--max-errors', '1'])).code).toBe(4);
+    const { code, stderr } = await runHere([...few, '--overwrite', '--max-errors', '0']);
+    expect(code).toBe(5);
+    expect(stderr).toContain('more rows failed than --max-errors allows, so the run ended early');
+  });
+
   test('a dry run says what a run would take, with its exit code, and writes nothing', async () => {
     const { input, output, args } = flags([...rows(3), { id: 'bad', tokens: [1, 9999] }]);
     const dry = [...args, '--dry-run', '--max-new-tokens', '4'];

@@ -21,3 +21,10 @@ test('the first program of README runs as it stands, in a file of its own; only 
   const ours = program.replace("'smollm2-135m-instruct'", JSON.stringify(model.path));
   expect(runInstalled({ 'first.mjs': ours })).toMatch(/^1 .*\n[^]*2 /);
 });
+
+test.each(['README.md', 'docs/installation.md'])(
+  '%s says how an install that compiles for minutes shows what it does',
+  (file) => {
+    expect(readFileSync(file, 'utf8')).toMatch(/`npm install \S+ --foreground-scripts`/);
+  },
+);

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { loadAddon } from '../../src/bindings/loadAddon.js';
+import { DUCKDB_BYTES } from '../../src/jobs/input/duckDbQuery.js';
 import { CPU_MACHINE } from '../plan/support/hardware.js';
 import { temporaryFolder, writeLines } from '../jobs/support/files.js';
 import { float32, string, uint32, writeGguf, type GgufTensorInput } from '../model/support/GgufWriter.js';
@@ -65,8 +66,7 @@ async function run(
     'generate',
     '--model',
     path('m.gguf'),
-    '--input',
-    path('in.jsonl'),
+    ...(more.includes('--input') ? [] : ['--input', path('in.jsonl')]),
     '--output',
     '-',
     '--disk',
@@ -75,7 +75,9 @@ async function run(
     String(budget),
     ...more,
   ]);
-  const needed = Number(/the smallest budget that works is .* \(--cpu-memory (\d+)\)/.exec(stderr)?.[1] ?? NaN);
+  const needed = Number(
+    /the smallest budget that works (?:beside them )?is .* \(--cpu-memory (\d+)\)/.exec(stderr)?.[1] ?? NaN,
+  );
   if (code !== 0 && code !== 3) throw new Error(stderr);
   return { code, needed };
 }
@@ -90,6 +92,7 @@ const CASES: readonly (readonly [string, readonly string[], boolean])[] = [
   ['--policy FILE', ['--policy', path('policy.json')], false],
   ['a small block', ['--batch-size', '8', '--batches', '1'], false],
   ['a large block', ['--batch-size', '48', '--batches', '3'], false],
+  ['a query of DuckDB', ['--input', 'sql:select [1, 2, i] as tokens from range(3, 9) r(i)'], false],
   ['a compressed cache', ['--compress-cache', '4bit'], false],
   [
     'any compression',
@@ -120,6 +123,8 @@ describe('the smallest budget that a refusal names', () => {
     expect(of('a plan that is searched')).toBe(least);
     expect(of('a small block')).toBeLessThan(of('a large block'));
     for (const fixed of ['a small block', '--policy FILE']) expect(of(fixed)).toBeGreaterThanOrEqual(least);
+    // It has a part of its own.
+    expect(of('a query of DuckDB')).toBeGreaterThanOrEqual(least + DUCKDB_BYTES);
     for (const compressed of ['a compressed cache', 'any compression'])
       expect(of(compressed)).toBeLessThanOrEqual(least);
   });

@@ -81,7 +81,7 @@ describe('engines that share a budget', () => {
     const { count, error } = await fill(new MemoryBudget(bytes), 100);
     if (!(error instanceof MemoryBudgetError)) throw error;
     expect(error).toMatchObject({ tier: 'cpu', availableBytes: bytes });
-    expect(error.message).toContain('of memoryBudget other engines hold');
+    expect(error.message).toContain('of memoryBudget others hold');
     expect(error.neededBytes).toBeGreaterThan(bytes);
     expect((await fill(new MemoryBudget(error.neededBytes), count + 1)).count).toBe(count + 1);
   });

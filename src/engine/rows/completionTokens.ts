@@ -1,7 +1,7 @@
 import type { Work } from '../../collections/drained.js';
 import { found } from '../../arguments/found.js';
 import { RowError } from '../../errors/RowError.js';
-import type { Tokenizer } from '../../model/Tokenizer.js';
+import type { Surplus, Tokenizer } from '../../model/Tokenizer.js';
 import type { Completion } from '../../rows/completions.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import { tokenBytes } from '../../rows/heldBytes.js';
@@ -44,7 +44,10 @@ export function* completionTokens(
     if (typeof completion !== 'string' && completion.length > limits.contextTokens)
       throw tooLong(which, completion.length);
     if (typeof completion === 'string') checkUnits(completion.length, limits, `${which}: found`);
-    const tokens = checkedIds(which, yield* tokensOf(completion), limits.vocabularySize);
+    const surplus = { after: limits.contextTokens, count: 0 };
+    const made = yield* tokensOf(completion, surplus);
+    if (surplus.count > 0) throw tooLong(which, made.length + surplus.count);
+    const tokens = checkedIds(which, made, limits.vocabularySize);
     if (tokens.length === 0)
       throw new RowError(
         'invalid-parameter',
@@ -68,12 +71,13 @@ export function* completionTokens(
     );
   }
 
-  function* tokensOf(completion: Completion): Work<readonly number[]> {
+  function* tokensOf(completion: Completion, surplus: Surplus): Work<readonly number[]> {
     if (typeof completion !== 'string') return completion;
     const made = tokenizer.encodeInParts(completion, {
       specialTokens: false,
       parseSpecial: escapeSpecialTokens !== true,
       continues: true,
+      surplus,
     });
     return 'next' in made ? yield* made : made;
   }

@@ -1,3 +1,4 @@
+import type { Work } from '../../collections/drained.js';
 import { found } from '../../arguments/found.js';
 import { RowError } from '../../errors/RowError.js';
 import { UsageError } from '../../errors/UsageError.js';
@@ -14,7 +15,8 @@ import type { AnswerSetup } from './answerTasks.js';
 import { labelProbabilities } from './answerTasks.js';
 import { HeadedRow, type HeadInput, type Look, pooledLook } from './HeadedRow.js';
 import { fittedPrompt, keptOf } from './truncate.js';
-import { checkedTokens } from './promptTokens.js';
+import { checkedTokens, type PromptTokens } from './promptTokens.js';
+import { encoded } from './textPlaces.js';
 import { rowLimitWords } from './rowLimitWords.js';
 
 /** The setup with which tasks of a model's own head are prepared. */
@@ -96,7 +98,7 @@ function zeroShotTask(
     kind: 'classify',
     *prepare(row) {
       const text = textOf(row, 'prompt');
-      const { inputs, truncated } = pairsOf(
+      const { inputs, truncated } = yield* pairsOf(
         hypotheses.map((hypothesis) => [text, hypothesis]),
         { truncate, cut: 'first', special: options.escapeSpecialTokens !== true },
         setup,
@@ -122,7 +124,7 @@ export function rerankTask(options: RerankOptions, setup: HeadSetup): AnswerTask
     kind: 'rerank',
     *prepare(row) {
       const query = textOf(row, 'query');
-      const { inputs, truncated } = pairsOf(
+      const { inputs, truncated } = yield* pairsOf(
         documentsOf(row).map((document) => [query, document]),
         { truncate: options.truncate, cut: 'second', special: options.escapeSpecialTokens !== true },
         setup,
@@ -168,35 +170,45 @@ export function textOf(row: Row, name: 'query' | 'prompt'): string {
 }
 
 /** Pairs of texts as the model takes them. @throws RowError for one that is too long, and that may not be cut */
-function pairsOf(
+function* pairsOf(
   pairs: readonly (readonly [string, string])[],
   how: { readonly truncate: Truncation | undefined; readonly cut: 'first' | 'second'; readonly special: boolean },
   { tokenizer, limits }: HeadSetup,
-): { readonly inputs: readonly HeadInput[]; readonly truncated: number | undefined } {
-  const known = new Map<string, readonly number[]>();
-  const tokensOf = (text: string): readonly number[] => {
-    let tokens = known.get(text);
-    if (!tokens)
-      known.set(text, (tokens = tokenizer.encode(text, { specialTokens: false, parseSpecial: how.special })));
-    return tokens;
+): Work<{ readonly inputs: readonly HeadInput[]; readonly truncated: number | undefined }> {
+  const { truncate = 'off' } = how;
+  const known = new Map<string, PromptTokens>();
+  const tokensOf = function* (text: string): Work<PromptTokens> {
+    const before = known.get(text);
+    if (before) return before;
+    const surplus = { after: truncate === 'off' || truncate === 'tail' ? limits.contextTokens : Infinity, count: 0 };
+    const tokens = yield* encoded(text, tokenizer, { specialTokens: false, parseSpecial: how.special, surplus });
+    const made = { tokens, count: tokens.length + surplus.count };
+    known.set(text, made);
+    return made;
   };
   let cut = 0;
-  const { truncate = 'off' } = how;
-  const inputs = pairs.map(([first, second]) => {
-    const texts: [readonly number[], readonly number[]] = [tokensOf(first), tokensOf(second)];
-    const whole = joined(tokenizer, texts);
-    const over = whole.tokens.length - limits.contextTokens;
-    if (over <= 0) return whole;
+  const inputs: HeadInput[] = [];
+  for (const [first, second] of pairs) {
+    yield;
+    const texts = [yield* tokensOf(first), yield* tokensOf(second)] as const;
+    const tokens: [readonly number[], readonly number[]] = [texts[0].tokens, texts[1].tokens];
+    const whole = joined(tokenizer, tokens);
+    const count = texts.reduce((sum, each) => sum + each.count - each.tokens.length, whole.tokens.length);
+    const over = count - limits.contextTokens;
+    if (over <= 0) {
+      inputs.push(whole);
+      continue;
+    }
     const at = how.cut === 'first' ? 0 : 1;
-    if (truncate === 'off' || texts[at].length <= over)
+    if (truncate === 'off' || texts[at].count <= over)
       throw new RowError(
         'too-long',
-        `a pair of texts has ${whole.tokens.length} tokens, the model's context holds ${limits.contextTokens}`,
+        `a pair of texts has ${count} tokens, the model's context holds ${limits.contextTokens}`,
       );
     cut += over;
-    texts[at] = keptOf(texts[at], texts[at].length - over, truncate);
-    return joined(tokenizer, texts);
-  });
+    tokens[at] = keptOf(tokens[at], texts[at].count - over, truncate);
+    inputs.push(joined(tokenizer, tokens));
+  }
   return { inputs, truncated: cut > 0 ? cut : undefined };
 }
 

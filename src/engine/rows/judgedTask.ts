@@ -1,3 +1,4 @@
+import type { Work } from '../../collections/drained.js';
 import { RowError } from '../../errors/RowError.js';
 import { UsageError } from '../../errors/UsageError.js';
 import type { SequenceClassifier } from '../../model/ModelSource.js';
@@ -6,6 +7,8 @@ import type { RerankOptions } from '../../Results.js';
 import type { AnswerTask } from './answerIntake.js';
 import { candidatesLook, type HeadInput, type Look, pooledLook } from './HeadedRow.js';
 import { documentsOf, type HeadSetup, preparedInputs, sigmoid, textOf } from './headTasks.js';
+import type { PromptTokens } from './promptTokens.js';
+import { encoded } from './textPlaces.js';
 import { keptOf } from './truncate.js';
 
 /** Qwen3-Reranker's own words. */
@@ -39,28 +42,39 @@ export function judgedTask(
   const look: Look = setup.classifier
     ? { ...pooledLook('last'), shares: true }
     : candidatesLook(['yes', 'no'].map((word) => wordToken(tokenizer, word)));
-  const encoded = (text: string): readonly number[] =>
-    tokenizer.encode(text, { specialTokens: false, parseSpecial: options.escapeSpecialTokens !== true });
+  /** @param all whether each of them is needed, and not the first ones alone */
+  const tokensOf = function* (text: string, all: boolean): Work<PromptTokens> {
+    const surplus = { after: all ? Infinity : limits.contextTokens, count: 0 };
+    const parseSpecial = options.escapeSpecialTokens !== true;
+    const tokens = yield* encoded(text, tokenizer, { specialTokens: false, parseSpecial, surplus });
+    return { tokens, count: tokens.length + surplus.count };
+  };
   return {
     kind: 'rerank',
     *prepare(row) {
       const asked = `<Instruct>: ${instruction}\n<Query>: ${textOf(row, 'query')}\n<Document>: `;
       let cut = 0;
-      const inputs = documentsOf(row).map((document): HeadInput => {
-        const whole = [...before, ...encoded(asked + document), ...after];
-        if (whole.length <= limits.contextTokens) return { tokens: whole };
-        const [head, tokens] = [[...before, ...encoded(asked)], encoded(document)];
-        const room = limits.contextTokens - head.length - after.length;
+      const inputs: HeadInput[] = [];
+      for (const document of documentsOf(row)) {
+        yield;
+        const { tokens: text, count } = yield* tokensOf(asked + document, false);
+        const all = before.length + count + after.length;
+        if (all <= limits.contextTokens) {
+          inputs.push({ tokens: [...before, ...text, ...after] });
+          continue;
+        }
+        const head = yield* tokensOf(asked, false);
+        const room = limits.contextTokens - before.length - head.count - after.length;
         if (truncate === 'off' || room < 1)
           throw new RowError(
             'too-long',
-            `a query and a document have ${whole.length} tokens, the model's context holds ${limits.contextTokens}`,
+            `a query and a document have ${all} tokens, the model's context holds ${limits.contextTokens}`,
           );
-        const kept = keptOf(tokens, Math.min(room, tokens.length), truncate);
-        cut += tokens.length - kept.length;
-        return { tokens: [...head, ...kept, ...after] };
-      });
-      yield;
+        const own = yield* tokensOf(document, truncate !== 'tail');
+        const kept = keptOf(own.tokens, Math.min(room, own.count), truncate);
+        cut += own.count - kept.length;
+        inputs.push({ tokens: [...before, ...head.tokens, ...kept, ...after] });
+      }
       return preparedInputs<'rerank'>(inputs, cut > 0 ? cut : undefined, ['judged'], look, setup, (outputs) => ({
         scores: outputs.map(([yes = NaN, no = NaN]) => ({ score: sigmoid(yes - no), logit: yes - no })),
       }));

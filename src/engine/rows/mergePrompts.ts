@@ -50,7 +50,7 @@ export function mergePrompts(
   };
   rowOf([]);
   const lengthOf = function* (answers: readonly string[]): Work<number> {
-    return (yield* promptTokens(rowOf(answers), options, tokenizer, limits)).length;
+    return (yield* promptTokens(rowOf(answers), options, tokenizer, limits)).count;
   };
   return {
     row: rowOf,

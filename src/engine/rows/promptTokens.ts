@@ -29,6 +29,13 @@ export type MadeOptions = Pick<
   keyof PromptOptions | keyof ToolOptions | 'responseFormat' | 'schemaInPrompt'
 >;
 
+/** The tokens of a prompt: of those that are more than the context holds it is known how many there are. */
+export interface PromptTokens {
+  /** All, or the first ones: as many as the context holds, and where the tokenizer puts some after it, these. */
+  readonly tokens: readonly number[];
+  readonly count: number;
+}
+
 /**
  * The tokens of a row's prompt, whichever way it is given; stops on the way to those of a long text. @throws RowError
  */
@@ -37,11 +44,12 @@ export function* promptTokens(
   options: MadeOptions,
   tokenizer: Tokenizer,
   limits: RowLimits,
-): Work<readonly number[]> {
+): Work<PromptTokens> {
   const prompt = promptOf(row, options, tokenizer, limits);
   if ('tokens' in prompt) {
     checkLength(prompt.tokens, limits);
-    return checkedTokens(prompt.tokens, limits.vocabularySize);
+    const tokens = checkedTokens(prompt.tokens, limits.vocabularySize);
+    return { tokens, count: tokens.length };
   }
   yield;
   return yield* tokensOfText(prompt, () => toldInput(row, options), options, tokenizer, limits);
@@ -63,17 +71,18 @@ export function* tokensOfText(
   { escapeSpecialTokens }: Pick<PromptOptions, 'escapeSpecialTokens'>,
   tokenizer: Tokenizer,
   limits: RowLimits,
-): Work<readonly number[]> {
+): Work<PromptTokens> {
   const parseSpecial = escapeSpecialTokens !== true;
+  const surplus = { after: limits.contextTokens, count: 0 };
   let tokens: number[];
   if ('messages' in prompt) {
     const input = inputOf();
     yield;
     checkUnits(unitsOfChat(prompt.messages, input), limits);
-    tokens = yield* tokenizer.encodeChatInParts(prompt.messages, { parseSpecial, ...input });
+    tokens = yield* tokenizer.encodeChatInParts(prompt.messages, { parseSpecial, surplus, ...input });
   } else {
     checkUnits(prompt.text.length, limits);
-    const made = tokenizer.encodeInParts(prompt.text, { parseSpecial });
+    const made = tokenizer.encodeInParts(prompt.text, { parseSpecial, surplus });
     tokens = 'next' in made ? yield* made : made;
   }
   if (tokens.length === 0)
@@ -86,7 +95,7 @@ export function* tokensOfText(
       if (!(id >= 0 && id < limits.vocabularySize)) checkedIds('tokens', [id], limits.vocabularySize);
     }
   }
-  return tokens;
+  return { tokens, count: tokens.length + surplus.count };
 }
 
 /** Ids that are looked at between two moments at which others may have their turn. */

@@ -59,7 +59,7 @@ export function retryPrompts(
       try {
         const told = withRefusal(prompt, cut(answer), shortened(problem, PROBLEM_UNITS));
         const made = yield* tokensOfText(told, () => input, options, tokenizer, limits);
-        return made.length <= most ? made : tokens;
+        return made.count <= most ? made.tokens : tokens;
       } catch (error) {
         if (error instanceof RowError) return tokens;
         throw error;

@@ -8,7 +8,15 @@ import { templatePieces } from '../../rows/promptTemplate.js';
 import { readable } from '../../rows/readableRow.js';
 import { promptField } from '../../rows/rowFields.js';
 import { characterAt, tokenPlaces, tokensWithin } from './textPlaces.js';
-import { checkedTokens, fieldsOf, promptTokens, type MadeOptions, type RowLimits } from './promptTokens.js';
+import {
+  checkedTokens,
+  fieldsOf,
+  promptTokens,
+  tooManyTokens,
+  type MadeOptions,
+  type PromptTokens,
+  type RowLimits,
+} from './promptTokens.js';
 
 type End = Exclude<Truncation, 'off'>;
 
@@ -31,6 +39,8 @@ export interface OwnText {
 const NEAR_UNITS = 2 ** 16;
 /** Units of the text beyond that become tokens at a time, which are counted. */
 const COUNTED_UNITS = 2 ** 16;
+/** A text of more units than so many times what there is room for is first made shorter by its tokens. */
+const WIDE = 4;
 /** Attempts to come as near to the room as can be, before halves are tried. */
 const GUESSES = 8;
 
@@ -60,26 +70,32 @@ export function* fittedPrompt(
     tokens: [...tokens.slice(0, room - behind), ...tokens.slice(tokens.length - behind)],
     truncated: all - room,
   });
-  const made = (of: Row): Work<readonly number[]> => promptTokens(of, options, tokenizer, limits);
-  if (truncate === 'off' || room < 1) return { tokens: yield* made(row) };
+  const made = (of: Row): Work<PromptTokens> => promptTokens(of, options, tokenizer, limits);
+  const uncut = function* (): Work<FittedPrompt> {
+    const { tokens, count } = yield* made(row);
+    if (count > limits.contextTokens) throw tooManyTokens(count, limits.contextTokens);
+    return { tokens };
+  };
+  if (truncate === 'off' || room < 1) return yield* uncut();
   if (options.promptTemplate === undefined && promptField(row) === 'tokens') {
     const ids: unknown = row.tokens;
     const length = readable(() => (Array.isArray(ids) ? ids.length : 0));
-    if (length <= most) return { tokens: yield* made(row) };
+    if (length <= most) return yield* uncut();
     const kept = readable(() => keptOf(ids as readonly unknown[], room, truncate));
     return { tokens: checkedTokens(kept, limits.vocabularySize), truncated: length - kept.length };
   }
   const whole = yield* unless('too-long', made(row));
-  if (whole && whole.length <= most) return { tokens: whole };
-  if (plain && whole) return cut(whole, whole.length);
+  if (whole && whole.count <= most) return { tokens: whole.tokens };
+  if (plain && whole) return cut(whole.tokens, whole.count);
   const parts = ownTexts(row, options);
   const cutter = new Cutter(tokenizer, truncate, options.escapeSpecialTokens !== true);
   let far = 0;
   let current = row;
   const near: OwnText[] = [];
   for (const part of parts) {
-    const [text, rest] = cutter.near(
+    const [text, rest] = yield* cutter.near(
       part.text,
+      room,
       (ROW_LIMITS.textUnitsPerContextToken * limits.contextTokens + NEAR_UNITS) / part.times,
     );
     current = part.with(current, text);
@@ -88,19 +104,19 @@ export function* fittedPrompt(
   }
   // Of a prompt that is too long as a text it is said so here.
   let tokens = yield* made(current);
-  const all = whole?.length ?? tokens.length + far;
-  if (plain && tokens.length > room) return cut(tokens, all);
+  const all = whole?.count ?? tokens.count + far;
+  if (plain && tokens.count > room) return cut(tokens.tokens, all);
   for (const part of near) {
-    if (tokens.length <= room) break;
+    if (tokens.count <= room) break;
     const own = current;
     tokens = yield* cutter.cut(part, room, tokens, (text) => made((current = part.with(own, text))));
   }
-  if (tokens.length > room)
+  if (tokens.count > room)
     throw new RowError(
       'too-long',
-      `the prompt has ${tokens.length} tokens without what may be cut of it, expected at most ${room}, with room for what is to stand after it: the row's own text alone is cut, and never what the template, instructions or other messages say`,
+      `the prompt has ${tokens.count} tokens without what may be cut of it, expected at most ${room}, with room for what is to stand after it: the row's own text alone is cut, and never what the template, instructions or other messages say`,
     );
-  return { tokens, truncated: all - tokens.length };
+  return { tokens: tokens.tokens, truncated: all - tokens.count };
 }
 
 /** The texts of a row that may be cut or parted, its own: what is long comes first. @throws RowError */
@@ -154,7 +170,7 @@ function partsOfMessage(messages: readonly ChatMessage[], at: number, message: C
 }
 
 /** The tokens, or undefined where there is this error of the row instead. */
-function* unless(code: RowErrorCode, tokens: Work<readonly number[]>): Work<readonly number[] | undefined> {
+function* unless(code: RowErrorCode, tokens: Work<PromptTokens>): Work<PromptTokens | undefined> {
   try {
     return yield* tokens;
   } catch (error) {
@@ -180,12 +196,33 @@ class Cutter {
 
   /**
    * Finds the part of a text that can matter where so many units do, and how many tokens the rest has, counted in
-   * pieces.
+   * pieces. Of a very long one that is little more than there is room for.
    */
-  near(text: string, units: number): readonly [near: string, rest: () => Work<number>] {
-    if (text.length <= units) return [text, () => this.counted(text, 0, 0)];
-    const [from, to] = this.gap(text, Math.floor(units / 2), Math.floor(units / 2), Math.floor(units));
+  *near(text: string, room: number, units: number): Work<readonly [near: string, rest: () => Work<number>]> {
+    const half = characterAt(text, Math.floor(text.length / 2)).from;
+    let [from, to] = [half, half];
+    if (text.length > units)
+      [from, to] = this.gap(text, Math.floor(units / 2), Math.floor(units / 2), Math.floor(units));
+    else if (this.truncate !== 'middle') from = to = this.truncate === 'tail' ? text.length : 0;
+    if (text.length - (to - from) > WIDE * (room + COUNTED_UNITS)) {
+      const [first, last] = [yield* this.reach(text, 0, from, room), yield* this.reach(text, text.length, to, room)];
+      if (first < from || last > to) [from, to] = [first, last];
+    }
     return [text.slice(0, from) + text.slice(to), () => this.counted(text, from, to)];
+  }
+
+  /** How far one has to go from an end of a text for more tokens than there is room for. */
+  private *reach(text: string, from: number, to: number, room: number): Work<number> {
+    let count = 0;
+    let at = from;
+    while (at !== to && count <= room + COUNTED_UNITS) {
+      const next =
+        Math.abs(to - at) <= COUNTED_UNITS ? to : characterAt(text, at + Math.sign(to - at) * COUNTED_UNITS).from;
+      count += (yield* this.encoded(text.slice(Math.min(at, next), Math.max(at, next)))).length;
+      at = next;
+      yield;
+    }
+    return at;
   }
 
   private *counted(text: string, from: number, to: number): Work<number> {
@@ -208,24 +245,24 @@ class Cutter {
   *cut(
     { text, times }: OwnText,
     room: number,
-    whole: readonly number[],
-    made: (text: string) => Work<readonly number[]>,
-  ): Work<readonly number[]> {
+    whole: PromptTokens,
+    made: (text: string) => Work<PromptTokens>,
+  ): Work<PromptTokens> {
     const places = yield* tokenPlaces(text, this.tokenizer, this.parseSpecial);
     const count = places.length - 1;
     let [fits, tooMany] = [0, count];
     let best: string | undefined;
-    let guess = count - Math.ceil((whole.length - room) / times);
+    let guess = count - Math.ceil((whole.count - room) / times);
     for (let step = 0; tooMany - fits > 1; step++) {
       const kept = Math.min(Math.max(guess, fits + 1), tooMany - 1);
       const cut = this.kept(text, places, kept);
-      const tokens = (yield* unless('empty-prompt', made(cut))) ?? [];
-      if (tokens.length <= room) {
+      const tokens = (yield* unless('empty-prompt', made(cut))) ?? { tokens: [], count: 0 };
+      if (tokens.count <= room) {
         fits = kept;
-        if (tokens.length > 0) best = cut;
-        if (tokens.length === room) return tokens;
+        if (tokens.count > 0) best = cut;
+        if (tokens.count === room) return tokens;
       } else tooMany = kept;
-      const off = room - tokens.length;
+      const off = room - tokens.count;
       guess = step < GUESSES ? kept + (off > 0 ? Math.floor : Math.ceil)(off / times) : (fits + tooMany) >> 1;
     }
     return best !== undefined ? yield* made(best) : ((yield* unless('empty-prompt', made(''))) ?? whole);

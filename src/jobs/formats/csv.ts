@@ -49,7 +49,9 @@ async function* rowsOf(source: RowSource, options: ReadOptions): AsyncGenerator<
       if (problem !== undefined) throw new JobFileError(source.name, problem.message);
       header = record;
       fields = fieldsOfTable(source.name, header, options.columns, options.ownTexts);
+      if (turns.due) await turns.give();
       options.onTable?.({ columns: header, dialect });
+      if (turns.due) await turns.give();
       const wanted = new Set(fields.map(([, column]) => column));
       const whole = options.carryFields || options.templated === true;
       kept = header.map((column, at) => [column, at] as const).filter(([column]) => whole || wanted.has(column));

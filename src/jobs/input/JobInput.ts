@@ -254,10 +254,12 @@ export class JobInput {
 
 /** @throws JobFileError for a table that differs from the first one in its columns, or in what they hold */
 function checkSameTable(name: string, first: Table, table: Table): void {
-  const [expected, columns] = [first, table].map(({ columns: names, typed = [] }) =>
-    names.map((column, at) => JSON.stringify([column, typed[at]?.leaves.map(typeOf)])),
+  const typesAt = ({ typed }: Table, at: number): string | undefined =>
+    typed && JSON.stringify(typed[at]?.leaves.map(typeOf));
+  // There may be tens of thousands, most often without types.
+  const at = table.columns.findIndex(
+    (column, place) => column !== first.columns[place] || typesAt(table, place) !== typesAt(first, place),
   );
-  const at = columns?.findIndex((column, place) => column !== expected?.[place]) ?? -1;
   if (table.columns.length === first.columns.length && at < 0) return;
   const [is, was] = [
     table.columns[at < 0 ? first.columns.length : at],

@@ -1,3 +1,6 @@
+import { randomUUID } from 'node:crypto';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { JobFileError } from '../../errors/JobFileError.js';
 import { loadPeers } from '../loadPeers.js';
 import { type Converter, type DuckDbVector, valueReaders, valuesOfRow } from './duckDbValues.js';
@@ -42,6 +45,14 @@ interface DuckDb {
 /** A database of nobody's. */
 export const MEMORY = ':memory:';
 
+/**
+ * Bytes that DuckDB may have for a query: for what it sorts, joins, groups and keeps of files. Beyond them it goes on
+ * on disk, or the query fails. The values of the rows that are being read come on top: those it does not count.
+ */
+export const DUCKDB_BYTES = 128 * 2 ** 20;
+/** Processors that it has at once: the model has the rest. */
+const DUCKDB_THREADS = 2;
+
 /** A query of DuckDB. @param database a file, or `MEMORY` @throws UsageError, JobFileError */
 export async function duckDbQuery(sql: string, database: string): Promise<OpenQuery> {
   const [duckDb] = await loadPeers('SQL', PACKAGE);
@@ -50,7 +61,13 @@ export async function duckDbQuery(sql: string, database: string): Promise<OpenQu
   const said = `${sql}\n${database}`;
   const failing = <T>(work: () => Promise<T>): Promise<T> => orFailure(name, said, work);
   const instance = await failing(() =>
-    DuckDBInstance.create(database, database === MEMORY ? {} : { access_mode: 'READ_ONLY' }),
+    DuckDBInstance.create(database, {
+      memory_limit: `${DUCKDB_BYTES / 2 ** 20}MiB`,
+      threads: String(DUCKDB_THREADS),
+      // It is made when it is needed, and removed at the end; else it would be in the working folder.
+      temp_directory: join(tmpdir(), `spillway-duckdb-${randomUUID()}`),
+      ...(database !== MEMORY && { access_mode: 'READ_ONLY' }),
+    }),
   );
   let connection: Connection | undefined;
   const close = (): Promise<void> => {
@@ -121,7 +138,7 @@ async function* chunksOf(
   if (!ended) {
     throw new JobFileError(
       name,
-      `the query broke off after row ${number}, and DuckDB does not say why: a database may have gone away, or a value could not be read; rows that were finished are intact`,
+      `the query broke off after row ${number}, and DuckDB does not say why: a database may have gone away, a value could not be read, or its memory did not do (\`set memory_limit = '1GB'\` before the query gives it more); rows that were finished are intact`,
     );
   }
 }

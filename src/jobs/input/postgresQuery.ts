@@ -2,7 +2,7 @@ import type * as Postgres from 'pg';
 import type { Work } from '../../collections/drained.js';
 import { postgresUrl } from '../database/postgresUrl.js';
 import { loadPeers } from '../loadPeers.js';
-import { type OpenQuery, orFailure, type QueryRow } from './OpenQuery.js';
+import { failureOf, type OpenQuery, orFailure, type QueryRow } from './OpenQuery.js';
 import { type PostgresType, type Reader, readerOf } from './postgresValues.js';
 import { tallied } from './ValueTally.js';
 
@@ -38,8 +38,8 @@ export async function postgresQuery(sql: string, database: string): Promise<Open
   const secrets = [url.password, process.env['PGPASSWORD']].flatMap((secret) =>
     secret === undefined || secret === '' ? [] : [`password=${quoted(secret)}`],
   );
-  const failing = <T>(work: () => Promise<T>): Promise<T> =>
-    orFailure(name, [sql, database, ...secrets].join('\n'), work);
+  const said = [sql, database, ...secrets].join('\n');
+  const failing = <T>(work: () => Promise<T>): Promise<T> => orFailure(name, said, work);
   const client = new Client({
     connectionString: database,
     application_name: 'spillway',
@@ -55,7 +55,7 @@ export async function postgresQuery(sql: string, database: string): Promise<Open
   };
   try {
     await failing(() => client.connect());
-    const cursor = new Cursor(client, failing);
+    const cursor = new Cursor(client, failing, (error) => failureOf(name, said, error));
     const header = await cursor.open(sql);
     return { name, header, chunks: () => cursor.chunks(), [Symbol.asyncDispose]: close };
   } catch (error) {
@@ -70,6 +70,7 @@ class Cursor {
   constructor(
     private readonly client: Postgres.Client,
     private readonly failing: <T>(work: () => Promise<T>) => Promise<T>,
+    private readonly failure: (error: unknown) => Error,
   ) {}
 
   /** @returns the names of the columns */
@@ -113,13 +114,13 @@ class Cursor {
     }
   }
 
-  private valuesOf(
+  private *valuesOf(
     row: readonly (string | null)[],
     columns: readonly number[],
     most: number,
   ): Work<readonly unknown[] | undefined> {
     const { readers } = this;
-    return tallied(most, function* (tally) {
+    const work = tallied(most, function* (tally) {
       const made: unknown[] = [];
       for (const at of columns) {
         const [text = null, reader] = [row[at], readers[at]];
@@ -129,6 +130,11 @@ class Cursor {
       }
       return made;
     });
+    try {
+      return yield* work;
+    } catch (error) {
+      throw this.failure(error);
+    }
   }
 
   /** As texts, as Postgres writes them. */

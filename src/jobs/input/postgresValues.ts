@@ -42,7 +42,13 @@ export function readerOf(type: number, { item, delimiter = ',' }: PostgresType =
   return item === undefined ? { whole } : { parts: (text, tally) => arrayOf(text, delimiter, whole, tally) };
 }
 
-/** An array as Postgres writes it: `{1,NULL,"a ""b""",{2}}`, with bounds before it where they do not begin at 1. */
+/** Postgres itself has six dimensions at most. */
+const MOST_DIMENSIONS = 64;
+
+/**
+ * An array as Postgres writes it: `{1,NULL,"a ""b""",{2}}`, with bounds before it where they do not begin at 1. @throws
+ * Error for one that no Postgres writes
+ */
 function* arrayOf(text: string, delimiter: string, read: Read, tally: ValueTally): Work<unknown> {
   let at = text.startsWith('[') ? text.indexOf('=') + 1 : 0;
   const quoted = (): string => {
@@ -67,11 +73,13 @@ function* arrayOf(text: string, delimiter: string, read: Read, tally: ValueTally
     const value = bare();
     return value.toUpperCase() === 'NULL' ? null : read(value);
   };
-  const list = function* (): Work<unknown[]> {
+  const list = function* (depth = 1): Work<unknown[]> {
+    if (depth > MOST_DIMENSIONS)
+      throw new Error(`found an array of more than ${MOST_DIMENSIONS} dimensions, expected at most so many`);
     const items: unknown[] = tally.member([]);
     for (at += 1; at < text.length && text[at] !== '}';) {
       if (tally.due) yield;
-      items.push(text[at] === '{' ? yield* list() : tally.member(itemAt()));
+      items.push(text[at] === '{' ? yield* list(depth + 1) : tally.member(itemAt()));
       if (text[at] === delimiter) at += 1;
     }
     at += 1;

@@ -1,20 +1,20 @@
 import { drained, type Work, valueOf } from '../../collections/drained.js';
 import { RowError } from '../../errors/RowError.js';
-import { ROW_LIMITS, TOKENIZER_LIMITS } from '../files/limits.js';
-import type { ChatMessage, EncodeOptions, ReasoningMarks, TemplateInput, Tokenizer } from '../Tokenizer.js';
+import { TOKENIZER_LIMITS } from '../files/limits.js';
+import type { ChatMessage, EncodeOptions, ReasoningMarks, Surplus, TemplateInput, Tokenizer } from '../Tokenizer.js';
 import { type AddedToken, AddedTokens, type Section } from './AddedTokens.js';
 import { type ChatTemplate, unitsOfChat } from './ChatTemplate.js';
-import type { Decoder, DecodeStage } from './decoders.js';
+import type { Decoder } from './decoders.js';
 import { checkGrowth, LimitError } from './growth.js';
 import type { Guard } from './Guard.js';
 import type { Normalizer } from './Normalizer.js';
-import { PART_UNITS } from './parts.js';
+import { PART_UNITS, rewritten } from './parts.js';
 import type { Place, PreTokenizer } from './PreTokenizer.js';
 import { type Chat, type RenderChat, sectionsOfChat } from './sectionsOfChat.js';
 import type { PairSurroundings } from './postProcessor.js';
 import { allOf } from './split.js';
-import type { Part } from './TokenBytes.js';
 import type { TokenModel } from './TokenModel.js';
+import { TokenStream } from './TokenStream.js';
 
 /** The parts that a tokenizer is put together from, whichever format it was read from. */
 export interface TokenizerParts {
@@ -37,11 +37,9 @@ export interface TokenizerParts {
   readonly chatTemplate: ChatTemplate | undefined;
 }
 
-type ChatOptions = TemplateInput & { parseSpecial?: boolean };
+type ChatOptions = TemplateInput & Pick<EncodeOptions, 'parseSpecial' | 'surplus'>;
 
 const ANY = (): boolean => true;
-/** Steps that real decoders have at most: so many times may an answer as long as it may be go through one. */
-const USUAL_STEPS = 8;
 /** Units that take as long as a token that is found, or a short text between two. */
 const SECTION_UNITS = 32;
 const NOT_SPECIAL = (token: AddedToken): boolean => !token.special;
@@ -109,12 +107,12 @@ export class PartsTokenizer implements Tokenizer {
       accept: (options.parseSpecial ?? true) ? ANY : NOT_SPECIAL,
       begins: options.continues === true ? 'continues' : 'first',
       out: specialTokens ? [...prefix] : [],
+      surplus: options.surplus,
       units: text.length,
       normalized: 0,
     };
     const end = specialTokens ? suffix : [];
-    if (text.length > PART_UNITS)
-      return this.#guard.rowInParts(text.length, this.#encodeLong(wellFormed(text), encoding, end));
+    if (text.length > PART_UNITS) return this.#guard.rowInParts(text.length, this.#encodeLong(text, encoding, end));
     return this.#guard.row(text.length, () => {
       this.#guard.field = 'added_tokens';
       for (const section of this.#verbatim.split(wellFormed(text), encoding.accept))
@@ -124,20 +122,24 @@ export class PartsTokenizer implements Tokenizer {
     });
   }
 
-  *#encodeLong(text: string, encoding: Encoding, end: readonly number[]): Work<number[]> {
+  *#encodeLong(given: string, encoding: Encoding, end: readonly number[]): Work<number[]> {
     this.#guard.field = 'added_tokens';
-    yield* this.#encodeSections(yield* this.#verbatim.splitInParts(text, encoding.accept), encoding);
+    const made = rewritten(given, wellFormed);
+    const text = typeof made === 'string' ? made : yield* made;
+    const sections = yield* this.#verbatim.splitInParts(text, encoding.accept);
+    yield* counted(this.#encodeSections(sections, encoding), encoding);
     for (const id of end) encoding.out.push(id);
     return encoding.out;
   }
 
-  *#encodeSections(sections: readonly Section[], encoding: Encoding): Work<void> {
+  /** @param from where the text that they are of begins */
+  *#encodeSections(sections: readonly Section[], encoding: Encoding, from = 0): Work<void> {
     let worked = 0;
     for (const section of sections) {
       // A section has its own price, however short it is.
       worked += SECTION_UNITS;
-      if ('text' in section && section.text.length > PART_UNITS) yield* this.#encodeLongText(section, encoding);
-      else worked += this.#encodeSection(section, encoding);
+      if ('text' in section && section.text.length > PART_UNITS) yield* this.#encodeLongText(section, encoding, from);
+      else worked += this.#encodeSection(section, encoding, from);
       if (worked < PART_UNITS) continue;
       worked = 0;
       yield;
@@ -145,14 +147,14 @@ export class PartsTokenizer implements Tokenizer {
   }
 
   /** @returns its units */
-  #encodeSection(section: Section, encoding: Encoding): number {
+  #encodeSection(section: Section, encoding: Encoding, from = 0): number {
     if ('token' in section) {
       encoding.out.push(section.token.id);
       return 0;
     }
     const { normalizer, preTokenizer, model } = this.#parts;
     const { accept, out } = encoding;
-    const place = section.start === 0 ? encoding.begins : 'within';
+    const place = from + section.start === 0 ? encoding.begins : 'within';
     const normalized = valueOf(normalizer.normalize(section.text, place === 'continues'));
     countNormalized(encoding, normalized);
     for (const part of this.#normalized.size === 0
@@ -168,10 +170,14 @@ export class PartsTokenizer implements Tokenizer {
     return normalized.length;
   }
 
-  *#encodeLongText({ text, start }: { readonly text: string; readonly start: number }, encoding: Encoding): Work<void> {
+  *#encodeLongText(
+    { text, start }: { readonly text: string; readonly start: number },
+    encoding: Encoding,
+    from: number,
+  ): Work<void> {
     const { normalizer, preTokenizer } = this.#parts;
     const { accept, out } = encoding;
-    const place = start === 0 ? encoding.begins : 'within';
+    const place = from + start === 0 ? encoding.begins : 'within';
     const made = normalizer.normalize(text, place === 'continues');
     const normalized = typeof made === 'string' ? made : yield* made;
     countNormalized(encoding, normalized);
@@ -307,37 +313,43 @@ export class PartsTokenizer implements Tokenizer {
 
   *#encodeChat(
     messages: readonly ChatMessage[],
-    { parseSpecial = true, ...input }: ChatOptions = {},
+    { parseSpecial = true, surplus, ...input }: ChatOptions = {},
     render: RenderChat,
   ): Work<number[]> {
     const rendered = render({ messages, input });
     const plain = typeof rendered === 'string' ? rendered : yield* rendered;
     yield;
     if (parseSpecial) {
-      const ids = this.encodeInParts(plain, { specialTokens: false });
+      const ids = this.encodeInParts(plain, { specialTokens: false, ...(surplus && { surplus }) });
       return 'next' in ids ? yield* ids : ids;
     }
     const units = unitsOfChat(messages, input);
-    return yield* this.#guard.rowInParts(units, this.#encodeAsData({ messages, input }, plain, render));
+    const encoding = {
+      accept: NOT_SPECIAL,
+      begins: 'first',
+      out: [],
+      surplus,
+      units: plain.length,
+      normalized: 0,
+    } as const satisfies Encoding;
+    const work = this.#encodeAsData({ messages, input }, plain, render, encoding);
+    yield* this.#guard.rowInParts(units, counted(work, encoding));
+    return encoding.out;
   }
 
   /** Encodes a conversation whose messages are data: of control tokens only the template's own count. */
-  *#encodeAsData(chat: Chat, plain: string, render: RenderChat): Work<number[]> {
-    const out: number[] = [];
+  *#encodeAsData(chat: Chat, plain: string, render: RenderChat, encoding: Encoding): Work<void> {
     const control = (this.#control ??= new AddedTokens(this.#parts.addedTokens.filter((token) => token.special)));
-    const encoding: Encoding = { accept: NOT_SPECIAL, begins: 'first', out, units: plain.length, normalized: 0 };
     for (const section of yield* sectionsOfChat(render, chat, plain, control)) {
-      if ('token' in section) out.push(section.token.id);
+      if ('token' in section) encoding.out.push(section.token.id);
       else {
         // User-defined tokens still match in data; only the row's true beginning counts as such.
-        const sections = yield* this.#verbatim.splitInParts(wellFormed(section.text), NOT_SPECIAL);
-        yield* this.#encodeSections(
-          sections.map((part) => ('token' in part ? part : { text: part.text, start: part.start + section.start })),
-          encoding,
-        );
+        const made = rewritten(section.text, wellFormed);
+        const text = typeof made === 'string' ? made : yield* made;
+        const sections = yield* this.#verbatim.splitInParts(text, NOT_SPECIAL);
+        yield* this.#encodeSections(sections, encoding, section.start);
       }
     }
-    return out;
   }
 }
 
@@ -348,9 +360,29 @@ interface Encoding {
   /** Where its beginning stands. */
   readonly begins: Place;
   readonly out: number[];
+  readonly surplus: Surplus | undefined;
   /** UTF-16 units of the row as given, and of what has been normalized of it so far. */
   readonly units: number;
   normalized: number;
+}
+
+/** Counts, whenever the work stops, the ids that are not kept. */
+function* counted(work: Work<void>, { out, surplus }: Encoding): Work<void> {
+  if (!surplus) return yield* work;
+  for (;;) {
+    const part = work.next();
+    if (out.length > surplus.after) {
+      surplus.count += out.length - surplus.after;
+      out.length = surplus.after;
+    }
+    if (part.done === true) return;
+    try {
+      yield part.value;
+    } catch (error) {
+      // Whoever gives the work up.
+      work.throw(error);
+    }
+  }
 }
 
 /** Each text between two tokens may grow like a row of its own, and there may be very many of them. */
@@ -384,84 +416,4 @@ function normalizedContent(normalizer: Normalizer): (token: AddedToken) => strin
  */
 function wellFormed(text: string): string {
   return /\p{Cs}/u.test(text) ? text.replace(/\p{Cs}/gu, '\ufffd') : text;
-}
-
-/** Text of a stream of tokens; the stages hold back what is not final. */
-class TokenStream {
-  readonly #parts: TokenizerParts;
-  readonly #added: ReadonlyMap<number, AddedToken>;
-  readonly #isText: (token: AddedToken) => boolean;
-  readonly #stages: readonly DecodeStage[];
-  #text = '';
-  /**
-   * UTF-16 units that have gone into each stage, and that came out of the last one; and the most that each of them may
-   * be.
-   */
-  readonly #units: number[];
-  #most: number = ROW_LIMITS.answerUnits;
-  /** The sum of all of them. */
-  #all = 0;
-
-  /** @param isText which added tokens are text; the others are left out */
-  constructor(parts: TokenizerParts, added: ReadonlyMap<number, AddedToken>, isText: (token: AddedToken) => boolean) {
-    this.#parts = parts;
-    this.#added = added;
-    this.#isText = isText;
-    this.#stages = parts.decoder.stages();
-    this.#units = Array.from({ length: this.#stages.length + 1 }, () => 0);
-  }
-
-  /** @throws RowError 'limit', also `end` */
-  push(token: number): string {
-    const added = this.#added.get(token);
-    const text = added?.content ?? this.#parts.tokens[token];
-    // An id without a token, as padded vocabularies have them, has no text.
-    if (text === undefined || (added !== undefined && !this.#isText(added))) return '';
-    this.#most += ROW_LIMITS.answerUnitsPerToken;
-    const { guard } = this.#parts;
-    const part = { text, verbatim: added !== undefined };
-    guard.field = 'decoder';
-    return guard.row(text.length, () => {
-      this.#emit(0, part);
-      return this.#take();
-    });
-  }
-
-  end(): string {
-    const { guard } = this.#parts;
-    guard.field = 'decoder';
-    const finish = (): string => {
-      this.#stages.forEach((stage, i) => stage.end((part) => this.#emit(i + 1, part)));
-      return this.#take();
-    };
-    return guard.row(this.#units[0] ?? 0, finish);
-  }
-
-  #take(): string {
-    const text = this.#text;
-    this.#text = '';
-    return text;
-  }
-
-  /**
-   * Judged at each stage: what grows from one to the next is ended before the chain is through, also where it would
-   * shrink again.
-   */
-  #emit(stage: number, part: Part): void {
-    const units = (this.#units[stage] ?? 0) + part.text.length;
-    if (units > this.#most)
-      throw new LimitError('decoder', `an answer of ${units} UTF-16 units`, `at most ${this.#most} for its tokens`);
-    this.#units[stage] = units;
-    this.#all += part.text.length;
-    const most = USUAL_STEPS * this.#most;
-    if (this.#all > most)
-      throw new LimitError(
-        'decoder',
-        `${this.#all} UTF-16 units in all that its steps make of one answer`,
-        `at most ${most} for its tokens`,
-      );
-    const next = this.#stages[stage];
-    if (next === undefined) this.#text += part.text;
-    else next.push(part, (emitted) => this.#emit(stage + 1, emitted));
-  }
 }

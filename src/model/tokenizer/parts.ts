@@ -15,15 +15,22 @@ export function rewritten(text: string, rewrite: (part: string) => string): stri
 
 function* rewrittenInParts(text: string, rewrite: (part: string) => string): Work<string> {
   const parts: string[] = [];
+  for (const part of partsOf(text)) {
+    parts.push(rewrite(part));
+    yield;
+  }
+  return parts.join('');
+}
+
+/** A text in parts. */
+export function* partsOf(text: string): Generator<string, void, undefined> {
   for (let start = 0; start < text.length;) {
     const end = Math.min(text.length, start + PART_UNITS);
     // A pair of surrogates stays together.
     const whole = end + Number(end < text.length && isPair(text, end - 1));
-    parts.push(rewrite(text.slice(start, whole)));
+    yield text.slice(start, whole);
     start = whole;
-    yield;
   }
-  return parts.join('');
 }
 
 /** The marks that may be put in another order, or become such. */

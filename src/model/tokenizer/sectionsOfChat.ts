@@ -3,7 +3,7 @@ import { isObject } from '../../arguments/isObject.js';
 import { SpelledNumber } from '../../arguments/jsonNumbers.js';
 import type { ChatMessage, TemplateInput } from '../Tokenizer.js';
 import type { AddedToken, AddedTokens, Section } from './AddedTokens.js';
-import { PART_UNITS, rewritten } from './parts.js';
+import { PART_UNITS, partsOf, rewritten } from './parts.js';
 
 /** All that a chat template is given. */
 export interface Chat {
@@ -37,17 +37,29 @@ export function* sectionsOfChat(render: RenderChat, chat: Chat, plain: string, m
   yield;
   const everywhere = yield* renderMarked(characters);
   yield;
-  const rendered = everywhere.replaceAll(marker, '') === plain ? everywhere : yield* renderMarked(tokens);
+  const rendered = (yield* isMarked(everywhere, marker, plain)) ? everywhere : yield* renderMarked(tokens);
   const sections: Section[] = [];
   for (const section of yield* matcher.splitInParts(rendered, () => true)) {
     if ('token' in section) sections.push(section);
     else {
-      const text = section.text.replaceAll(marker, '');
+      const text = yield* done(rewritten(section.text, (part) => part.replaceAll(marker, '')));
       if (text !== '') sections.push({ text, start: section.start });
     }
     if (sections.length % PART_UNITS === 0) yield;
   }
   return sections;
+}
+
+/** Tells whether a text is another one with markers. */
+function* isMarked(text: string, marker: string, plain: string): Work<boolean> {
+  let at = 0;
+  for (const part of partsOf(text)) {
+    const own = part.replaceAll(marker, '');
+    if (!plain.startsWith(own, at)) return false;
+    at += own.length;
+    yield;
+  }
+  return at === plain.length;
 }
 
 /** Marks data: a text, or the name of a member. */

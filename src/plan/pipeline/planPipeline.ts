@@ -1,3 +1,4 @@
+import { drained, type Work } from '../../collections/drained.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { BLOCK_SCHEDULES, type ScheduleName } from '../../engine/schedules/blockSchedules.js';
 import { COST_MODELS } from '../costModels.js';
@@ -41,6 +42,11 @@ const CHUNKS = [256, 128, 64];
  * @throws UsageError for a request that makes no sense, and for machines that do not hold the model together
  */
 export function planPipeline(given: PipelineRequest): PipelinePlan {
+  return drained(planPipelineInParts(given));
+}
+
+/** The same in slices, between which others may have their turn. */
+export function* planPipelineInParts(given: PipelineRequest): Work<PipelinePlan> {
   const request = parsePipelineRequest(given);
   const { machines, shape, allow = {} } = request;
   checkSettled(request);
@@ -48,9 +54,11 @@ export function planPipeline(given: PipelineRequest): PipelinePlan {
   if (BLOCK_SCHEDULES[schedule].sweep === 'one-slot')
     throw new UsageError(`schedules: found ${schedule}, which has one batch at a time, expected zigzag or diagonal`);
   const gpus = machines.every(({ hardware }) => hardware.memory.gpuBytes > 0);
-  const best = (gpus ? (['gpu', 'cpu'] as const) : (['cpu'] as const))
-    .flatMap((cacheOn) => bestOf(request, { schedule, cacheOn }) ?? [])
-    .reduce<PipelinePlan | undefined>((a, b) => (a && a.tokensPerSecond >= b.tokensPerSecond ? a : b), undefined);
+  let best: PipelinePlan | undefined;
+  for (const cacheOn of gpus ? (['gpu', 'cpu'] as const) : (['cpu'] as const)) {
+    const plan = yield* bestOf(request, { schedule, cacheOn });
+    if (plan && !(best && best.tokensPerSecond >= plan.tokensPerSecond)) best = plan;
+  }
   if (best) return best;
   const bytes = machines.reduce((sum, { hardware }) => sum + usableBytes(hardware).cpu + usableBytes(hardware).gpu, 0);
   const { batchSize = 1, batches = machines.length } = allow;
@@ -85,7 +93,7 @@ function countsFor(machines: number): readonly number[] {
 type Settled = Pick<BlockOfBatches, 'schedule' | 'cacheOn'>;
 
 /** The best size and number of micro-batches, their squares and division; undefined where nothing fits. */
-function bestOf(request: ParsedPipelineRequest, settled: Settled): PipelinePlan | undefined {
+function* bestOf(request: ParsedPipelineRequest, settled: Settled): Work<PipelinePlan | undefined> {
   const { machines, workload, allow = {} } = request;
   const { rows = Infinity } = workload;
   let best: PipelinePlan | undefined;
@@ -100,7 +108,7 @@ function bestOf(request: ParsedPipelineRequest, settled: Settled): PipelinePlan 
       for (const [tokensPerSquare, why] of squaresFor(request, batchSize)) {
         if (why === 'to fit' && plans.some(inMemory)) continue;
         const division = divisions.get(tokensPerSquare);
-        const plan = planOf(request, { ...settled, batchSize, batches, tokensPerSquare, division });
+        const plan = yield* planOf(request, { ...settled, batchSize, batches, tokensPerSquare, division });
         if (!plan) continue;
         divisions.set(tokensPerSquare, layersOf(plan));
         plans.push(plan);
@@ -150,10 +158,10 @@ interface BlockOfBatches {
 }
 
 /** The best division for micro-batches of a size; undefined where the machines do not hold them. */
-function planOf(
+function* planOf(
   request: ParsedPipelineRequest,
   { schedule, batchSize, batches, tokensPerSquare, division, cacheOn }: BlockOfBatches,
-): PipelinePlan | undefined {
+): Work<PipelinePlan | undefined> {
   const { machines, shape, workload, allow = {} } = request;
   const block = {
     schedule,
@@ -180,11 +188,12 @@ function planOf(
   };
   const counts = division?.every((layers, stage) => costOf(stage, layers))
     ? division
-    : divideLayers(shape.layers, machines.length, (stage, layers) => {
+    : yield* divideLayers(shape.layers, machines.length, (stage, layers) => {
         const cost = costOf(stage, layers);
         return cost && stageSeconds(micro, cost);
       });
   if (!counts) return undefined;
+  yield;
   const costs = counts.flatMap((layers, stage) => costOf(stage, layers) ?? []);
   const { atOnce, inTurn } = pipelineOfStages(request, micro, counts, costs);
   const plans = [atOnce, inTurn];

@@ -1,3 +1,4 @@
+import { drained, type Work } from '../../collections/drained.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { COST_MODELS } from '../costModels.js';
 import { countSweeps } from '../model/countSweeps.js';
@@ -61,6 +62,11 @@ const HALVINGS = 24;
  *   not hold the model; for a model whose layers remember a state; for prompts longer than engines send
  */
 export function planPrompts(given: PipelineRequest): PromptsPlan {
+  return drained(planPromptsInParts(given));
+}
+
+/** The same in slices, between which others may have their turn. */
+export function* planPromptsInParts(given: PipelineRequest): Work<PromptsPlan> {
   const request = parsePipelineRequest(given);
   const { machines, shape, workload } = request;
   const [first, second, ...others] = machines;
@@ -82,11 +88,11 @@ export function planPrompts(given: PipelineRequest): PromptsPlan {
       `promptTokens: found ${promptTokens}, expected at least 2 where another machine computes them`,
     );
   const asked = { ...workload, newTokens: 1 };
-  const prompts = bestOf(request, second, asked);
+  const prompts = yield* bestOf(request, second, asked);
   const left = { ...workload, givenTokens: promptTokens - 1 };
-  const generates = bestOf(request, first, left);
-  const alone = bestOf(request, first, workload);
-  const beside = bestOf(request, second, workload);
+  const generates = yield* bestOf(request, first, left);
+  const alone = yield* bestOf(request, first, workload);
+  const beside = yield* bestOf(request, second, workload);
   const rows = workload.rows ?? rowsOf(generates);
   const perRow = ({ cost, workload: { rows: counted = rows } }: Placed): number => cost.blockSeconds / counted;
   const { bytesPerSecond, latencySeconds } = second.link;
@@ -148,7 +154,7 @@ function rowsOf({ cost: { policy } }: Placed): number {
 }
 
 /** @throws UsageError where the machine does not hold the model */
-function bestOf({ shape, allow = {} }: ParsedPipelineRequest, machine: CappedMachine, given: Workload): Placed {
+function* bestOf({ shape, allow = {} }: ParsedPipelineRequest, machine: CappedMachine, given: Workload): Work<Placed> {
   const schedule = allow.schedules?.[0] ?? 'diagonal';
   const sizes = BATCH_SIZES.filter((size) => size <= mostBatchSizeOf(allow, Infinity));
   const { batches = 1 } = allow;
@@ -171,6 +177,7 @@ function bestOf({ shape, allow = {} }: ParsedPipelineRequest, machine: CappedMac
       { schedule, batchSize, batches, ...settledBlock(allow) },
       'cpu',
     );
+    yield;
     if (!cost) continue;
     const seconds = (of: Placed): number => of.cost.blockSeconds / (of.workload.rows ?? 1);
     const placed = { cost, setting, workload };

@@ -1,3 +1,4 @@
+import { drained, type Work } from '../../collections/drained.js';
 import { ringSumColumns, ringSumSteps } from '../../engine/grid/ringSum.js';
 import { exchangeLengths, ringExchangeNumbers, ringExchangeSteps } from '../../engine/grid/rowExchange.js';
 import { BLOCK_SCHEDULES } from '../../engine/schedules/blockSchedules.js';
@@ -75,6 +76,11 @@ const NUMBER_BYTES = 4;
  *   not hold their share, or have a GPU
  */
 export function planTensorParallel(given: PipelineRequest): TensorParallelPlan {
+  return drained(planTensorParallelInParts(given));
+}
+
+/** The same in slices, between which others may have their turn. */
+export function* planTensorParallelInParts(given: PipelineRequest): Work<TensorParallelPlan> {
   const request = parsePipelineRequest(given);
   const { machines, shape, workload, allow = {} } = request;
   const { rows = Infinity } = workload;
@@ -97,6 +103,7 @@ export function planTensorParallel(given: PipelineRequest): TensorParallelPlan {
       if (best && batches * batchSize > rows) break;
       for (const attention of ways) {
         const plan = planOf(request, shares, { attention, batchSize, batches });
+        yield;
         if (plan && (!best || plan.tokensPerSecond > best.tokensPerSecond * CLEARLY)) best = plan;
       }
     }

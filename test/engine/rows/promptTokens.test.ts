@@ -33,7 +33,7 @@ describe('promptTokens', () => {
     expect(given({ prompt: 'q' }, { chat: true })).toMatchObject({ messages: [user] });
     const own = { role: 'developer', content: 'own' };
     expect(given({ messages: [own, user] }, { system: 's' })).toMatchObject({ messages: [own, user] });
-    expect(promptTokens({ tokens: [3] }, { system: 's' }, letterTokenizer(), LIMITS)).toEqual([3]);
+    expect(promptTokens({ tokens: [3] }, { system: 's' }, letterTokenizer(), LIMITS).tokens).toEqual([3]);
   });
 
   test('a row says itself whether its text is a message; what it leaves open the run says, then a system message, then the model', () => {
@@ -74,6 +74,7 @@ describe('promptTokens', () => {
     expect(given({ messages: [user], templateArgs: { b: 2 } }, run)).toEqual({
       messages: [user],
       parseSpecial: true,
+      surplus: { after: LIMITS.contextTokens, count: 0 },
       tools: run.tools,
       templateArgs: { a: 1, b: 2 },
     });

@@ -79,11 +79,29 @@ describe('what is cut of a prompt that is too long', () => {
     expect([parts, truncated]).toEqual([['ab', 'abcde', 'cd'], 21]);
   });
 
+  test.each([
+    ['head', (text: string) => text.slice(-5)],
+    ['tail', (text: string) => text.slice(0, 5)],
+    ['middle', (text: string) => text.slice(0, 3) + text.slice(-2)],
+  ] as const)('%s: of a very long text few tokens are looked at one by one', (truncate, kept) => {
+    const text = `bcdefgh${'a'.repeat(3_000_000)}hgfedcb`;
+    let looked = 0;
+    const spied: Tokenizer = {
+      ...LETTERS,
+      stream: () => ({ push: (token) => ((looked += 1), LETTERS.decode([token])), end: () => '' }),
+    };
+    const limits = { contextTokens: 100_000, vocabularySize: 27 };
+    const { tokens, truncated } = fittedPrompt({ prompt: text }, { truncate }, spied, limits, { most: 5, room: 5 });
+    expect([LETTERS.decode(tokens), truncated]).toEqual([kept(text), text.length - 5]);
+    expect(looked).toBeLessThan(500_000);
+  });
+
   test('nothing of what fits, or where nothing is asked for', () => {
     for (const truncate of ['off', 'head', 'tail', 'middle'] as const)
       expect(letters({ prompt: 'abcde' }, { truncate }, 3, 5)).toEqual(['abcde', undefined]);
     expect(letters({ prompt: 'abcdef' }, { truncate: 'tail' }, 3, 5)).toEqual(['abc', 3]);
-    expect(letters({ prompt: 'abcdef' }, {}, 3, 5)).toEqual(['abcdef', undefined]);
+    expect(letters({ prompt: 'abcde' }, {}, 3, 5)).toEqual(['abcde', undefined]);
+    expect(codeOf(() => letters({ prompt: 'abcdef' }, {}, 3, 5))).toBe('too-long');
   });
 
   test.each<[string, Row, PromptOptions]>([

@@ -47,6 +47,7 @@ describe('values as Postgres writes them', () => {
     expect(readerOf(1007, { item: 23 })('[0:1]={5,6}')).toEqual([5, 6]);
     expect(texts('{}')).toEqual([]);
     expect(texts('{"a","b')).toEqual(['a', 'b']);
+    expect(() => texts('{'.repeat(20_000))).toThrow('found an array of more than 64 dimensions');
   });
 });
 

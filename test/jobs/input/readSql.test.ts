@@ -5,6 +5,7 @@ import { drained } from '../../../src/collections/drained.js';
 import { JobFileError } from '../../../src/errors/JobFileError.js';
 import { UsageError } from '../../../src/errors/UsageError.js';
 import { type Converter, type DuckDbVector, valueReaders, valuesOfRow } from '../../../src/jobs/input/duckDbValues.js';
+import { DUCKDB_BYTES } from '../../../src/jobs/input/duckDbQuery.js';
 import { readSql } from '../../../src/jobs/input/readSql.js';
 import { wholeNumbers } from '../../../src/jobs/input/wholeNumbers.js';
 import { runJob } from '../../../src/jobs/runJob.js';
@@ -266,6 +267,18 @@ test('wrong arguments are refused at once', () => {
       expect(error.message).toContain(words);
     });
 
+    test("DuckDB's memory is bounded, and a query that it does not do for is one error", async () => {
+      const asked = "select current_setting('memory_limit') || ' ' || current_setting('threads') as prompt";
+      expect(await collect(readSql(asked))).toMatchObject([
+        { prompt: `${(DUCKDB_BYTES / 2 ** 20).toFixed(1)} MiB 2` },
+      ]);
+      // Without a folder to go on in.
+      const sorted = "select i as id, repeat('a', 1000) || i as prompt from range(400000) r(i) order by prompt desc";
+      const error = await failureOf(collect(readSql(`set temp_directory = ''; ${sorted}`)));
+      expect(error).toBeInstanceOf(JobFileError);
+      expect(error.message).toMatch(/^SQL: the query failed: (Error: )?Out of Memory Error: .*; rows that were finished/s);
+    });
+
     test('a database that is not there', async () => {
       expect(
         (await failureOf(collect(readSql('select 1 as prompt', { database: path('none.duckdb') })))).message,
@@ -283,7 +296,7 @@ test('wrong arguments are refused at once', () => {
           rows += 1;
       };
       expect((await failureOf(read())).message).toBe(
-        `SQL: the query broke off after row ${rows}, and DuckDB does not say why: a database may have gone away, or a value could not be read; rows that were finished are intact`,
+        `SQL: the query broke off after row ${rows}, and DuckDB does not say why: a database may have gone away, a value could not be read, or its memory did not do (\`set memory_limit = '1GB'\` before the query gives it more); rows that were finished are intact`,
       );
       expect(rows).toBeGreaterThan(100_000);
     });

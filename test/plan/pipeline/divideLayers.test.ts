@@ -1,6 +1,9 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { divideLayers } from '../../../src/plan/pipeline/divideLayers.js';
+import { drained } from '../../../src/collections/drained.js';
+import { divideLayers as divideInParts } from '../../../src/plan/pipeline/divideLayers.js';
+
+const divideLayers = (...given: Parameters<typeof divideInParts>) => drained(divideInParts(...given));
 
 /** The least time of the slowest stage, over all divisions. */
 function least(layers: number, speeds: readonly Stage[]): number {

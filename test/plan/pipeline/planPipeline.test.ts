@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { PipelineMachine } from '../../../src/plan/pipeline/Machines.js';
 import type { PipelineRequest } from '../../../src/plan/pipeline/PipelineRequest.js';
-import { planPipeline } from '../../../src/plan/pipeline/planPipeline.js';
+import { planPipeline, planPipelineInParts } from '../../../src/plan/pipeline/planPipeline.js';
 import { CPU_MACHINE } from '../support/hardware.js';
 import { faster, LINK, machine, request, scarce } from '../support/machines.js';
 
@@ -17,6 +17,16 @@ describe('planPipeline', () => {
     const four = planPipeline(request(['a', 'b', 'c', 'd'].map((name) => machine(name))));
     expect(four.tokensPerSecond / two.tokensPerSecond).toBeGreaterThan(1.7);
     expect(four.tokensPerSecond / four.inTurnTokensPerSecond).toBeGreaterThan(3.2);
+  });
+
+  test('is made in slices, of a stage or a size of batches at most', () => {
+    const asked = request(['a', 'b', 'c', 'd'].map((name) => machine(name)));
+    const work = planPipelineInParts(asked);
+    let [slices, step] = [1, work.next()];
+    for (; step.done !== true; slices += 1) step = work.next();
+    expect(step.value).toEqual(planPipeline(asked));
+    // Sizes by numbers of batches by squares, each of which divides layers over four machines.
+    expect(slices).toBeGreaterThan(100);
   });
 
   test('prompts come in chunks where filling the pipeline with whole ones would take long', () => {

@@ -41,13 +41,14 @@ export class FrameConnection {
   /**
    * @param peer who it is, in words
    * @param overdue why the peer is given up although it speaks, if it is; told since when a frame has been waited for,
-   * if one is
+   * if one is, and the milliseconds that this process was not given since it was asked last
    */
   constructor(
     private readonly socket: Duplex,
     readonly peer: string,
     private readonly times: ConnectionTimes,
-    private readonly overdue: (waitingSince: number | undefined) => string | undefined = () => undefined,
+    private readonly overdue: (waitingSince: number | undefined, missed: number) => string | undefined = () =>
+      undefined,
   ) {
     const woken = (): void => {
       this.wake();
@@ -177,8 +178,8 @@ export class FrameConnection {
   private tick(): void {
     const now = performance.now();
     // In time that this process was not given, others may have spoken: it is read after this.
-    const missed = now - this.tickedAt - 2 * PING_MILLISECONDS;
-    if (missed > 0) this.heardAt = Math.min(now, this.heardAt + missed);
+    const missed = Math.max(0, now - this.tickedAt - 2 * PING_MILLISECONDS);
+    this.heardAt = Math.min(now, this.heardAt + missed);
     this.tickedAt = now;
     const { silenceSeconds } = this.times;
     const since = this.waitingSince;
@@ -186,7 +187,7 @@ export class FrameConnection {
       this.destroy(new PeerError(`${this.peer}: found nothing said for ${silenceSeconds} s, expected a sign of life`));
       return;
     }
-    const why = this.overdue(since);
+    const why = this.overdue(since, missed);
     if (why !== undefined) {
       this.destroy(new PeerError(`${this.peer}: ${why}`));
       return;

@@ -124,7 +124,9 @@ export class PeerListener implements AsyncDisposable {
     } = this.options;
     const watch = new StallWatch(stallSeconds);
     const peer = socket.remoteAddress === undefined ? 'a local peer' : `${socket.remoteAddress}:${socket.remotePort}`;
-    const connection = new FrameConnection(socket, peer, { silenceSeconds }, (since) => watch.overdue(since));
+    const connection = new FrameConnection(socket, peer, { silenceSeconds }, (since, missed) =>
+      watch.overdue(since, missed),
+    );
     const served = this.meet(connection, watch).catch((error: unknown) => {
       const reason = errorOf(error);
       this.refused(reason);

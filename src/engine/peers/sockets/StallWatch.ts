@@ -47,8 +47,10 @@ export class StallWatch {
    * Why the peers are given up, if they are.
    * @param waitingSince since when a message has been waited for; undefined while nobody reads, because enough is here:
    * of a peer of no good will, it may be what is not computed before something that comes later
+   * @param missed milliseconds that this process was not given: what came in them is read after this
    */
-  overdue(waitingSince: number | undefined): string | undefined {
+  overdue(waitingSince: number | undefined, missed = 0): string | undefined {
+    this.movedAt = Math.min(this.now(), this.movedAt + missed);
     const due = waitingSince === undefined ? this.movedOnce && !this.prompts : this.due > 0 || this.ending;
     const seconds = (this.now() - Math.max(waitingSince ?? 0, this.movedAt)) / 1000;
     if (!due || seconds <= this.stallSeconds) return undefined;

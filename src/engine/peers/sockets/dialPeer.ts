@@ -32,7 +32,7 @@ export async function dialPeer(
     socket,
     addressWords(address),
     { silenceSeconds },
-    watch && ((since) => watch.overdue(since)),
+    watch && ((since, missed) => watch.overdue(since, missed)),
   );
   // The engines after it are dialled in the meantime, one by the other.
   const patience = { seconds: seconds * (1 + hello.route.length), signal };

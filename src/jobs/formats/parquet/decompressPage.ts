@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { setImmediate } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import zlib from 'node:zlib';
@@ -94,6 +95,8 @@ export async function decompressPage(
     length === 0
       ? new Uint8Array()
       : await (module === undefined ? decompress(bytes, length) : onThread({ module, codec, bytes, length }));
+  // Node has put it together in one go, tens of milliseconds for a large one; and so its values may be made.
+  if (length > AT_ONCE_BYTES) await setImmediate();
   if (page.length !== length)
     throw new Error(`a page has ${page.length} bytes decompressed, expected ${length}, as its header says`);
   const alone = page.byteOffset === 0 && page.buffer instanceof ArrayBuffer && page.buffer.byteLength === page.length;

@@ -14,7 +14,7 @@ const TOTAL_SCANNED = 512;
 const left = { steps: 0, longest: 0, made: 0, scanned: 0, calls: 0, atOnce: false };
 
 /** The part of the work that is done in one turn of the event loop: some tens of milliseconds. */
-const AT_ONCE = { steps: 200_000, made: 2 ** 20, scanned: 2 ** 21 };
+const AT_ONCE = { steps: 120_000, made: 2 ** 20, scanned: 2 ** 21 };
 
 /** Calls of macros, loops and blocks inside each other; Python gives up at some two hundred. */
 const MOST_CALLS = 150;

@@ -28,6 +28,17 @@ test('the first engine waits for results of what it has sent, and for the end', 
   expect(watch.overdue(0)).toContain('10 s');
 });
 
+test('time that the process was not given counts for nobody', () => {
+  const { watch, clock } = watched();
+  watch.sent(hidden, true);
+  clock.seconds = 105;
+  expect(watch.overdue(0, 100_000)).toBeUndefined();
+  clock.seconds = 110;
+  expect(watch.overdue(0)).toBeUndefined();
+  clock.seconds = 111;
+  expect(watch.overdue(0)).toContain('10 s');
+});
+
 test('whatever comes unasked, what is asked for later is due, and so is the end', () => {
   const { watch, clock } = watched();
   for (let more = 0; more < 5; more++) watch.received(head, true);
