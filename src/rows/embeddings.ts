@@ -34,10 +34,8 @@ export function encodedEmbedding(
     vectorRanges,
   }: Pick<EmbedOptions, 'dimensions' | 'normalize' | 'encoding' | 'vectorType' | 'vectorRanges'>,
 ): EmbeddedAnswer {
-  const cut = hidden.subarray(0, dimensions);
-  const length = normalize ? Math.sqrt(cut.reduce((sum, value) => sum + value * value, 0)) : 1;
-  // A vector of zeros has no direction.
-  const values = cut.map((value) => (length > 0 ? value / length : value));
+  const values = hidden.slice(0, dimensions);
+  if (normalize) toLengthOne(values);
   if (vectorType === 'float32')
     return { embedding: encoding === 'float' ? float32Numbers(values) : float32Text(values) };
   const { numbers, scale } = quantised(values, vectorType, vectorRanges);
@@ -46,6 +44,18 @@ export function encodedEmbedding(
     vectorType,
     ...(scale !== undefined && { scale }),
   };
+}
+
+/** By index: each row has hundreds of numbers, and a function that is called with one makes an object of it. */
+function toLengthOne(values: Float32Array): void {
+  let squares = 0;
+  for (let at = 0; at < values.length; at++) {
+    const value = values[at] ?? 0;
+    squares += value * value;
+  }
+  const length = Math.sqrt(squares);
+  // A vector of zeros has no direction.
+  if (length > 0) for (let at = 0; at < values.length; at++) values[at] = (values[at] ?? 0) / length;
 }
 
 interface Quantised {

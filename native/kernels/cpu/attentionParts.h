@@ -202,12 +202,18 @@ static inline ScoreRule ruleOf(const AttentionBlock& block, uint32_t query) {
           biasesOf(block, query)};
 }
 
+// A head's queries of two tokens lie a whole row apart, too far for the processor's own prefetching.
+constexpr uint32_t kQueryTokensAhead = 8;
+
 // Copies the block's queries to where they are worked on.
 template <typename Format>
 static void takeQueries(const AttentionBlock& block, const Workspace& work) {
   const size_t stride = cacheValueStride(block.layout), headDim = block.layout.headDim;
   const uint32_t group = block.groupHeads;
   for (uint32_t q = 0; q < block.tokens * group; q++) {
+    if (q % group == 0 && q / group + kQueryTokensAhead < block.tokens)
+      prefetch(reinterpret_cast<const uint8_t*>(block.queries + (q / group + kQueryTokensAhead) * block.queryStride),
+               group * headDim * sizeof(float));
     const float* from = block.queries + q / group * block.queryStride + q % group * headDim;
     for (size_t d = 0; d < headDim; d += 16)
       store(work.queries + q * stride + d, loadPartial(from + d, headDim - d < 16 ? headDim - d : 16));

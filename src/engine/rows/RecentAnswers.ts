@@ -52,7 +52,12 @@ const CONTAINER_BYTES = 40;
 export function copyOf<T>(data: T): T;
 export function copyOf(data: unknown): unknown {
   if (typeof data !== 'object' || data === null) return data;
-  if (Array.isArray(data)) return data.map((each) => copyOf<unknown>(each));
+  if (Array.isArray(data)) {
+    // Lists of numbers, which embeddings are, are copied in one.
+    const list: unknown[] = data.slice();
+    for (let at = 0; at < list.length; at++) if (typeof list[at] === 'object') list[at] = copyOf(list[at]);
+    return list;
+  }
   // Its own members first, by no assignment: a label may be called __proto__. Log-probabilities are many small objects.
   const copy: Record<string, unknown> = { ...data };
   for (const [name, each] of Object.entries(copy))
@@ -64,7 +69,8 @@ export function copyOf(data: unknown): unknown {
 export function heapBytes(data: unknown): number {
   if (typeof data === 'string') return 2 * data.length;
   if (typeof data !== 'object' || data === null) return NUMBER_BYTES;
+  const members: readonly unknown[] = Array.isArray(data) ? data : Object.values(data);
   let bytes = CONTAINER_BYTES;
-  for (const each of Array.isArray(data) ? (data as unknown[]) : Object.values(data)) bytes += heapBytes(each);
+  for (let at = 0; at < members.length; at++) bytes += heapBytes(members[at]);
   return bytes;
 }

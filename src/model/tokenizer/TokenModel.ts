@@ -39,21 +39,23 @@ export class CachedModel implements TokenModel {
       this.#model.encode(piece, out);
       return;
     }
-    let ids = this.#young.get(piece);
-    if (ids === undefined) {
-      ids = this.#old.get(piece);
-      if (ids === undefined) {
-        const fresh: number[] = [];
-        this.#model.encode(piece, fresh);
-        ids = fresh;
-      }
-      if (this.#young.size >= ENTRIES) {
-        this.#old = this.#young;
-        this.#young = new Map();
-      }
-      this.#young.set(piece, ids);
-    }
+    const ids = this.#young.get(piece) ?? this.#remembered(piece);
     for (const id of ids) out.push(id);
+  }
+
+  #remembered(piece: string): readonly number[] {
+    let ids = this.#old.get(piece);
+    if (ids === undefined) {
+      const fresh: number[] = [];
+      this.#model.encode(piece, fresh);
+      ids = fresh;
+    }
+    if (this.#young.size >= ENTRIES) {
+      this.#old = this.#young;
+      this.#young = new Map();
+    }
+    this.#young.set(piece, ids);
+    return ids;
   }
 }
 
