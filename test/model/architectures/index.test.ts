@@ -275,6 +275,7 @@ describe('families', () => {
       'minicpm3',
       'minimax-m2',
       'mistral3',
+      'mistral4',
       'modern-bert',
       'mpt',
       'nemotron',

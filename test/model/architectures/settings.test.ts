@@ -50,6 +50,7 @@ const DERIVED: Readonly<Record<string, readonly string[]>> = {
   minicpm3: ['head_dim'],
   minimax: ['block_size'],
   minimax_text_01: ['shared_moe_mode'],
+  mistral4: ['head_dim', 'rope_parameters.partial_rotary_factor'],
   mistral3: ['text_config.head_dim', 'text_config.qk_head_dim', 'text_config.rope_parameters.partial_rotary_factor'],
   mpt: ['attn_config.attn_type', 'expansion_ratio', 'learned_pos_emb'],
   // transformers' chunks clamp steps at `time_step_min`, where training starts; published models bound them by
