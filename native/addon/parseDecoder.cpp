@@ -213,6 +213,19 @@ XieluSpec parseXielu(const Napi::Value& value, const std::string& path) {
           readFloat(object.Get("beta"), path + ".beta"), readFloat(object.Get("epsilon"), path + ".epsilon")};
 }
 
+void parseLightning(const Napi::Value& value, const std::string& path, RecurrentSpec& recurrent) {
+  if (value.IsUndefined()) return;
+  const Napi::Object object = readObject(value, path);
+  recurrent.lightningHeads = count(object, "heads", path + ".");
+  recurrent.lightningDim = count(object, "headDim", path + ".");
+  recurrent.lightningEpsilon = readFloat(object.Get("epsilon"), path + ".epsilon");
+}
+
+BranchSum parseSum(const Napi::Value& value, const std::string& path) {
+  const Napi::Object object = readObject(value, path);
+  return {readFloat(object.Get("kept"), path + ".kept"), readFloat(object.Get("added"), path + ".added")};
+}
+
 void parseRecurrent(const Napi::Object& object, const std::string& path, DecoderSpec& spec) {
   spec.recurrent.taps = count(object, "taps", path);
   const Napi::Value decay = object.Get("decay");
@@ -220,6 +233,7 @@ void parseRecurrent(const Napi::Object& object, const std::string& path, Decoder
     spec.recurrent.negatedRates = readWord<bool>(decay, path + "decay", {{"log", false}, {"negated", true}});
   parseStateSpace(object.Get("stateSpace"), path + "stateSpace", spec.recurrent);
   parseScan(object.Get("scan"), path + "scan", spec.recurrent);
+  parseLightning(object.Get("lightning"), path + "lightning", spec.recurrent);
   const Napi::Value delta = object.Get("delta");
   if (delta.IsUndefined()) return;
   const Napi::Object sizes = readObject(delta, path + "delta");
@@ -372,6 +386,13 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
     one.branched = optionalBoolean(layer, "branched", name + ".", false);
     one.gateDeviations = floatOr(layer, "gateDeviations", name + ".", 0);
     one.xielu = parseXielu(layer.Get("xielu"), name + ".xielu");
+    if (const Napi::Value sums = layer.Get("sums"); !sums.IsUndefined()) {
+      const Napi::Object both = readObject(sums, name + ".sums");
+      one.mixerSum = parseSum(both.Get("mixer"), name + ".sums.mixer");
+      one.blockSum = parseSum(both.Get("block"), name + ".sums.block");
+    }
+    if (const Napi::Value decays = layer.Get("decays"); !decays.IsUndefined())
+      one.decays = readFloat32Array(decays, name + ".decays");
     one.dense = !dense.IsUndefined() && readBoolean(dense, name + ".dense");
     if (!mixer.IsUndefined())
       one.mixer = readWord<Mixer>(mixer, name + ".mixer",
@@ -379,7 +400,8 @@ DecoderSpec parseDecoder(const Napi::Value& value) {
                                    {"delta-rule", Mixer::DeltaRule},
                                    {"short-convolution", Mixer::ShortConvolution},
                                    {"state-space", Mixer::StateSpace},
-                                   {"selective-scan", Mixer::SelectiveScan}});
+                                   {"selective-scan", Mixer::SelectiveScan},
+                                   {"lightning-attention", Mixer::Lightning}});
     spec.layerSpecs.push_back(one);
   }
   return spec;

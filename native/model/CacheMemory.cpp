@@ -36,8 +36,9 @@ CacheMemory::CacheMemory(std::vector<CacheLayout> layouts, CacheGroups groups, u
     if (!alike && spec != nullptr && spec->layerSpecs[layer].keysOf != LayerSpec::kOwnKeys)
       firstPages_[layer] = firstPages_[spec->layerSpecs[layer].keysOf];
   }
-  if (spec == nullptr || !spec->remembers()) return;
+  // Rows of a part of a model have their states' numbers even where none of its layers remembers one.
   states_ = states;
+  if (spec == nullptr || !spec->remembers()) return;
   for (const LayerSpec& layer : spec->layerSpecs) {
     stateOffsets_.push_back(stateBytes_);
     const size_t floats = spec->stateFloats(layer);

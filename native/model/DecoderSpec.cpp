@@ -242,6 +242,33 @@ void checkSelectiveScan(const DecoderSpec& spec) {
     refuse("recurrent.scan.epsilon", std::to_string(scan.scanEpsilon), "a finite number of at least 0");
 }
 
+void checkLightning(const DecoderSpec& spec) {
+  if (!spec.has(Mixer::Lightning)) return;
+  const RecurrentSpec& lightning = spec.recurrent;
+  checkCount("recurrent.lightning.heads", lightning.lightningHeads, kMostHeads);
+  checkCount("recurrent.lightning.headDim", lightning.lightningDim, kMaxHeadDim);
+  if (uint64_t(lightning.lightningHeads) * lightning.lightningDim > kMostWidth)
+    refuse("recurrent.lightning", std::to_string(spec.lightningValues()) + " elements",
+           "at most " + std::to_string(kMostWidth));
+  if (!(lightning.lightningEpsilon >= 0) || !std::isfinite(lightning.lightningEpsilon))
+    refuse("recurrent.lightning.epsilon", std::to_string(lightning.lightningEpsilon), "a finite number of at least 0");
+}
+
+// How a layer forgets, and how it adds its branches.
+void checkSums(const DecoderSpec& spec, const LayerSpec& layer, const std::string& field) {
+  if (layer.mixer == Mixer::Lightning && layer.decays.size() != spec.recurrent.lightningHeads)
+    refuse(field + ".decays", std::to_string(layer.decays.size()) + " numbers",
+           std::to_string(spec.recurrent.lightningHeads) + ", one a head");
+  for (const float decay : layer.decays)
+    if (!(decay >= 0 && decay <= 1)) refuse(field + ".decays", std::to_string(decay), "numbers from 0 to 1");
+  for (const BranchSum& sum : {layer.mixerSum, layer.blockSum}) {
+    checkFinite(field + ".sums", sum.kept);
+    checkFinite(field + ".sums", sum.added);
+    if (!sum.plain() && (spec.residual != Residual::Post || spec.shares > 1))
+      refuse(field + ".sums", "some", "none but of norms after branches, which are whole");
+  }
+}
+
 void checkStateBeside(const DecoderSpec& spec) {
   for (const float scale :
        {spec.attentionOutput, spec.gateScale, spec.innerScale, spec.sharedScale, spec.recurrent.stateScales.gate,
@@ -367,7 +394,7 @@ bool DecoderSpec::needsProcessor() const {
          std::any_of(layerSpecs.begin(), layerSpecs.end(), [](const LayerSpec& layer) {
            return layer.headDim != 0 || layer.kvHeads != 0 || layer.heads != 0 || layer.keysOf != LayerSpec::kOwnKeys ||
                   layer.valuesAreKeys || layer.innerSize != 0 || layer.mixerOnly || layer.gateDeviations != 0 ||
-                  isChunked(layer.window);
+                  isChunked(layer.window) || !layer.mixerSum.plain() || !layer.blockSum.plain();
          });
 }
 
@@ -392,6 +419,7 @@ uint32_t DecoderSpec::mixedWidth() const {
     width = std::max(width, convolvedWidth(Mixer::StateSpace) + stateValues() + recurrent.stateHeads);
   if (has(Mixer::SelectiveScan))
     width = std::max(width, 3 * recurrent.scanChannels + recurrent.scanRank + 2 * recurrent.scanState);
+  if (has(Mixer::Lightning)) width = std::max(width, 4 * lightningValues());
   return width;
 }
 
@@ -401,6 +429,7 @@ uint32_t DecoderSpec::outputWidth() const {
   if (has(Mixer::DeltaRule)) width = std::max(width, deltaValues());
   if (has(Mixer::StateSpace)) width = std::max(width, stateValues());
   if (has(Mixer::SelectiveScan)) width = std::max(width, recurrent.scanChannels);
+  if (has(Mixer::Lightning)) width = std::max(width, lightningValues());
   return hasStateBeside() ? queryWidth() + std::max(width, stateValues()) : width;
 }
 
@@ -412,6 +441,7 @@ size_t DecoderSpec::stateFloats(const LayerSpec& layer) const {
     case Mixer::DeltaRule: return last + size_t(recurrent.valueHeads) * recurrent.keyDim * recurrent.valueDim;
     case Mixer::StateSpace: return last + size_t(stateValues()) * recurrent.stateDim;
     case Mixer::SelectiveScan: return last + size_t(recurrent.scanChannels) * recurrent.scanState;
+    case Mixer::Lightning: return size_t(lightningValues()) * recurrent.lightningDim;
     default: return last;
   }
 }
@@ -499,12 +529,15 @@ void validate(const DecoderSpec& spec) {
     refuse("layerSpecs", std::to_string(spec.layerSpecs.size()) + " entries",
            std::to_string(spec.layers) + ", one a layer");
   }
-  if (spec.remembers() && (spec.shares > 1 || (spec.residual != Residual::Pre && spec.residual != Residual::Sandwich)))
+  const bool mixes =
+      spec.residual == Residual::Pre || spec.residual == Residual::Sandwich || spec.residual == Residual::Post;
+  if (spec.remembers() && (spec.shares > 1 || !mixes))
     refuse("layerSpecs", "layers that remember a state",
-           "none of a share of a layer, and norms before both branches, or round them");
+           "none of a share of a layer, and norms before both branches, after or round them");
   if (spec.remembers()) checkCount("recurrent.taps", spec.recurrent.taps, kMostTaps);
   checkStateSpace(spec);
   checkSelectiveScan(spec);
+  checkLightning(spec);
   checkStateBeside(spec);
   checkStreams(spec);
   if (spec.layerInputTokens > spec.vocabularySize)
@@ -549,7 +582,8 @@ void validate(const DecoderSpec& spec) {
     for (const float number :
          {layerSpec.xielu.positive, layerSpec.xielu.negative, layerSpec.xielu.beta, layerSpec.xielu.epsilon})
       checkFinite(field + ".xielu", number);
-    if (layerSpec.mixer > Mixer::SelectiveScan) refuse(field + ".mixer", "an unknown one", "one of five");
+    if (layerSpec.mixer > Mixer::Lightning) refuse(field + ".mixer", "an unknown one", "one of six");
+    checkSums(spec, layerSpec, field);
     checkFinite(field + ".gateDeviations", layerSpec.gateDeviations);
     if (layerSpec.gateDeviations != 0 && spec.feedForward != FeedForwardKind::Gated)
       refuse(field + ".gateDeviations", std::to_string(layerSpec.gateDeviations), "none where blocks have no gates");

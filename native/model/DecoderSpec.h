@@ -28,12 +28,18 @@ struct RotaryTable {
 };
 
 // What mixes a layer's tokens.
-enum class Mixer : uint8_t { Attention, DeltaRule, ShortConvolution, StateSpace, SelectiveScan };
+enum class Mixer : uint8_t { Attention, DeltaRule, ShortConvolution, StateSpace, SelectiveScan, Lightning };
 
 // What a layer makes of the inner elements of its block with Activation::Xielu.
 struct XieluSpec {
   float positive = 0, negative = 0;  // factors above zero, and of zero and below
   float beta = 0, epsilon = 0;
+};
+
+// How a branch is added where its norm comes after it: hidden = kept * hidden + added * branch (MiniMax-Text-01).
+struct BranchSum {
+  float kept = 1, added = 1;
+  bool plain() const { return kept == 1 && added == 1; }
 };
 
 struct LayerSpec {
@@ -51,6 +57,8 @@ struct LayerSpec {
   bool branched = false;     // its norms stand after its branches (Residual::Branch), others' before them
   float gateDeviations = 0;  // a gate's elements count above their mean by so many deviations; 0: all do
   XieluSpec xielu;
+  BranchSum mixerSum, blockSum;
+  std::vector<float> decays;  // of lightning attention: what a token leaves of each head's state
 
   static constexpr uint32_t kNoRotation = UINT32_MAX;
   static constexpr uint32_t kOwnKeys = UINT32_MAX;
@@ -139,6 +147,9 @@ struct RecurrentSpec {
   uint32_t scanChannels = 0, scanState = 0, scanRank = 0;
   ScanNorms scanNorms = ScanNorms::None;
   float scanEpsilon = 0;  // of these norms
+  // Of lightning attention.
+  uint32_t lightningHeads = 0, lightningDim = 0;
+  float lightningEpsilon = 0;  // of the norm of outputs
 };
 
 // Of attention whose keys and values are one latent row of a token (DeepSeek V2): what queries and outputs are made of.
@@ -329,6 +340,8 @@ struct DecoderSpec {
   uint32_t deltaKeys() const { return recurrent.keyHeads * recurrent.keyDim; }
   uint32_t deltaValues() const { return recurrent.valueHeads * recurrent.valueDim; }
   uint32_t deltaDecays() const { return recurrent.valueHeads * (recurrent.decaysByKey ? recurrent.keyDim : 1); }
+  // Of lightning attention: what comes out of its heads.
+  uint32_t lightningValues() const { return recurrent.lightningHeads * recurrent.lightningDim; }
   // Of a state space: what comes out of its heads.
   uint32_t stateValues() const { return recurrent.stateHeads * recurrent.stateHeadDim; }
   uint32_t convolvedWidth(Mixer mixer) const;

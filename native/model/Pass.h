@@ -96,6 +96,8 @@ struct Pass {
   // decoder's residualScale; and, where `next` is given, next = norm(hidden). next may be the hidden states themselves.
   virtual void addBranch(float* branch, const float* branchNorm, const float* weight, const float* bias,
                          float* next) const = 0;
+  // What stands before addBranch() where a sum has weights: hidden *= kept, branch *= added. Of the processor.
+  virtual void weighBranch(const BranchSum& sum, float* branch) const;
   // hidden += second + first, in this order, times residualScale; second is overwritten.
   virtual void addBranches(const float* first, float* second) const = 0;
 

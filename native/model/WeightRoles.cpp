@@ -158,6 +158,7 @@ Presence ifScanBias(const Spec&, const Layer& layer) { return optionalIf(scans(l
 Presence ifScanNorm(const Spec& spec, const Layer& layer) {
   return requiredIf(scans(layer) && spec.recurrent.scanNorms == ScanNorms::Weighted);
 }
+Presence ifLightning(const Spec&, const Layer& layer) { return requiredIf(layer.mixer == Mixer::Lightning); }
 bool decays(const Layer& layer) { return layer.mixer == Mixer::DeltaRule || layer.hasStateSpace() || scans(layer); }
 Presence ifDecays(const Spec&, const Layer& layer) { return requiredIf(decays(layer)); }
 Presence ifLogarithms(const Spec& spec, const Layer& layer) {
@@ -320,6 +321,11 @@ WeightShape stateProjections(const Spec& spec, const Layer&) { return {stateProj
 WeightShape hiddenToState(const Spec& spec, const Layer&) { return {stateProjected(spec), spec.hiddenSize}; }
 WeightShape stateToHidden(const Spec& spec, const Layer&) { return {spec.hiddenSize, spec.stateValues()}; }
 
+WeightShape lightningElements(const Spec& spec, const Layer&) { return {spec.lightningValues(), 1}; }
+WeightShape hiddenToLightning(const Spec& spec, const Layer&) { return {3 * spec.lightningValues(), spec.hiddenSize}; }
+WeightShape lightningGates(const Spec& spec, const Layer&) { return {spec.lightningValues(), spec.hiddenSize}; }
+WeightShape lightningToHidden(const Spec& spec, const Layer&) { return {spec.hiddenSize, spec.lightningValues()}; }
+
 }  // namespace
 
 const std::vector<WeightRole<GlobalWeights>>& globalRoles() {
@@ -427,6 +433,10 @@ const std::vector<WeightRole<LayerWeights>>& layerRoles() {
       {"scan_step.weight", &L::scanStep, nullptr, ifScan, rankToChannels},
       {"scan_out.weight", &L::o, nullptr, ifScan, channelsToHidden},
       {"scan_out.bias", nullptr, &L::oBias, ifScanBias, hidden},
+      {"lightning_in.weight", &L::mix, nullptr, ifLightning, hiddenToLightning},
+      {"lightning_gate.weight", &L::mixGate, nullptr, ifLightning, lightningGates},
+      {"lightning_norm.weight", nullptr, &L::mixNorm, ifLightning, lightningElements},
+      {"lightning_out.weight", &L::o, nullptr, ifLightning, lightningToHidden},
       {"stream_norm.weight", nullptr, &L::streamNorm, ifStreams, hidden},
       {"stream_router", nullptr, &L::streamRouter, ifStreams, streamRouter},
       {"stream_predict", nullptr, &L::streamPredict, ifStreams, streamPredictions},

@@ -43,9 +43,21 @@ void embed(const Pass& pass) {
   if (spec.streams.count > 1) pass.beginStreams();
 }
 
+// What a layer's first products read: the hidden states, normed unless norms stand after its branches.
+MatrixInput layerInput(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights,
+                       const StoredMatrix* const* matrices, size_t count) {
+  const DecoderSpec& spec = pass.spec;
+  // Which vectors there are is known once they have been loaded; a norm takes the more scratch.
+  const Residual residual = spec.residualOf(layer);
+  const bool normless =
+      residual == Residual::Post || residual == Residual::Branch || (weights.norm1 == nullptr && !pass.measuring);
+  if (!normless) return pass.normed(matrices, count, weights.norm1, weights.norm1Bias);
+  return pass.prepared(matrices, count, pass.activations.hidden, pass.tokens(), spec.hiddenSize, ProductOf::Tokens);
+}
+
 // Norm and projections of the delta rule: queries, keys and values, which go through its convolution, then a gate, how
 // much of a value is written, and how much of the state is forgotten.
-void projectDelta(const Pass& pass, const LayerWeights& weights) {
+void projectDelta(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights) {
   const DecoderSpec& spec = pass.spec;
   const RecurrentSpec& delta = spec.recurrent;
   const size_t stride = spec.mixedWidth(), tokens = pass.tokens(), rank = delta.deltaRank;
@@ -73,7 +85,7 @@ void projectDelta(const Pass& pass, const LayerWeights& weights) {
     else
       matrices[count++] = &weights.mix;
     for (const ProductJob& job : others) matrices[count++] = job.weights;
-    const MatrixInput input = pass.normed(matrices, count, weights.norm1, weights.norm1Bias);
+    const MatrixInput input = layerInput(pass, layer, weights, matrices, count);
     pass.multiply(delta.deltaApart ? apart : &joined, delta.deltaApart ? 3 : 1, input, ProductOf::Tokens);
     pass.multiply(others, 3, input, ProductOf::Tokens);
   }
@@ -89,17 +101,22 @@ void projectDelta(const Pass& pass, const LayerWeights& weights) {
 }
 
 // Norm and projections of a layer that remembers a state: of the delta rule, see above; else what goes through its
-// convolution, then, of a state space, a gate and the time steps, in the same product; of a selective scan, a gate.
+// convolution, then, of a state space, a gate and the time steps, in the same product; of a selective scan, a gate; of
+// lightning attention queries, keys and values of each head, and the gates, which are a product of their own.
 void projectMixed(const Pass& pass, size_t layer) {
   const LayerWeights& weights = pass.weights.layer(layer);
   const ScratchScope scope(pass);
   pass.activations.keysSerial = 0;
-  const Mixer mixer = pass.spec.layerSpecs[layer].mixer;
-  if (mixer == Mixer::DeltaRule) return projectDelta(pass, weights);
-  const StoredMatrix* const matrices[] = {&weights.mix};
-  const ProductJob job{&weights.mix, weights.mixBias, pass.activations.mixed, pass.spec.mixedWidth()};
-  pass.multiply(&job, 1, pass.normed(matrices, 1, weights.norm1, weights.norm1Bias), ProductOf::Tokens);
-  if (mixer == Mixer::SelectiveScan) pass.prepareScan(layer);
+  const LayerSpec& layerSpec = pass.spec.layerSpecs[layer];
+  if (layerSpec.mixer == Mixer::DeltaRule) return projectDelta(pass, layerSpec, weights);
+  const bool gated = layerSpec.mixer == Mixer::Lightning;
+  const size_t count = gated ? 2 : 1, stride = pass.spec.mixedWidth();
+  float* mixed = pass.activations.mixed;
+  const StoredMatrix* const matrices[] = {&weights.mix, &weights.mixGate};
+  const ProductJob jobs[] = {{&weights.mix, weights.mixBias, mixed, stride},
+                             {&weights.mixGate, nullptr, mixed + 3 * pass.spec.lightningValues(), stride}};
+  pass.multiply(jobs, count, layerInput(pass, layerSpec, weights, matrices, count), ProductOf::Tokens);
+  if (layerSpec.mixer == Mixer::SelectiveScan) pass.prepareScan(layer);
 }
 
 // Norm, q k v, q/k norms, rotation. Queries go into the activations; keys and values, too, where attention stores them.
@@ -133,13 +150,7 @@ void project(const Pass& pass, size_t layer) {
   const size_t products = count;
   if (spec.attentionGate) matrices[count++] = &weights.qGate;
   if (layerSpec.stateBeside) matrices[count++] = &weights.mix;
-  // Which vectors there are is known once they have been loaded; a norm takes the more scratch.
-  const Residual residual = spec.residualOf(layerSpec);
-  const bool normless =
-      residual == Residual::Post || residual == Residual::Branch || (weights.norm1 == nullptr && !pass.measuring);
-  const MatrixInput input =
-      normless ? pass.prepared(matrices, count, activations.hidden, pass.tokens(), spec.hiddenSize, ProductOf::Tokens)
-               : pass.normed(matrices, count, weights.norm1, weights.norm1Bias);
+  const MatrixInput input = layerInput(pass, layerSpec, weights, matrices, count);
   float *keys = place(activations.keys), *values = place(activations.values);
   const ProductJob jobs[] = {
       {&weights.q, weights.qBias, activations.queries, spec.queryWidth(layerSpec)},
@@ -376,6 +387,7 @@ void Pass::projectDistances(size_t) const { refuseElsewhere(); }
 void Pass::finishFactorised(float*) const { refuseElsewhere(); }
 void Pass::weighRows(float*, const ExpertRouting&, const ExpertTokens&, size_t) const { refuseElsewhere(); }
 void Pass::addRows(const float*, float*) const { refuseElsewhere(); }
+void Pass::weighBranch(const BranchSum&, float*) const { refuseElsewhere(); }
 void Pass::addLayerInput(size_t) const { refuseElsewhere(); }
 void Pass::scaleLayer(size_t) const { refuseElsewhere(); }
 
@@ -421,7 +433,8 @@ void finishLayer(const Pass& pass, size_t layer) {
 static void addBranches(const Pass& pass, size_t layer) {
   const DecoderSpec& spec = pass.spec;
   const LayerWeights& weights = pass.weights.layer(layer);
-  const Residual residual = spec.residualOf(spec.layerSpecs[layer]);
+  const LayerSpec& layerSpec = spec.layerSpecs[layer];
+  const Residual residual = spec.residualOf(layerSpec);
   if (residual == Residual::Pre && spec.residualScale == 1 && !hasExperts(weights))
     return finishDirectly(pass, weights);
   const ScratchScope scope(pass);
@@ -430,7 +443,7 @@ static void addBranches(const Pass& pass, size_t layer) {
   float* branch = pass.scratch.take<float>(elements);  // what a branch adds
   float* normed = pass.scratch.take<float>(elements);  // what the feed-forward block reads
   pass.multiply(weights.o, weights.oBias, pass.activations.queries, pass.tokens(), branch, ProductOf::Tokens);
-  if (spec.layerSpecs[layer].mixerOnly) return pass.addBranch(branch, nullptr, nullptr, nullptr, nullptr);
+  if (layerSpec.mixerOnly) return pass.addBranch(branch, nullptr, nullptr, nullptr, nullptr);
   switch (residual) {
     case Residual::Pre:
       pass.addBranch(branch, nullptr, weights.norm2, weights.norm2Bias, normed);
@@ -445,8 +458,10 @@ static void addBranches(const Pass& pass, size_t layer) {
       feedForward(pass, weights, hidden, branch);
       return pass.addBranch(branch, weights.postNorm2, nullptr, nullptr, nullptr);
     case Residual::Post:
+      if (!layerSpec.mixerSum.plain()) pass.weighBranch(layerSpec.mixerSum, branch);
       pass.addBranch(branch, nullptr, weights.norm1, weights.norm1Bias, hidden);
       feedForward(pass, weights, hidden, branch);
+      if (!layerSpec.blockSum.plain()) pass.weighBranch(layerSpec.blockSum, branch);
       return pass.addBranch(branch, nullptr, weights.norm2, weights.norm2Bias, hidden);
     case Residual::Parallel: {
       // Both branches read the layer's input, so that is left alone until both are there.

@@ -114,7 +114,7 @@ RuntimeOptions checked(RuntimeOptions&& options) {
   if (options.decoder.latent.rank != 0 && isQuantised(options.cacheType))
     throw Error(ErrorCode::InvalidArgument,
                 "cache.type: found one of integers for a model that keeps latent rows, expected f16 or f32");
-  if (options.decoder.remembers()) checkRange("states", options.states, kMostStates);
+  if (options.decoder.remembers() || options.states != 0) checkRange("states", options.states, kMostStates);
   return std::move(options);
 }
 

@@ -203,6 +203,13 @@ export interface DecoderSpec {
       /** RMS norms of what steps are made of, and of what states are written and read by. Default: none. */
       readonly norms?: { readonly epsilon: number; readonly weighted: boolean };
     };
+    /** Sizes of lightning attention; absent where no layer has it. */
+    readonly lightning?: {
+      readonly heads: number;
+      readonly headDim: number;
+      /** The epsilon of the norm of its outputs. */
+      readonly epsilon: number;
+    };
     /**
      * How a head's rate of decay is stored: as its logarithm (`decay.log`), or negated (`decay.negated`). Default:
      * `log`.
@@ -383,8 +390,8 @@ export function needsProcessor({
     shared?.apart,
     layerSpecs.some(hasOwnHeads),
     layerSpecs.some(
-      ({ chunked, innerSize, mixerOnly, gateDeviations }) =>
-        chunked === true || mixerOnly === true || innerSize !== undefined || gateDeviations !== undefined,
+      ({ chunked, innerSize, mixerOnly, gateDeviations, sums }) =>
+        chunked === true || mixerOnly === true || [innerSize, gateDeviations, sums].some((own) => own !== undefined),
     ),
   ].includes(true);
 }
@@ -414,9 +421,18 @@ export function pooledWidth({ pooled = [], hiddenSize }: DecoderSpec): number {
  * through a short convolution, then a state by the gated delta rule, normed and gated; `short-convolution` (LFM2): C *
  * convolution(B * x); `state-space` (Mamba-2; Granite 4, Bamba): inputs, and what a state is written and read by,
  * through a short convolution, then a state by its time step, gated and normed; `selective-scan` (Mamba): channels
- * through a short convolution, then a state of each by time steps of its own, gated
+ * through a short convolution, then a state of each by time steps of its own, gated; `lightning-attention`
+ * (MiniMax-Text-01): a state to which each token's value is added by its key, and which each head forgets at a rate of
+ * its own, normed and gated
  */
-export type Mixer = 'attention' | 'delta-rule' | 'short-convolution' | 'state-space' | 'selective-scan';
+export type Mixer =
+  'attention' | 'delta-rule' | 'short-convolution' | 'state-space' | 'selective-scan' | 'lightning-attention';
+
+/** The weights of what was there and of a branch, where the branch is added. */
+export interface BranchSum {
+  readonly kept: number;
+  readonly added: number;
+}
 
 export interface LayerSpec {
   /** Default: `attention`. */
@@ -445,6 +461,13 @@ export interface LayerSpec {
   readonly rotaryTable: number | 'none';
   /** Among layers of experts: this one has a gated block of `denseSize` instead. Default false. */
   readonly dense?: boolean;
+  /**
+   * With residual `post`: the hidden states become kept x what they were + added x a branch, before their norm.
+   * Default: 1 each.
+   */
+  readonly sums?: { readonly mixer: BranchSum; readonly block: BranchSum };
+  /** The shares of heads' states that a token leaves in lightning attention: numbers from 0 to 1. */
+  readonly decays?: Float32Array;
   /** Its norms are those of residual `branch`, where the other layers' is `pre` (OLMo Hybrid). Default false. */
   readonly branched?: boolean;
   /** It has no feed-forward block (Nemotron-H). Default false. */

@@ -97,6 +97,10 @@ export type LayerRole =
   | 'scan_step.weight' // matrix [channels, rank]
   | 'scan_out.weight' // matrix [hidden, channels]
   | 'scan_out.bias'
+  | 'lightning_in.weight' // matrix [heads x 3 x headDim, hidden]: each head's query, key and value
+  | 'lightning_gate.weight' // matrix [heads x headDim, hidden]
+  | 'lightning_norm.weight' // vector [heads x headDim]
+  | 'lightning_out.weight' // matrix [hidden, heads x headDim]
   | 'stream_norm.weight' // vector [hidden], of streams, as are
   | 'stream_router' // vectors [streams x hidden],
   | 'stream_predict' // [streams x streams x streams],

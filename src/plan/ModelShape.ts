@@ -363,6 +363,10 @@ function mixerOfLayer(decoder: DecoderSpec, layer: LayerSpec): MixerShape {
       // Time steps, and what they are made of, stand beside what is projected; their products are small.
       return { layers: 0, projected: 3 * channels + rank + 2 * stateDim, mixed: channels, stateFloats };
     }
+    case 'lightning-attention': {
+      const { heads: own = 0, headDim: width = 0 } = recurrent?.lightning ?? {};
+      return { layers: 0, projected: 4 * own * width, mixed: own * width, stateFloats: own * width * width };
+    }
   }
 }
 

@@ -93,6 +93,14 @@ void CpuPass::addRows(const float* x, float* y) const {
   forRows(tokens(), width, [&](size_t t, unsigned) { compute.kernels.rows.add(x + t * width, y + t * width, width); });
 }
 
+void CpuPass::weighBranch(const BranchSum& sum, float* branch) const {
+  const size_t width = spec.hiddenSize;
+  forRows(tokens(), width, [&](size_t t, unsigned) {
+    compute.kernels.rows.scale(sum.kept, activations.hidden + t * width, width);
+    compute.kernels.rows.scale(sum.added, branch + t * width, width);
+  });
+}
+
 // What rounded rows products with these weights take, if they take nothing else: then whole rows need not stand in
 // memory as floats.
 QuantisedInput CpuPass::quantisedRows(const StoredMatrix* const* weights, size_t count) const {

@@ -60,6 +60,8 @@ struct CpuPass final : Pass {
   void applyShortConvolution(size_t layer) const;
   void applyStateSpace(size_t layer) const;
   void applySelectiveScan(size_t layer) const;
+  void applyLightning(size_t layer) const;
+  void weighBranch(const BranchSum& sum, float* branch) const override;
   ExpertRouting route(const LayerWeights& layer, const float* input, float* output) const override;
   ExpertTokens tokensOf(const ExpertRouting& routing, uint32_t expert) const override;
   ExpertTokens gated(const StoredMatrix& gate, const float* input) const override;

@@ -11,6 +11,8 @@ inline float decayRate(const RecurrentSpec& spec, float stored) {
   return spec.negatedRates ? -stored : std::exp(stored);
 }
 
+inline float logistic(float x) { return 1.0f / (1.0f + std::exp(-x)); }
+
 inline float softplus(float x) { return x > 20.0f ? x : std::log1p(std::exp(x)); }
 
 }  // namespace spillway

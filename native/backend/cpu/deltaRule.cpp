@@ -17,8 +17,6 @@ void normalise(const float* x, size_t n, float scale, float* y) {
   for (size_t i = 0; i < n; i++) y[i] = x[i] * factor;
 }
 
-float logistic(float x) { return 1.0f / (1.0f + std::exp(-x)); }
-
 // What is left of a head's state by each element of its key.
 void decaysOfKey(const RecurrentSpec& delta, float forgets, const float* rates, const float* biases, size_t head,
                  float* decays) {

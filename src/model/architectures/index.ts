@@ -89,6 +89,7 @@ import { kolibri1 } from './families/kolibri1.js';
 import { laguna } from './families/laguna.js';
 import { mimoV2 } from './families/mimoV2.js';
 import { minicpm } from './families/minicpm.js';
+import { minimax } from './families/minimax.js';
 import { minimaxM3 } from './families/minimaxM3.js';
 import { openaiGpt } from './families/openaiGpt.js';
 import { hyperClovaX } from './families/hyperClovaX.js';
@@ -196,6 +197,7 @@ const FAMILIES: readonly Family[] = [
   biogpt,
   dbrx,
   minicpm,
+  minimax,
   minimaxM3,
   openaiGpt,
   axk1,

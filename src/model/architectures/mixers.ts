@@ -9,6 +9,7 @@ const ROLES_OF_MIXERS: readonly (readonly [beginning: RegExp, mixers: readonly M
   [/^delta_/, ['delta-rule']],
   [/^state_/, ['state-space']],
   [/^scan_/, ['selective-scan']],
+  [/^lightning_/, ['lightning-attention']],
   [/^decay\./, ['delta-rule', 'state-space', 'selective-scan']],
 ];
 

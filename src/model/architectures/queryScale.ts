@@ -1,13 +1,25 @@
 import type { DecoderSpec } from '../DecoderSpec.js';
 import { rotaryFields } from './configRotary.js';
+import type { GgufModel } from './Family.js';
 import { LIMITS, type Fields } from './Fields.js';
+
+const SCALE = { min: -1e3, max: 1e3 };
 
 /** Queries of all layers scaled by their position, as `llama_4_scaling_beta` among the rotary settings says. */
 export function withScaledQueries(decoder: DecoderSpec, config: Fields): DecoderSpec {
   const settings = rotaryFields(config);
-  const factor = settings.numberOrNull('llama_4_scaling_beta', { min: -1e3, max: 1e3 });
+  const factor = settings.numberOrNull('llama_4_scaling_beta', SCALE);
   if (factor === null || factor === 0) return decoder;
   const period = settings.integer('original_max_position_embeddings', LIMITS.context, decoder.contextTokens);
+  return scaled(decoder, factor, period, 0, () => true);
+}
+
+/** The same by GGUF's `attention.temperature_scale`. */
+export function ggufScaledQueries(decoder: DecoderSpec, { fields }: Pick<GgufModel, 'fields'>): DecoderSpec {
+  const factor = fields.number('attention.temperature_scale', SCALE, 0);
+  if (factor === 0) return decoder;
+  const original = fields.integer('rope.scaling.original_context_length', LIMITS.context, decoder.contextTokens);
+  const period = fields.integer('attention.temperature_length', LIMITS.context, original);
   return scaled(decoder, factor, period, 0, () => true);
 }
 

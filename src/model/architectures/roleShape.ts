@@ -34,6 +34,8 @@ export function roleShape(
   const channels = 2 * keyHeads * keyDim + valueHeads * valueDim;
   const space = stateSpaceWidths(decoder);
   const scan = decoder.recurrent?.scan ?? { channels: 0, stateDim: 0, rank: 0 };
+  const lightning = decoder.recurrent?.lightning ?? { heads: 0, headDim: 0 };
+  const read = lightning.heads * lightning.headDim;
   const streams = decoder.streams ?? { count: 1, bypassRank: 0 };
   const decaying =
     layer?.mixer === 'selective-scan' ? scan.channels : layer?.mixer === 'delta-rule' ? valueHeads : space.heads;
@@ -89,6 +91,14 @@ export function roleShape(
     case 'state_out.weight':
     case 'beside_out.weight':
       return [hiddenSize, space.values];
+    case 'lightning_in.weight':
+      return [3 * read, hiddenSize];
+    case 'lightning_gate.weight':
+      return [read, hiddenSize];
+    case 'lightning_norm.weight':
+      return [read];
+    case 'lightning_out.weight':
+      return [hiddenSize, read];
     case 'stream_router':
       return [streams.count * hiddenSize];
     case 'stream_predict':

@@ -48,6 +48,9 @@ const DERIVED: Readonly<Record<string, readonly string[]>> = {
   falcon_mamba: ['expand', 'time_step_min'],
   mamba: ['expand', 'time_step_min'],
   minicpm3: ['head_dim'],
+  minimax: ['block_size'],
+  minimax_text_01: ['shared_moe_mode'],
+  mistral4: ['head_dim', 'rope_parameters.partial_rotary_factor'],
   mistral3: ['text_config.head_dim', 'text_config.qk_head_dim', 'text_config.rope_parameters.partial_rotary_factor'],
   mpt: ['attn_config.attn_type', 'expansion_ratio', 'learned_pos_emb'],
   // transformers' chunks clamp steps at `time_step_min`, where training starts; published models bound them by
@@ -153,6 +156,11 @@ describe('settings that nobody reads', () => {
     ['kimi_linear', { hidden_act: 'gelu' }, 'hidden_act: found "gelu", expected silu'],
     ['bailing_hybrid', { hidden_act: 'gelu' }, 'hidden_act: found "gelu", expected silu'],
     ['olmo_hybrid', { hidden_act: 'relu' }, 'hidden_act: found "relu", expected silu'],
+    ['minimax', { hidden_act: 'gelu' }, 'hidden_act: found "gelu", expected silu'],
+    ['minimax', { layer_types: ['linear_attention'] }, 'layer_types: found'],
+    ['minimax_text_01', {}, 'postnorm: found nothing, expected true'],
+    ['minimax_text_01', { attn_type_list: [2] }, 'attn_type_list: found'],
+    ['minimax_m1', { postnorm: true, shared_intermediate_size: 8 }, 'shared_intermediate_size: found 8, expected 0'],
     ['jamba', { hidden_act: 'gelu' }, 'hidden_act: found "gelu", expected silu'],
     ['bamba', { hidden_act: 'gelu' }, 'hidden_act: found "gelu", expected silu'],
     ['falcon_h1', { hidden_act: 'gelu' }, 'hidden_act: found "gelu", expected silu'],
@@ -241,6 +249,18 @@ describe('models as they are published', () => {
     const { partial_rotary_factor: share, rotary_dim: dims, ...others } = PUBLISHED.ling;
     expect(positions({ ...others, partial_rotary_factor: share })).toEqual(expected);
     expect(positions({ ...others, rotary_dim: dims })).toEqual(expected);
+  });
+  test('MiniMax-Text-01: half of heads where layers attend, and sums of weights before norms', () => {
+    expect(positions(PUBLISHED.minimax)).toEqual({ windows: [0], dims: 64, rotated: [64], thetas: [10000000] });
+    const { layerSpecs } = describeDecoder(PUBLISHED.minimax, 'config.json');
+    expect(layerSpecs.flatMap(({ mixer }, layer) => (mixer === undefined ? [layer] : []))).toEqual(
+      Array.from({ length: 10 }, (_, group) => 8 * group + 7),
+    );
+    expect(new Set(layerSpecs.map(({ sums }) => sums?.mixer.kept))).toEqual(new Set([3.5565588200778455]));
+    // A head's slope is halved every eighth of the heads, and falls to all but nothing in the last layers.
+    const decays = layerSpecs[0]?.decays ?? new Float32Array(0);
+    expect(-Math.log(decays[7] ?? NaN)).toBeCloseTo(0.5, 4);
+    expect(-Math.log(layerSpecs[78]?.decays?.[7] ?? NaN)).toBeCloseTo(0.5 / 79, 4);
   });
   test('OLMo Hybrid: no positions, or those of a base', () => {
     expect(positions(PUBLISHED.olmo)).toEqual({ windows: [0], kind: 'none' });

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { DecoderSpec, LatentSpec, RotaryTable } from '../../../src/model/DecoderSpec.js';
+import type { BranchSum, DecoderSpec, LatentSpec, RotaryTable } from '../../../src/model/DecoderSpec.js';
 import type { ModelSource } from '../../../src/model/ModelSource.js';
 import { PAGE_TOKENS } from '../../../src/plan/reserves.js';
 import { readWeight } from './readWeight.js';
@@ -76,11 +76,16 @@ export class PlainDecoder {
         h[t] = sum(sum(row, attention), after('post_norm2', this.#feedForward(layer, this.#norm(layer, second, row))));
         continue;
       }
-      const middle = residual === 'post' ? this.#norm(layer, 'norm1', sum(row, attention)) : sum(row, attention);
+      const both = weighed(this.#spec.layerSpecs[layer]?.sums?.mixer, row, attention);
+      const middle = residual === 'post' ? this.#norm(layer, 'norm1', both) : both;
       const end =
         this.#spec.layerSpecs[layer]?.mixerOnly === true
           ? middle
-          : sum(middle, after('post_norm2', this.#feedForward(layer, before('norm2', middle), middle, t)));
+          : weighed(
+              this.#spec.layerSpecs[layer]?.sums?.block,
+              middle,
+              after('post_norm2', this.#feedForward(layer, before('norm2', middle), middle, t)),
+            );
       const added = this.#spec.layerSpecs[layer]?.dense === true ? this.#aside[t] : undefined;
       const whole = sum(added ? sum(end, added) : end, this.#layerInput(layer, end, tokens[t] ?? 0));
       const scale = this.#weights.get(`${layer} layer_scale`)?.[0] ?? 1;
@@ -99,6 +104,8 @@ export class PlainDecoder {
         return this.#applyStateSpace(layer, inputs);
       case 'selective-scan':
         return this.#applyScan(layer, inputs);
+      case 'lightning-attention':
+        return this.#applyLightning(layer, inputs);
       case 'attention': {
         const attended = this.#attend(layer, inputs);
         if (!stateBeside) return attended;
@@ -435,6 +442,36 @@ export class PlainDecoder {
     });
   }
 
+  #applyLightning(layer: number, inputs: readonly Vector[]): Vector[] {
+    const { heads = 0, headDim = 0, epsilon = 0 } = this.#spec.recurrent?.lightning ?? {};
+    const decays = this.#spec.layerSpecs[layer]?.decays;
+    const states = Array.from({ length: heads * headDim }, () => new Float64Array(headDim));
+    return inputs.map((input) => {
+      const row = this.#product(layer, 'lightning_in', input).map(ACTIVATIONS.silu);
+      const part = (head: number, index: number): Vector => {
+        const first = (3 * head + index) * headDim;
+        return row.slice(first, first + headDim);
+      };
+      const output = new Float64Array(heads * headDim);
+      states.forEach((state, at) => {
+        const head = Math.floor(at / headDim);
+        const [query, key] = [part(head, 0), part(head, 1)];
+        const value = part(head, 2)[at % headDim] ?? NaN;
+        for (let k = 0; k < headDim; k++) {
+          state[k] = (state[k] ?? NaN) * (decays?.[head] ?? NaN) + (key[k] ?? NaN) * value;
+          output[at] = (output[at] ?? NaN) + (state[k] ?? NaN) * (query[k] ?? NaN);
+        }
+      });
+      const gate = this.#product(layer, 'lightning_gate', input);
+      const normed = this.#normOf('rms', output, this.#weight(layer, 'lightning_norm.weight'), epsilon);
+      return this.#product(
+        layer,
+        'lightning_out',
+        normed.map((x, i) => x * logistic(gate[i] ?? NaN)),
+      );
+    });
+  }
+
   #applyStateSpace(layer: number, inputs: readonly Vector[], out = 'state_out'): Vector[] {
     const sizes = this.#spec.recurrent?.stateSpace;
     if (!sizes) throw new Error('no sizes of a state space');
@@ -758,6 +795,11 @@ function dot(a: Vector | undefined, b: Vector | undefined): number {
   let total = 0;
   for (let i = 0; i < (a?.length ?? 0); i++) total += (a?.[i] ?? NaN) * (b?.[i] ?? NaN);
   return total;
+}
+
+/** A branch added to what was there, by the weights of both. */
+function weighed({ kept, added }: BranchSum = { kept: 1, added: 1 }, row: Vector, branch: Vector): Vector {
+  return row.map((x, i) => kept * x + added * (branch[i] ?? NaN));
 }
 
 function sum(a: Vector, b: Vector): Vector {

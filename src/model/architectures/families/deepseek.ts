@@ -14,7 +14,7 @@ import {
   type GgufMixture,
 } from '../mixture.js';
 import { skipNextTokenLayers } from '../nextTokenLayers.js';
-import { withScaledQueries } from '../queryScale.js';
+import { ggufScaledQueries, withScaledQueries } from '../queryScale.js';
 import { requireFalse } from '../specs.js';
 import type { TensorIndex } from '../TensorIndex.js';
 
@@ -149,7 +149,7 @@ export function deepFamily(
 
 /** The same in GGUF. */
 export function deepGguf(latent: DecoderSpec, model: GgufModel, otherwise: GgufMixture): Description {
-  const decoder = ggufMixture(skipNextTokenLayers(latent, model), model, otherwise);
+  const decoder = ggufScaledQueries(ggufMixture(skipNextTokenLayers(latent, model), model, otherwise), model);
   return { decoder, weights: [...latentGgufWeights(decoder, model), ...ggufMixtureWeights(decoder, model)] };
 }
 
@@ -226,9 +226,17 @@ export const axk1: Family = {
 export const youtu: Family = deepFamily(['youtu'], (config) => latentConfig('youtu', config, YOUTU));
 
 /** Mistral 4, the language model: queries scaled by their position. */
-export const mistral4: Family = deepFamily(['mistral4'], (config) => {
-  const otherwise = { width: 2048, count: 128, perToken: 4, shared: 1, dense: 0 };
-  const router = sigmoidRouter(config);
-  const decoder = withScaledQueries(latentConfig('mistral4', config, MISTRAL), config);
-  return withDeepExperts(decoder, config, { ...router, score: 'softmax', choiceBias: false }, otherwise);
-});
+export const mistral4: Family = {
+  ...deepFamily(['mistral4'], (config) => {
+    const otherwise = { width: 2048, count: 128, perToken: 4, shared: 1, dense: 0 };
+    const router = sigmoidRouter(config);
+    const decoder = withScaledQueries(latentConfig('mistral4', config, MISTRAL), config);
+    return withDeepExperts(decoder, config, { ...router, score: 'softmax', choiceBias: false }, otherwise);
+  }),
+  gguf: {
+    architecture: 'mistral4',
+    describe(model) {
+      return deepGguf(latentGguf('mistral4', model, 'pairs'), model, { score: 'softmax', normalised: false });
+    },
+  },
+};

@@ -39,7 +39,7 @@ export const minimaxM2 = gatedFamily({
   defaults: MINIMAX_DEFAULTS,
   style: { rotary: { style: 'halves', share: 1 } },
   decoder: (decoder, config) =>
-    withExperts(normed(withRotatedDims(decoder, config)), {
+    withExperts(normed(withRotatedDims(decoder, config, MINIMAX_DEFAULTS.theta)), {
       count: config.integer('num_local_experts', LIMITS.experts, 256),
       perToken: config.integer('num_experts_per_tok', LIMITS.experts, 8),
       width: decoder.feedForwardSize,
@@ -57,9 +57,9 @@ export const minimaxM2 = gatedFamily({
 });
 
 /** Published models say how many elements rotate by a field of their own. */
-export function withRotatedDims(decoder: DecoderSpec, config: Fields): DecoderSpec {
+export function withRotatedDims(decoder: DecoderSpec, config: Fields, theta: number): DecoderSpec {
   const dims = config.integerOrNull('rotary_dim', { min: 2, max: decoder.headDim }, null);
   if (dims === null) return decoder;
-  const { table, dims: even } = partialRotary(config, decoder, MINIMAX_DEFAULTS.theta, dims / decoder.headDim);
+  const { table, dims: even } = partialRotary(config, decoder, theta, dims / decoder.headDim);
   return { ...decoder, position: rotary('halves', even, table) };
 }

@@ -35,7 +35,7 @@ export const minimaxM3 = gatedFamily({
   decoder(decoder, config) {
     refuseOtherSwiglu(config);
     for (const key of ['use_gemma_norm', 'use_qk_norm']) if (!config.boolean(key, true)) config.refuse(key, 'true');
-    const rotated = withQueryKeyNorm(withRotatedDims(decoder, config));
+    const rotated = withQueryKeyNorm(withRotatedDims(decoder, config, MINIMAX_DEFAULTS.theta));
     const clamped: DecoderSpec = {
       ...rotated,
       contextTokens: Math.min(decoder.contextTokens, seenWhole(config)),

@@ -1,7 +1,7 @@
 import { LIMITS } from '../Fields.js';
 import type { GatedDefaults } from '../gatedDecoder.js';
 import { gatedFamily } from '../gatedFamily.js';
-import { scaled, withScaledQueries } from '../queryScale.js';
+import { ggufScaledQueries, withScaledQueries } from '../queryScale.js';
 import { sameLayers } from '../specs.js';
 
 const DEFAULTS: GatedDefaults = {
@@ -28,7 +28,6 @@ const ROTARY = {
   mscale: 1,
   llama_4_scaling_beta: 0.1,
 };
-const SCALE = { min: -1e3, max: 1e3 };
 
 /** Ministral 3, the language model: Mistral with queries scaled by their position. */
 export const ministral3 = gatedFamily({
@@ -45,12 +44,6 @@ export const ministral3 = gatedFamily({
   gguf: {
     architecture: 'mistral3',
     rotary: 'pairs',
-    decoder(decoder, { fields }) {
-      const factor = fields.number('attention.temperature_scale', SCALE, 0);
-      if (factor === 0) return decoder;
-      const original = fields.integer('rope.scaling.original_context_length', LIMITS.context, decoder.contextTokens);
-      const period = fields.integer('attention.temperature_length', LIMITS.context, original);
-      return scaled(decoder, factor, period, 0, () => true);
-    },
+    decoder: ggufScaledQueries,
   },
 });
