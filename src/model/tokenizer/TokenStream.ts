@@ -1,16 +1,24 @@
 import { ROW_LIMITS } from '../files/limits.js';
 import type { AddedToken } from './AddedTokens.js';
-import type { DecodeStage } from './decoders.js';
+import type { Decoder, DecodeStage } from './decoders.js';
 import { LimitError } from './growth.js';
-import type { TokenizerParts } from './PartsTokenizer.js';
+import type { Guard } from './Guard.js';
 import type { Part } from './TokenBytes.js';
 
 /** Steps that real decoders have at most: so many times may an answer as long as it may be go through one. */
 const USUAL_STEPS = 8;
 
+/** The parts of a tokenizer that make text of tokens. */
+export interface StreamParts {
+  readonly guard: Guard;
+  /** Id to token; ids may have gaps. */
+  readonly tokens: readonly (string | undefined)[];
+  readonly decoder: Decoder;
+}
+
 /** Text of a stream of tokens; the stages hold back what is not final. */
 export class TokenStream {
-  readonly #parts: TokenizerParts;
+  readonly #parts: StreamParts;
   readonly #added: ReadonlyMap<number, AddedToken>;
   readonly #isText: (token: AddedToken) => boolean;
   readonly #stages: readonly DecodeStage[];
@@ -25,7 +33,7 @@ export class TokenStream {
   #all = 0;
 
   /** @param isText which added tokens are text; the others are left out */
-  constructor(parts: TokenizerParts, added: ReadonlyMap<number, AddedToken>, isText: (token: AddedToken) => boolean) {
+  constructor(parts: StreamParts, added: ReadonlyMap<number, AddedToken>, isText: (token: AddedToken) => boolean) {
     this.#parts = parts;
     this.#added = added;
     this.#isText = isText;
