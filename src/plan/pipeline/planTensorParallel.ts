@@ -242,7 +242,9 @@ function planOf(
 function exchangedOf(shape: ModelShape, of: number, rows: number): number {
   const attention = rowAttention(shape, WEIGHT_TYPES[shape.weightType].elements, of);
   const tokens = Array.from({ length: of }, (_, index) => Math.ceil((rows - index) / of) / rows);
-  const lengths = (['rows', 'heads'] as const).map((exchange) => exchangeLengths(routesOf(attention, exchange))(tokens));
+  const lengths = (['rows', 'heads'] as const).map((exchange) =>
+    exchangeLengths(routesOf(attention, exchange))(tokens),
+  );
   const sentBy = (index: number): number =>
     lengths.reduce((sum, each) => sum + ringExchangeNumbers(each, { index, of }), 0);
   return Math.max(...tokens.map((_, index) => sentBy(index)));
