@@ -2,8 +2,15 @@ import { BATCH_STRIDE, HEAD_MODES, type NativeRuntime } from '../../bindings/Add
 import { nativeCall } from '../../bindings/nativeCall.js';
 import type { PageTable } from '../grid/PageTable.js';
 import { stagedPages, type StagedPages } from '../memory/PagePlacement.js';
-import type { RowAttention } from '../../model/dividedLayer.js';
-import { exchangeLengths, keptTokens, type Exchange, type KeptTokens, type Lengths } from '../grid/rowExchange.js';
+import {
+  exchangeLengths,
+  keptTokens,
+  routesOf,
+  type Exchange,
+  type KeptTokens,
+  type Lengths,
+  type Routes,
+} from '../grid/rowExchange.js';
 import type { Batch, GridShare, RowRange } from '../grid/Square.js';
 import { fetchedPages, type FetchedPages, type FetchRules } from '../memory/fetchedPages.js';
 import type { DevicePeers, DeviceRow } from '../grid/Device.js';
@@ -61,7 +68,7 @@ export interface CacheMoves {
 
 /** How engines that attend to some rows each divide a batch. */
 export interface Division {
-  readonly attention: RowAttention;
+  readonly routes: Readonly<Record<Exchange, Routes>>;
   /** Which of the engines is here. */
   readonly index: number;
   readonly kept: KeptTokens;
@@ -79,13 +86,18 @@ export class NativeRun {
   /** The values of each slot that a share of a layer has left to be summed with others. */
   readonly branches = new Map<number, Float32Array>();
 
+  private readonly routes: Division['routes'] | undefined;
+
   constructor(
     private readonly runtime: NativeRuntime,
     private readonly cache: CacheMoves,
     private readonly layers: { readonly first: number; readonly last: number },
     readonly activations: SlotActivations,
     readonly peers: DevicePeers | undefined,
-  ) {}
+  ) {
+    const attention = cache.share?.attention;
+    this.routes = attention && { rows: routesOf(attention, 'rows'), heads: routesOf(attention, 'heads') };
+  }
 
   get firstLayer(): number {
     return this.layers.first;
@@ -202,7 +214,7 @@ export class NativeRun {
       if (!native) throw new RangeError(`row ${row} is not open`);
       return native;
     });
-    const division = divisionOf(batch, natives, this.cache.share);
+    const division = this.divisionOf(batch, natives);
     const handle = this.createBatch(rows, natives, division === undefined);
     const isKept = natives.map(({ pages }) => keeperOf(pages) === division?.index);
     const attending = isKept.includes(true)
@@ -273,29 +285,23 @@ export class NativeRun {
     }
   }
 
+  /** Undefined where every engine attends to all rows. */
+  private divisionOf({ rows }: Batch, natives: readonly NativeRow[]): Division | undefined {
+    const { routes } = this;
+    const { share } = this.cache;
+    if (!routes || !share) return undefined;
+    const keepers = new Map(natives.map(({ id, pages }) => [id, keeperOf(pages)]));
+    const kept = keptTokens(rows, (row) => keepers.get(row) ?? 0, share.of);
+    const tokens = kept.map(({ length }) => length);
+    const lengths = { rows: exchangeLengths(routes.rows)(tokens), heads: exchangeLengths(routes.heads)(tokens) };
+    return { routes, index: share.index, kept, lengths };
+  }
+
   private freeIfUnused(row: NativeRow): void {
     if (!row.closed || row.batches > 0) return;
     nativeCall(() => this.runtime.freeRow(row.handle));
     this.rows.delete(row.id);
   }
-}
-
-/** Undefined where every engine attends to all rows. */
-function divisionOf(
-  { rows }: Batch,
-  natives: readonly NativeRow[],
-  share: GridShare | undefined,
-): Division | undefined {
-  if (!share?.attention) return undefined;
-  const { attention, index, of } = share;
-  const keepers = new Map(natives.map(({ id, pages }) => [id, keeperOf(pages)]));
-  const kept = keptTokens(rows, (row) => keepers.get(row) ?? 0, of);
-  const tokens = kept.map(({ length }) => length);
-  const lengths = {
-    rows: exchangeLengths(attention, 'rows')(tokens),
-    heads: exchangeLengths(attention, 'heads')(tokens),
-  };
-  return { attention, index, kept, lengths };
 }
 
 function keeperOf({ keeper = 0 }: PageTable): number {

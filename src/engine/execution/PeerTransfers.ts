@@ -113,12 +113,14 @@ export class PeerTransfers {
       if (!this.isOpen(transfer)) return;
       const { division } = batch;
       if (!division) throw new RangeError('all engines attend to all rows');
-      const { attention, index, kept, lengths } = division;
-      const own = takeOut(run.takeBranch(task), attention, exchange, kept, index);
-      const arrived = await this.peersOf(transfer).exchange(task, own, lengths[exchange]);
+      const { index, kept, lengths } = division;
+      const routes = division.routes[exchange];
+      const own = run.takeBranch(task);
+      const going = takeOut(own, routes, kept, index);
+      const arrived = await this.peersOf(transfer).exchange(task, going, lengths[exchange]);
       if (!this.isOpen(transfer)) return;
       const start = now();
-      const values = putTogether(arrived, attention, exchange, kept, index);
+      const values = putTogether(arrived, own, routes, kept, index);
       nativeCall(() => {
         if (exchange === 'heads') this.runtime.writeAttended(place.handle, values);
         else if (batch.attending !== undefined)

@@ -265,7 +265,7 @@ export class SimulatedDevice implements Device {
       else if (event.task.name === 'all_to_all' || event.task.name === 'all_to_all_back')
         this.await(
           event,
-          peers.exchange(event.task, [], () => 0),
+          peers.exchange(event.task, new Float32Array(0), () => 0),
           () => ({
             start,
             end: Math.max(start + seconds, this.time.now),

@@ -114,9 +114,9 @@ export interface DevicePeers {
   /**
    * Resolves to what has come from each engine for this one, of an `all_to_all` or its way back; pending and in order
    * like `reduce`.
-   * @param own what each engine gets, by its place
+   * @param going what each other engine gets, as they follow in the ring
    */
-  exchange(task: Task, own: readonly Float32Array[], lengths: Lengths): Promise<Float32Array[]>;
+  exchange(task: Task, going: Float32Array, lengths: Lengths): Promise<Float32Array[]>;
 }
 
 /**

@@ -39,11 +39,40 @@ export function keptTokens(
   return kept;
 }
 
+/** The columns of all tokens that go from engine to engine in an exchange: found out once, for all batches. */
+export interface Routes {
+  readonly exchange: Exchange;
+  /** By the engine that they go from, and the one that they go to. */
+  readonly stretches: readonly (readonly (readonly Stretch[])[])[];
+  /** How many they are together. */
+  readonly widths: readonly (readonly number[])[];
+  /** Columns of a token in an engine before the exchange, and after it. */
+  readonly before: readonly number[];
+  readonly after: readonly number[];
+}
+
+/** Pure. */
+export function routesOf(attention: RowAttention, exchange: Exchange): Routes {
+  const { heads, kvHeads, headDim, shares } = attention;
+  const stretches = shares.map((_, from) => shares.map((__, to) => exchanged(attention, exchange, from, to)));
+  const ours = shares.map(({ queryHeads, keyHeads }) =>
+    exchange === 'rows' ? (queryHeads.count + 2 * keyHeads.count) * headDim : queryHeads.count * headDim,
+  );
+  const all = shares.map(() => (exchange === 'rows' ? heads + 2 * kvHeads : heads) * headDim);
+  return {
+    exchange,
+    stretches,
+    widths: stretches.map((each) => each.map((some) => some.reduce((sum, { count }) => sum + count, 0))),
+    before: exchange === 'rows' ? ours : all,
+    after: exchange === 'rows' ? all : ours,
+  };
+}
+
 /**
  * The columns that go from one engine to another. Queries are the one's that has their heads. Keys and values that
- * several engines have come from the nearest before the one that keeps the row, which may be that one itself. Pure.
+ * several engines have come from the nearest before the one that keeps the row, which may be that one itself.
  */
-export function exchanged(attention: RowAttention, exchange: Exchange, from: number, to: number): Stretch[] {
+function exchanged(attention: RowAttention, exchange: Exchange, from: number, to: number): Stretch[] {
   const { heads, kvHeads, headDim, shares } = attention;
   const [ours, theirs] = [shares[from], shares[to]];
   if (!ours || !theirs) return [];
@@ -56,25 +85,25 @@ export function exchanged(attention: RowAttention, exchange: Exchange, from: num
   for (let value = 0; value < 2; value++)
     for (let head = 0; head < keyHeads.count; head++) {
       if (providerOf(attention, keyHeads.first + head, to) !== from) continue;
-      stretches.push({
+      const next = {
         from: (queryHeads.count + value * keyHeads.count + head) * headDim,
         to: (heads + value * kvHeads + keyHeads.first + head) * headDim,
         count: headDim,
-      });
+      };
+      const last = stretches.at(-1);
+      // What lies together there and here is copied at once.
+      if (last && last.from + last.count === next.from && last.to + last.count === next.to)
+        stretches.splice(-1, 1, { ...last, count: last.count + headDim });
+      else stretches.push(next);
     }
   return stretches;
 }
 
 /**
- * How many numbers go from engine to engine: what each token takes is found out once, for all batches. Pure.
- *
+ * How many numbers go from engine to engine. Pure.
  * @returns of a batch of which each engine keeps so many tokens
  */
-export function exchangeLengths(attention: RowAttention, exchange: Exchange): (tokens: readonly number[]) => Lengths {
-  const { shares } = attention;
-  const widths = shares.map((_, from) =>
-    shares.map((__, to) => exchanged(attention, exchange, from, to).reduce((sum, { count }) => sum + count, 0)),
-  );
+export function exchangeLengths({ exchange, widths }: Routes): (tokens: readonly number[]) => Lengths {
   return (tokens) => (from, to) => (widths[from]?.[to] ?? 0) * (tokens[exchange === 'rows' ? to : from] ?? 0);
 }
 
@@ -111,18 +140,16 @@ export function ringExchangeSteps(of: number): number {
  * With each step an engine takes what is its own out of what comes, and sends the rest on. Each step is sent, of
  * however few numbers: who has begun one knows that all before it have begun the one before.
  *
- * @param own by engine that it is for
- * @returns by engine that it is from
+ * @param going what this engine has for the one after it, then for the one after that, and so on: see `takeOut`
+ * @returns by engine that it is from, of this one nothing
  */
 export async function ringExchange(
-  own: readonly Float32Array[],
+  going: Float32Array,
   lengths: Lengths,
   { index, of }: RingPlace,
   { send, receive }: RingEnds,
 ): Promise<Float32Array[]> {
   const arrived: Float32Array[] = Array.from({ length: of }, () => new Float32Array(0));
-  arrived[index] = own[index] ?? new Float32Array(0);
-  let going = joined(Array.from({ length: of - 1 }, (_, ahead) => own[place(index + 1 + ahead, of)]));
   for (let step = 0; step < of - 1; step++) {
     send(step, going);
     const from = place(index - 1 - step, of);
@@ -130,74 +157,82 @@ export async function ringExchange(
     for (let distance = step + 1; distance < of; distance++) length += lengths(from, place(from + distance, of));
     const came = await receive(step, length);
     const ours = lengths(from, index);
-    arrived[from] = came.slice(0, ours);
-    going = came.slice(ours);
+    arrived[from] = came.subarray(0, ours);
+    going = came.subarray(ours);
   }
   return arrived;
 }
 
 /**
- * Takes out of an engine's rows what goes to each engine. Pure.
+ * Takes out of an engine's rows what goes to each other engine, in the order in which they follow in the ring. Pure.
  * @param values [tokens, columns], row-major: of `rows` those of the batch, of `heads` those that the engine keeps
  */
-export function takeOut(
-  values: Float32Array,
-  attention: RowAttention,
-  exchange: Exchange,
-  kept: KeptTokens,
-  index: number,
-): Float32Array[] {
-  const width = widthBefore(attention, exchange, index);
-  return attention.shares.map((_, to) => {
-    const stretches = exchanged(attention, exchange, index, to);
-    const tokens = exchange === 'rows' ? (kept[to] ?? []) : (kept[index] ?? []).map((__, place) => place);
-    const taken = new Float32Array(tokens.length * stretches.reduce((sum, { count }) => sum + count, 0));
-    let at = 0;
-    for (const token of tokens)
-      for (const { from, count } of stretches) {
-        const begin = token * width + from;
-        taken.set(values.subarray(begin, begin + count), at);
-        at += count;
-      }
-    return taken;
-  });
+export function takeOut(values: Float32Array, routes: Routes, kept: KeptTokens, index: number): Float32Array {
+  const { exchange, stretches, widths, before } = routes;
+  const of = widths.length;
+  const length = exchangeLengths(routes)(kept.map((tokens) => tokens.length));
+  const others = Array.from({ length: of - 1 }, (_, ahead) => place(index + 1 + ahead, of));
+  const going = new Float32Array(others.reduce((sum, to) => sum + length(index, to), 0));
+  let at = 0;
+  for (const to of others) {
+    const part = going.subarray(at, (at += length(index, to)));
+    const ours = { values, width: before[index] ?? 0, tokens: exchange === 'rows' ? kept[to] : undefined };
+    let column = 0;
+    for (const { from, count } of stretches[index]?.[to] ?? []) {
+      copyColumns(ours, { values: part, width: widths[index]?.[to] ?? 0 }, { from, to: column, count });
+      column += count;
+    }
+  }
+  return going;
 }
 
 /**
- * Puts together what has come from each engine. Pure.
+ * Puts together what has come from each other engine, and what this one has itself. Pure.
+ * @param values as `takeOut` had them
  * @returns [tokens, columns], row-major: of `rows` those that the engine keeps, of `heads` those of the batch
  */
 export function putTogether(
   arrived: readonly Float32Array[],
-  attention: RowAttention,
-  exchange: Exchange,
+  values: Float32Array,
+  { exchange, stretches, widths, before, after }: Routes,
   kept: KeptTokens,
   index: number,
 ): Float32Array {
-  const width = widthAfter(attention, exchange, index);
   const ours = kept[index] ?? [];
-  const count = exchange === 'rows' ? ours.length : kept.reduce((sum, { length }) => sum + length, 0);
-  const values = new Float32Array(count * width);
-  arrived.forEach((came, from) => {
-    const stretches = exchanged(attention, exchange, from, index);
-    const tokens = exchange === 'rows' ? ours.map((_, place) => place) : (kept[from] ?? []);
-    let at = 0;
-    for (const token of tokens)
-      for (const { to, count: columns } of stretches) {
-        values.set(came.subarray(at, at + columns), token * width + to);
-        at += columns;
+  const byRows = exchange === 'rows';
+  const width = after[index] ?? 0;
+  const together = new Float32Array(width * (byRows ? ours.length : kept.reduce((sum, { length }) => sum + length, 0)));
+  stretches.forEach((each, from) => {
+    const there = { values: together, width, tokens: byRows ? undefined : kept[from] };
+    let column = 0;
+    for (const stretch of each[index] ?? []) {
+      if (from === index)
+        copyColumns({ values, width: before[index] ?? 0, tokens: byRows ? ours : undefined }, there, stretch);
+      else {
+        const came = { values: arrived[from] ?? new Float32Array(0), width: widths[from]?.[index] ?? 0 };
+        copyColumns(came, there, { ...stretch, from: column });
       }
+      column += stretch.count;
+    }
   });
-  return values;
+  return together;
 }
 
-function widthBefore({ heads, headDim, shares }: RowAttention, exchange: Exchange, index: number): number {
-  const { queryHeads, keyHeads } = shares[index] ?? { queryHeads: { count: 0 }, keyHeads: { count: 0 } };
-  return exchange === 'rows' ? (queryHeads.count + 2 * keyHeads.count) * headDim : heads * headDim;
+/** Rows of numbers: those of some tokens, or without, all of them. */
+interface Rows {
+  readonly values: Float32Array;
+  readonly width: number;
+  readonly tokens?: readonly number[] | undefined;
 }
 
-function widthAfter({ heads, kvHeads, headDim, shares }: RowAttention, exchange: Exchange, index: number): number {
-  return exchange === 'rows' ? (heads + 2 * kvHeads) * headDim : (shares[index]?.queryHeads.count ?? 0) * headDim;
+/** Copies columns of the tokens of one into those of the other. */
+function copyColumns(from: Rows, to: Rows, { from: first, to: at, count }: Stretch): void {
+  if (count === 0) return;
+  const tokens = (from.tokens ?? to.tokens)?.length ?? from.values.length / from.width;
+  for (let token = 0; token < tokens; token++) {
+    const begin = (from.tokens?.[token] ?? token) * from.width + first;
+    to.values.set(from.values.subarray(begin, begin + count), (to.tokens?.[token] ?? token) * to.width + at);
+  }
 }
 
 /** The engine that gives an engine the keys and values of a head. */
@@ -208,16 +243,6 @@ function providerOf({ shares }: RowAttention, head: number, to: number): number 
     if (head >= first && head < first + count) return from;
   }
   throw new RangeError(`no engine has head ${head} of keys and values`);
-}
-
-function joined(parts: readonly (Float32Array | undefined)[]): Float32Array {
-  const all = new Float32Array(parts.reduce((sum, part) => sum + (part?.length ?? 0), 0));
-  let at = 0;
-  for (const part of parts) {
-    if (part) all.set(part, at);
-    at += part?.length ?? 0;
-  }
-  return all;
 }
 
 function place(index: number, of: number): number {

@@ -2,7 +2,7 @@ import { batchTokens, layerBounds, mayBeSampled, type Grid, type GridShare, type
 import type { RowAttention } from '../../model/RowAttention.js';
 import type { Tier } from '../grid/Tier.js';
 import { ringSumColumns } from '../grid/ringSum.js';
-import { exchangeLengths, keptTokens, ringExchangeNumbers } from '../grid/rowExchange.js';
+import { exchangeLengths, keptTokens, ringExchangeNumbers, routesOf } from '../grid/rowExchange.js';
 import type { Move, Movement } from './movement.js';
 
 /** A token's id, as it travels. */
@@ -75,7 +75,10 @@ function exchangesOf(
   share: GridShare,
   send: (bytes: number) => Move,
 ): NonNullable<Movement['allToAll']> {
-  const lengths = { rows: exchangeLengths(attention, 'rows'), heads: exchangeLengths(attention, 'heads') };
+  const lengths = {
+    rows: exchangeLengths(routesOf(attention, 'rows')),
+    heads: exchangeLengths(routesOf(attention, 'heads')),
+  };
   return ({ batch: { rows } }, exchange, pagesOf) => {
     const kept = keptTokens(rows, (row) => pagesOf(row)?.keeper ?? 0, share.of).map(({ length }) => length);
     return send(FLOAT_BYTES * ringExchangeNumbers(lengths[exchange](kept), share));

@@ -46,14 +46,14 @@ export class PartialSums {
   }
 
   /**
-   * @param own what each engine gets, by its place
+   * @param going what each other engine gets, as they follow in the ring
    * @returns what has come from each @throws PeerError (rejects)
    */
-  exchange(task: PartialTask, own: readonly Float32Array[], lengths: Lengths): Promise<Float32Array[]> {
+  exchange(task: PartialTask, going: Float32Array, lengths: Lengths): Promise<Float32Array[]> {
     const { of } = this.place;
     // Each way has steps of its own, so that what is out of step with this engine is seen to be.
     const first = ringSumSteps(of) + (task.name === 'all_to_all' ? 0 : ringExchangeSteps(of));
-    return ringExchange(own, lengths, this.place, this.endsOf(task, first));
+    return ringExchange(going, lengths, this.place, this.endsOf(task, first));
   }
 
   /** @param first the number of the first step */

@@ -122,9 +122,9 @@ export class PeerConnection implements DevicePeers {
     return this.sums.reduce(task, values);
   }
 
-  exchange(task: Task, own: readonly Float32Array[], lengths: Lengths): Promise<Float32Array[]> {
+  exchange(task: Task, going: Float32Array, lengths: Lengths): Promise<Float32Array[]> {
     if (!this.sums) return Promise.reject(new PeerError('partial: found layers that nobody shares, expected shares'));
-    return this.sums.exchange(task, own, lengths);
+    return this.sums.exchange(task, going, lengths);
   }
 
   /** Sends what need not be waited for; a failure is the run's. */

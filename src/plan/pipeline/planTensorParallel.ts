@@ -1,6 +1,6 @@
 import { drained, type Work } from '../../collections/drained.js';
 import { ringSumColumns, ringSumSteps } from '../../engine/grid/ringSum.js';
-import { exchangeLengths, ringExchangeNumbers, ringExchangeSteps } from '../../engine/grid/rowExchange.js';
+import { exchangeLengths, ringExchangeNumbers, ringExchangeSteps, routesOf } from '../../engine/grid/rowExchange.js';
 import { BLOCK_SCHEDULES } from '../../engine/schedules/blockSchedules.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { COST_MODELS } from '../costModels.js';
@@ -249,7 +249,9 @@ function planOf(
 function exchangedOf(shape: ModelShape, of: number, rows: number): number {
   const attention = rowAttention(shape, WEIGHT_TYPES[shape.weightType].elements, of);
   const tokens = Array.from({ length: of }, (_, index) => Math.ceil((rows - index) / of) / rows);
-  const lengths = (['rows', 'heads'] as const).map((exchange) => exchangeLengths(attention, exchange)(tokens));
+  const lengths = (['rows', 'heads'] as const).map((exchange) =>
+    exchangeLengths(routesOf(attention, exchange))(tokens),
+  );
   const sentBy = (index: number): number =>
     lengths.reduce((sum, each) => sum + ringExchangeNumbers(each, { index, of }), 0);
   return Math.max(...tokens.map((_, index) => sentBy(index)));

@@ -8,6 +8,7 @@ import {
   ringExchange,
   ringExchangeNumbers,
   ringExchangeSteps,
+  routesOf,
   takeOut,
   type Exchange,
   type KeptTokens,
@@ -29,11 +30,12 @@ async function exchangeAll(
     waiting: [] as Float32Array[],
     take: undefined as ((came: Float32Array) => void) | undefined,
   }));
-  const lengths = exchangeLengths(attention, exchange)(kept.map(({ length }) => length));
+  const routes = routesOf(attention, exchange);
+  const lengths = exchangeLengths(routes)(kept.map(({ length }) => length));
   const after = await Promise.all(
     values.map(async (own, index) => {
       const arrived = await ringExchange(
-        takeOut(own, attention, exchange, kept, index),
+        takeOut(own, routes, kept, index),
         lengths,
         { index, of },
         {
@@ -57,7 +59,7 @@ async function exchangeAll(
           },
         },
       );
-      return putTogether(arrived, attention, exchange, kept, index);
+      return putTogether(arrived, own, routes, kept, index);
     }),
   );
   expect(steps).toEqual(values.map(() => ringExchangeSteps(of)));
@@ -148,16 +150,16 @@ describe('the exchange of engines that keep some rows each', () => {
       const tokens = Array.from({ length: engines }, () => 5);
       for (const exchange of ['rows', 'heads'] as const)
         for (let index = 0; index < engines; index++)
-          expect(ringExchangeNumbers(exchangeLengths(attention, exchange)(tokens), { index, of: engines })).toBe(
-            ((engines - 1) / (2 * engines)) * (5 * engines) * 12 * 16,
-          );
+          expect(
+            ringExchangeNumbers(exchangeLengths(routesOf(attention, exchange))(tokens), { index, of: engines }),
+          ).toBe(((engines - 1) / (2 * engines)) * (5 * engines) * 12 * 16);
     }
   });
 
   test('takes keys and values from the nearest engine that has them, and sends none to one that has', () => {
     const attention = rowAttention({ heads: 8, kvHeads: 2, headDim: 1 }, 1, 4);
     // Shares 0 and 1 have the first head, 2 and 3 the second: of its 2 tokens engine 0 gets from 3 (and 3's queries).
-    const lengths = exchangeLengths(attention, 'rows')([2, 0, 0, 0]);
+    const lengths = exchangeLengths(routesOf(attention, 'rows'))([2, 0, 0, 0]);
     expect([0, 1, 2, 3].map((from) => lengths(from, 0))).toEqual([2 * 4, 2 * 2, 2 * 2, 2 * 4]);
     expect([0, 1, 2, 3].map((to) => lengths(1, to))).toEqual([4, 0, 0, 0]);
   });
