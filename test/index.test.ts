@@ -30,13 +30,13 @@ test.each<[keyof typeof ENTRIES, string]>([
   [
     'plan',
     `BLOCK_LIMITS COST_MODEL_NAMES LAYOUTS MOST_CHIPS blockGain cachedProfile chooseBlock choosePolicy closedForm closedFormBytes parseChip parseHardware parsePolicy parsePolicyDocument
-      peakCacheTokens planCurves planCurvesInParts planDocument planDocumentInParts planPartitioning planPipeline planPrompts planSweep planTensorParallel predict predictPipeline profileMachine readChip readHardware readHardwareFile
+      peakCacheTokens planCurves planCurvesInParts planDocument planDocumentInParts planPartitioning planPipeline planPipelineInParts planPrompts planPromptsInParts planSweep planTensorParallel planTensorParallelInParts predict predictPipeline profileMachine readChip readHardware readHardwareFile
       readMachines readModelShape readPolicyFile readSweepFile refreshProfile repackedModelBytes simulatePipeline simulatePlan
      typicalProcessBytes`,
   ],
   [
     'jobs',
-    `DATABASE_WAIT EnforcedSchema JOB_OPTIONS Job bundledSchema checkJobFiles checkJobInput checkJobOptions checkResponseFormat checkUnmatched collectJob databasePlace databaseTable dryRun encodeResults estimateRows formatResult
+    `DATABASE_WAIT DUCKDB_BYTES EnforcedSchema JOB_OPTIONS Job bundledSchema checkJobFiles checkJobInput checkJobOptions checkResponseFormat checkUnmatched collectJob databasePlace databaseTable dryRun encodeResults estimateRows formatResult isPostgres
      jobFormats jobOutputFiles jobStatus memoryWork openLines openWorkSource
      parseManifest parseRow peekRows readRecordBatches readRows readSql recordBatches runJob runWork shardOfEnvironment shardPath submitJob
      writeRows`,
