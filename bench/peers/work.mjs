@@ -44,10 +44,29 @@ export function comparable(figures, job, lengths) {
  * @param {{freeBytes: number, modelBytes: number}} memory
  */
 export function fittingSettings({ settings, elementBytes, sequencesOf }, job, { freeBytes, modelBytes }) {
-  if (elementBytes === undefined) return settings;
+  if (elementBytes === undefined) return differingSettings(settings, job);
   // Every share of a context is whole 256 tokens; weights may be there twice, as in the file and repacked.
   const share = Math.ceil(job.longestRow / 256) * 256 * job.cacheElements;
   return settings.filter(
     (setting) => sequencesOf(setting) * share * elementBytes(setting) + 2 * modelBytes <= freeBytes,
   );
+}
+
+/**
+ * Settings of a tool that admits rows as they come, each once: no more rows are under way, and no more tokens of prompts
+ * in a step, than the job has. The first of those that come to the same counts; vLLM takes minutes to open with each.
+ *
+ * @param {{sequences?: number, batchedTokens?: number}[]} settings
+ * @param {{rows: number, meanPromptTokens: number}} job
+ */
+function differingSettings(settings, { rows, meanPromptTokens }) {
+  const seen = new Set();
+  return settings.filter(({ sequences, batchedTokens, ...rest }) => {
+    const key = JSON.stringify([
+      rest,
+      sequences && Math.min(sequences, rows),
+      batchedTokens && Math.min(batchedTokens, rows * meanPromptTokens),
+    ]);
+    return !seen.has(key) && seen.add(key);
+  });
 }

@@ -77,6 +77,23 @@ describe('contenders', () => {
     const paged = { settings: [{ sequences: 10_000 }] };
     expect(fittingSettings(paged, job, { freeBytes: 0, modelBytes: 1 })).toEqual(paged.settings);
   });
+
+  test('of settings that come to the same for the rows that there are, the first one alone is tried', () => {
+    const settings = [
+      [256, 4096],
+      [128, 2048],
+      [64, 2048],
+      [128, 512],
+    ].map(([sequences, batchedTokens]) => ({ sequences, batchedTokens }));
+    const tried = (rows: number, meanPromptTokens: number): Setting[] =>
+      fittingSettings({ settings }, { rows, meanPromptTokens, longestRow: 1100, cacheElements: 1024 }, {});
+    expect(tried(256, 100)).toEqual(settings);
+    expect(tried(64, 100)).toEqual([settings[0], settings[1], settings[3]]);
+    expect(tried(1, 100)).toEqual([settings[0]]);
+    expect(
+      fittingSettings({ settings: [{}, { compressCache: '8bit' }] }, { rows: 1, meanPromptTokens: 1 }, {}),
+    ).toHaveLength(2);
+  });
 });
 
 describe('work that compares', () => {
