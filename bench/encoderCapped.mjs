@@ -61,7 +61,7 @@ async function run(scratch, texts, capped) {
     const figures = lastJson(ended.stdout);
     const { peakBytes, oomKills } = cap.figures();
     if (figures === undefined || oomKills > 0)
-      fail(
+      throw new Error(
         `${capped ? 'capped' : 'not capped'}: ${howItEnded(ended, timeLimitSeconds)}; ${oomKills} killed for memory`,
       );
     const { seconds, cpuSeconds, openSeconds, stats } = figures;

@@ -160,7 +160,7 @@ const rows = [...results].map(([peer, { seconds, cpuSeconds, openSeconds, embedd
     peer,
     batchSize,
     textsPerSecond: texts.length / seconds,
-    textsPerCpuSecond: peer === 'llama-server' ? undefined : texts.length / cpuSeconds,
+    textsPerCpuSecond: peer === 'llama-server' || cpuSeconds === undefined ? undefined : texts.length / cpuSeconds,
     tokensPerSecond: tokens / seconds,
     openSeconds,
     meanCosine: mean,

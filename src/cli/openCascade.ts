@@ -134,7 +134,7 @@ async function openedTogether(
   opened: Set<Engine>,
 ): Promise<OpenedStages | undefined> {
   const files = models.reduce((sum, { bytes }) => sum + bytes, 0);
-  const cap = capOf(flags);
+  const cap = typeof flags.cpuMemory === 'number' ? flags.cpuMemory : Math.floor(0.9 * process.availableMemory());
   if (TOGETHER_FACTOR * files + TOGETHER_BYTES > cap || (flags.device ?? 'auto') === 'cuda') return undefined;
   const memoryBudget = new MemoryBudget(cap);
   const stages: CascadeStage[] = [];
@@ -242,9 +242,4 @@ export function describeCascade(stats: RunStats | undefined): string | undefined
     stats?.cascade &&
     `cascade: ${stats.cascade.map(({ model, rows, answered }) => `${answered} of ${rows} rows by ${model}`).join(', ')}`
   );
-}
-
-/** The memory that the process may take: what it was given, else most of what the machine has free. */
-export function capOf({ cpuMemory }: Pick<CascadeParts['flags'], 'cpuMemory'>): number {
-  return typeof cpuMemory === 'number' ? cpuMemory : Math.floor(0.9 * process.availableMemory());
 }

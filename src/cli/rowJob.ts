@@ -49,12 +49,13 @@ import {
   type RowGenerator,
   type RowLookAhead,
   type RunStats,
+  type Size,
   type Tokenizer,
   type TruthReport,
 } from './library.js';
 import { peerRing } from './peerRing.js';
 import type { CommonOptions, RowTask } from './RowTask.js';
-import { capOf, cascadeModels, describeCascade, openCascade, type OpenedCascade } from './openCascade.js';
+import { cascadeModels, describeCascade, openCascade, type OpenedCascade } from './openCascade.js';
 import { pulledModel, showIdentifying, showOpening, showPlanning } from './openModel.js';
 import { ProgressMeter } from './ProgressMeter.js';
 import { RunWatch } from './RunWatch.js';
@@ -163,12 +164,15 @@ export async function runRowJob(
       },
       ...(flags.trace === undefined ? {} : { onTrace: (event) => trace?.add(event) }),
     };
-    const asksDuckDb = query !== undefined && (flags.database === undefined || !isPostgres(flags.database));
+    const { cpuMemory } = flags;
+    // Without a cap nothing is reserved: the engine leaves a tenth of what is free, and DuckDB's limit holds.
+    const cap =
+      query !== undefined && (flags.database === undefined || !isPostgres(flags.database)) ? cpuMemory : undefined;
     const settings: EngineOptions = {
       ...planned,
       ...engineOptions(flags, model),
       ...ring?.options,
-      ...(asksDuckDb && { memoryBudget: besideDuckDb(capOf(flags)) }),
+      ...(cap !== undefined && { memoryBudget: besideDuckDb(cap) }),
     };
     const expectRows =
       (rows?: number) =>
@@ -229,7 +233,8 @@ export async function runRowJob(
       });
     if (cascaded)
       cascade = await openCascade({
-        flags: asksDuckDb ? { ...flags, cpuMemory: capOf(flags) - DUCKDB_BYTES } : flags,
+        flags:
+          cap === undefined ? flags : { ...flags, cpuMemory: Math.max(1, new MemoryBudget(cap).bytes - DUCKDB_BYTES) },
         models: cascaded,
         job,
         context,
@@ -413,8 +418,8 @@ function jobOptions(
 }
 
 /** The process's memory, of which DuckDB has its part. */
-function besideDuckDb(bytes: number): MemoryBudget {
-  const budget = new MemoryBudget(bytes);
+function besideDuckDb(cap: Size): MemoryBudget {
+  const budget = new MemoryBudget(cap);
   budget.reserve(DUCKDB_BYTES);
   return budget;
 }

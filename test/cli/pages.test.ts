@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { parquetWriteBuffer } from 'hyparquet-writer';
@@ -16,9 +16,9 @@ const NOT_RUN: readonly (readonly [page: RegExp, beginning: RegExp, reason: stri
   [/^SECURITY/, /^\{"id"/, 'data, with an ellipsis'],
   [/^bench|performance/, /^(?:npm run bench:|node bench\/|sudo |python3 |VENV\/)/, 'a benchmark: minutes, other tools'],
   [/^bench/, /^scripts\/(?:verify-gpu|bundle-gpu-check)\.sh/, 'needs a GPU, or makes what goes to one'],
-  [/first-hour/, /^npx spillway doctor/, 'looks at the whole machine; test/cli/doctor'],
+  [/first-hour/, /^npx spillway doctor/, 'looks at the whole machine; test/cli/models'],
   [/SECURITY|serve/, /\bserve\b|^curl |^openssl /, 'a server and its clients; test/serve'],
-  [/command-line/, /^spillway follow |--peers /, 'several machines; test/e2e/sockets, test/cli/usage'],
+  [/command-line/, /^spillway follow |--peers /, 'several machines; test/e2e/sockets, test/cli/follow'],
   [/command-line/, /^export |^spillway job (?:submit|work|status)|--job tickets/, 'a queue; test/cli/jobQueue'],
   [/policy/, /--machines /, 'a search of half a minute; test/cli/plan'],
   [/peers/, /^(?:one micro-batch|first|second) /, 'a drawing'],
@@ -110,6 +110,8 @@ test('every line of the pages for a shell is run here, or stands above with its 
     all.some(([page, line]) => pages.test(page) && beginning.test(line)),
   );
   expect(NOT_RUN.filter((entry) => !used.includes(entry))).toEqual([]);
+  const tests = NOT_RUN.flatMap(([, , reason]) => reason.match(/\b(?:test|scripts)\/[\w/.-]*\w/g) ?? []);
+  expect(tests.filter((name) => !existsSync(name) && !existsSync(`${name}.test.ts`))).toEqual([]);
   expect(RUN.filter((page) => !all.some(([other, line]) => other === page && isRun(page, line)))).toEqual([]);
 });
 
@@ -206,8 +208,14 @@ test('policies', () => {
 });
 
 test('write a schedule', () => {
-  const read = run('docs/guides/schedule.md', { 'shortest.mjs': schedule() });
-  expect(read('shortest.mjs')).toBe(schedule());
+  const read = run('docs/guides/schedule.md', { 'shortest.mjs': schedule() }, [
+    ['--simulate', '--simulate --json > plan.json'],
+  ]);
+  // Each row's tokens, in squares that the schedule of the guide has ordered.
+  expect(JSON.parse(read('plan.json'))).toMatchObject({
+    ownSchedule: expect.anything() as unknown,
+    simulated: { rows: 256, newTokens: 256 * 32 },
+  });
 });
 
 test('recipes', () => {

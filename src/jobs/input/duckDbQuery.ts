@@ -47,9 +47,13 @@ export const MEMORY = ':memory:';
 
 /**
  * Bytes that DuckDB may have for a query: for what it sorts, joins, groups and keeps of files. Beyond them it goes on
- * on disk, or the query fails. The values of the rows that are being read come on top: those it does not count.
+ * on disk, or the query fails. A page of a Parquet file is whole in memory: those that DuckDB itself writes have up to
+ * some 100 MB, for which it takes 128 MiB. The values of the rows that are being read come on top: those it does not
+ * count.
  */
-export const DUCKDB_BYTES = 128 * 2 ** 20;
+export const DUCKDB_BYTES = 256 * 2 ** 20;
+/** The remedy where they do not do. */
+const MORE_MEMORY = "`set memory_limit = '1GB'` before the query gives DuckDB more";
 /** Processors that it has at once: the model has the rest. */
 const DUCKDB_THREADS = 2;
 
@@ -59,7 +63,7 @@ export async function duckDbQuery(sql: string, database: string): Promise<OpenQu
   const { DuckDBInstance, JsonDuckDBValueConverter } = duckDb as DuckDb;
   const name = database === MEMORY ? 'SQL' : withoutSecrets(database);
   const said = `${sql}\n${database}`;
-  const failing = <T>(work: () => Promise<T>): Promise<T> => orFailure(name, said, work);
+  const failing = <T>(work: () => Promise<T>): Promise<T> => orFailure(name, said, () => withRemedy(work));
   const instance = await failing(() =>
     DuckDBInstance.create(database, {
       memory_limit: `${DUCKDB_BYTES / 2 ** 20}MiB`,
@@ -89,6 +93,17 @@ export async function duckDbQuery(sql: string, database: string): Promise<OpenQu
   } catch (error) {
     await close();
     throw error;
+  }
+}
+
+/** DuckDB's own advice says nothing of the limit that it has here. */
+async function withRemedy<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const words = (error as Partial<Error> | undefined)?.message;
+    if (words?.startsWith('Out of Memory') !== true) throw error;
+    throw new Error(`${words.trimEnd()} (${MORE_MEMORY})`, { cause: error });
   }
 }
 

@@ -14,9 +14,16 @@ export function withScaledQueries(decoder: DecoderSpec, config: Fields): Decoder
   return scaled(decoder, factor, period, 0, () => true);
 }
 
-/** The same by GGUF's `attention.temperature_scale`. */
-export function ggufScaledQueries(decoder: DecoderSpec, { fields }: Pick<GgufModel, 'fields'>): DecoderSpec {
-  const factor = fields.number('attention.temperature_scale', SCALE, 0);
+/**
+ * The same by GGUF's `attention.temperature_scale`.
+ * @param otherwise of a family that scales them in any case, whether a converter has written it or not
+ */
+export function ggufScaledQueries(
+  decoder: DecoderSpec,
+  { fields }: Pick<GgufModel, 'fields'>,
+  otherwise = 0,
+): DecoderSpec {
+  const factor = fields.number('attention.temperature_scale', SCALE, otherwise);
   if (factor === 0) return decoder;
   const original = fields.integer('rope.scaling.original_context_length', LIMITS.context, decoder.contextTokens);
   const period = fields.integer('attention.temperature_length', LIMITS.context, original);

@@ -275,8 +275,20 @@ test('wrong arguments are refused at once', () => {
       const error = await failureOf(collect(readSql(`set temp_directory = ''; ${sorted}`)));
       expect(error).toBeInstanceOf(JobFileError);
       expect(error.message).toMatch(
-        /^SQL: the query failed: (Error: )?Out of Memory Error: .*; rows that were finished/s,
+        /^SQL: the query failed: (Error: )?Out of Memory Error: .*before the query gives DuckDB more\); rows that were finished/s,
       );
+    });
+
+    // Of a column of texts it makes pages of up to some 100 MB.
+    test("a Parquet file of DuckDB's own, of long texts, is read within its memory", async () => {
+      const file = path('long.parquet');
+      const texts = 'select i as id, repeat(md5(i::varchar), 32) as prompt from range(130000) r(i)';
+      await collect(
+        readSql(`set memory_limit = '1GB'; copy (${texts}) to '${file}' (format parquet); select 1 as prompt`),
+      );
+      let rows = 0;
+      for await (const _ of readSql(`select id, prompt from '${file}'`)) rows += 1;
+      expect(rows).toBe(130_000);
     });
 
     test('a database that is not there', async () => {

@@ -147,9 +147,9 @@ export function deepFamily(
   };
 }
 
-/** The same in GGUF. */
-export function deepGguf(latent: DecoderSpec, model: GgufModel, otherwise: GgufMixture): Description {
-  const decoder = ggufScaledQueries(ggufMixture(skipNextTokenLayers(latent, model), model, otherwise), model);
+/** The same in GGUF. @param scale of queries, where the file says none */
+export function deepGguf(latent: DecoderSpec, model: GgufModel, otherwise: GgufMixture, scale = 0): Description {
+  const decoder = ggufScaledQueries(ggufMixture(skipNextTokenLayers(latent, model), model, otherwise), model, scale);
   return { decoder, weights: [...latentGgufWeights(decoder, model), ...ggufMixtureWeights(decoder, model)] };
 }
 
@@ -225,6 +225,9 @@ export const axk1: Family = {
 /** Youtu-LLM: latent attention in a dense model. */
 export const youtu: Family = deepFamily(['youtu'], (config) => latentConfig('youtu', config, YOUTU));
 
+/** Factor of the scale of Mistral 4's queries, which converters leave out. */
+const MISTRAL_SCALE = 0.1;
+
 /** Mistral 4, the language model: queries scaled by their position. */
 export const mistral4: Family = {
   ...deepFamily(['mistral4'], (config) => {
@@ -236,7 +239,12 @@ export const mistral4: Family = {
   gguf: {
     architecture: 'mistral4',
     describe(model) {
-      return deepGguf(latentGguf('mistral4', model, 'pairs'), model, { score: 'softmax', normalised: false });
+      return deepGguf(
+        latentGguf('mistral4', model, 'pairs'),
+        model,
+        { score: 'softmax', normalised: false },
+        MISTRAL_SCALE,
+      );
     },
   },
 };

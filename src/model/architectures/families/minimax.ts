@@ -40,8 +40,8 @@ export const minimax: Family = {
   modelTypes: ['minimax', 'minimax_text_01', 'minimax_m1'],
   fromConfig(given) {
     const first = given.raw('model_type') !== 'minimax';
-    const config = withOwnNames(given);
-    refuseOthers(config, first);
+    refuseOthers(given, first);
+    const config = withOwnNames(given, first);
     const plain = withRotatedDims(gatedConfig('minimax', config, DEFAULTS, ROTATED), config, DEFAULTS.theta);
     const { heads, headDim, layers } = plain;
     const decoder: DecoderSpec = withExperts(
@@ -96,11 +96,13 @@ function normsOfNext(layers: number): WeightSource[] {
   }));
 }
 
-function withOwnNames(given: Fields): Fields {
+/** @param first whether it is one of the first checkpoints, which list their layers and have no default for them */
+function withOwnNames(given: Fields, first: boolean): Fields {
   const found = Object.entries(OTHER_NAMES).filter(([key, other]) => !given.has(key) && given.has(other));
   const config = given.renamed(Object.fromEntries(found));
   const listed = given.raw('attn_type_list');
-  if (listed === undefined || given.has('layer_types')) return config;
+  const typed = (given.raw('layer_types') ?? undefined) !== undefined;
+  if (typed || ((listed ?? undefined) === undefined && !first)) return config;
   if (!Array.isArray(listed) || !listed.every((type) => type === 0 || type === 1))
     return given.refuse('attn_type_list', 'a list of 0 (lightning attention) and 1 (attention)');
   return config.with({ layer_types: listed.map((type) => (type === 1 ? 'full_attention' : 'linear_attention')) });
