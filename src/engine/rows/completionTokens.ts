@@ -1,11 +1,11 @@
 import type { Work } from '../../collections/drained.js';
 import { found } from '../../arguments/found.js';
 import { RowError } from '../../errors/RowError.js';
-import type { Surplus, Tokenizer } from '../../model/Tokenizer.js';
+import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { Completion } from '../../rows/completions.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import { tokenBytes } from '../../rows/heldBytes.js';
-import { checkedIds, checkUnits, type RowLimits } from './promptTokens.js';
+import { checkedIds, checkUnits, countedTokens, type PromptTokens, type RowLimits } from './promptTokens.js';
 
 /** How texts become tokens that stand after a prompt. */
 export interface CompletionRules {
@@ -44,10 +44,9 @@ export function* completionTokens(
     if (typeof completion !== 'string' && completion.length > limits.contextTokens)
       throw tooLong(which, completion.length);
     if (typeof completion === 'string') checkUnits(completion.length, limits, `${which}: found`);
-    const surplus = { after: limits.contextTokens, count: 0 };
-    const made = yield* tokensOf(completion, surplus);
-    if (surplus.count > 0) throw tooLong(which, made.length + surplus.count);
-    const tokens = checkedIds(which, made, limits.vocabularySize);
+    const made = yield* tokensOf(completion);
+    if (made.count > made.tokens.length) throw tooLong(which, made.count);
+    const tokens = checkedIds(which, made.tokens, limits.vocabularySize);
     if (tokens.length === 0)
       throw new RowError(
         'invalid-parameter',
@@ -71,15 +70,13 @@ export function* completionTokens(
     );
   }
 
-  function* tokensOf(completion: Completion, surplus: Surplus): Work<readonly number[]> {
-    if (typeof completion !== 'string') return completion;
-    const made = tokenizer.encodeInParts(completion, {
+  function* tokensOf(completion: Completion): Work<PromptTokens> {
+    if (typeof completion !== 'string') return { tokens: completion, count: completion.length };
+    return yield* countedTokens(completion, tokenizer, limits.contextTokens, {
       specialTokens: false,
       parseSpecial: escapeSpecialTokens !== true,
       continues: true,
-      surplus,
     });
-    return 'next' in made ? yield* made : made;
   }
 }
 

@@ -15,8 +15,7 @@ import type { AnswerSetup } from './answerTasks.js';
 import { labelProbabilities } from './answerTasks.js';
 import { HeadedRow, type HeadInput, type Look, pooledLook } from './HeadedRow.js';
 import { fittedPrompt, keptOf } from './truncate.js';
-import { checkedTokens, type PromptTokens } from './promptTokens.js';
-import { encoded } from './textPlaces.js';
+import { checkedTokens, countedTokens, type PromptTokens } from './promptTokens.js';
 import { rowLimitWords } from './rowLimitWords.js';
 
 /** The setup with which tasks of a model's own head are prepared. */
@@ -177,12 +176,11 @@ function* pairsOf(
 ): Work<{ readonly inputs: readonly HeadInput[]; readonly truncated: number | undefined }> {
   const { truncate = 'off' } = how;
   const known = new Map<string, PromptTokens>();
+  const most = truncate === 'off' || truncate === 'tail' ? limits.contextTokens : Infinity;
   const tokensOf = function* (text: string): Work<PromptTokens> {
     const before = known.get(text);
     if (before) return before;
-    const surplus = { after: truncate === 'off' || truncate === 'tail' ? limits.contextTokens : Infinity, count: 0 };
-    const tokens = yield* encoded(text, tokenizer, { specialTokens: false, parseSpecial: how.special, surplus });
-    const made = { tokens, count: tokens.length + surplus.count };
+    const made = yield* countedTokens(text, tokenizer, most, { specialTokens: false, parseSpecial: how.special });
     known.set(text, made);
     return made;
   };

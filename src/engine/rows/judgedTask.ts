@@ -7,8 +7,7 @@ import type { RerankOptions } from '../../Results.js';
 import type { AnswerTask } from './answerIntake.js';
 import { candidatesLook, type HeadInput, type Look, pooledLook } from './HeadedRow.js';
 import { documentsOf, type HeadSetup, preparedInputs, sigmoid, textOf } from './headTasks.js';
-import type { PromptTokens } from './promptTokens.js';
-import { encoded } from './textPlaces.js';
+import { countedTokens, type PromptTokens } from './promptTokens.js';
 import { keptOf } from './truncate.js';
 
 /** Qwen3-Reranker's own words. */
@@ -43,12 +42,11 @@ export function judgedTask(
     ? { ...pooledLook('last'), shares: true }
     : candidatesLook(['yes', 'no'].map((word) => wordToken(tokenizer, word)));
   /** @param all whether each of them is needed, and not the first ones alone */
-  const tokensOf = function* (text: string, all: boolean): Work<PromptTokens> {
-    const surplus = { after: all ? Infinity : limits.contextTokens, count: 0 };
-    const parseSpecial = options.escapeSpecialTokens !== true;
-    const tokens = yield* encoded(text, tokenizer, { specialTokens: false, parseSpecial, surplus });
-    return { tokens, count: tokens.length + surplus.count };
-  };
+  const tokensOf = (text: string, all: boolean): Work<PromptTokens> =>
+    countedTokens(text, tokenizer, all ? Infinity : limits.contextTokens, {
+      specialTokens: false,
+      parseSpecial: options.escapeSpecialTokens !== true,
+    });
   return {
     kind: 'rerank',
     *prepare(row) {

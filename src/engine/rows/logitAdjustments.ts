@@ -8,6 +8,7 @@ import type { Tokenizer } from '../../model/Tokenizer.js';
 import type { SamplingOptions } from '../../Row.js';
 import { readable } from '../../rows/readableRow.js';
 import type { LogitAdjustments } from '../grid/Device.js';
+import { encoded } from './promptTokens.js';
 
 /** A bias of a token, as OpenAI bounds it. */
 const BIAS: NumberRange = { least: -100, most: 100 };
@@ -86,8 +87,7 @@ export function checkKnown(name: string, id: number, vocabularySize: number): vo
 function* spellings(word: string, name: string, tokenizer: Tokenizer): Work<readonly (readonly number[])[]> {
   const all: (readonly number[])[] = [];
   for (const text of [word, ` ${word.trimStart()}`]) {
-    const made = tokenizer.encodeInParts(text, { specialTokens: false, continues: true });
-    const tokens = 'next' in made ? yield* made : made;
+    const tokens = yield* encoded(text, tokenizer, { specialTokens: false, continues: true });
     if (tokens.length > 0) all.push(tokens);
   }
   if (all.length === 0) throw wrong(name, word, 'a text of which a token is left');

@@ -4,7 +4,7 @@ import { isObject } from '../../arguments/isObject.js';
 import { RowError } from '../../errors/RowError.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import { unitsOfChat } from '../../model/tokenizer/ChatTemplate.js';
-import type { ChatMessage, TemplateInput, Tokenizer } from '../../model/Tokenizer.js';
+import type { ChatMessage, EncodeOptions, TemplateInput, Tokenizer } from '../../model/Tokenizer.js';
 import type { GenerateOptions, PromptOptions, Row, ToolOptions } from '../../Row.js';
 import { questionOf } from '../../rows/askedRow.js';
 import { readMessages } from '../../rows/messages.js';
@@ -34,6 +34,24 @@ export interface PromptTokens {
   /** All, or the first ones: as many as the context holds, and where the tokenizer puts some after it, these. */
   readonly tokens: readonly number[];
   readonly count: number;
+}
+
+/** The tokens of a text; stops on the way to those of a long one. */
+export function* encoded(text: string, tokenizer: Tokenizer, options: EncodeOptions): Work<readonly number[]> {
+  const made = tokenizer.encodeInParts(text, options);
+  return 'next' in made ? yield* made : made;
+}
+
+/** The same, of which the first ones are kept, `most` of them at least, and the others are counted. */
+export function* countedTokens(
+  text: string,
+  tokenizer: Tokenizer,
+  most: number,
+  options: EncodeOptions,
+): Work<PromptTokens> {
+  const surplus = { after: most, count: 0 };
+  const tokens = yield* encoded(text, tokenizer, { ...options, surplus });
+  return { tokens, count: tokens.length + surplus.count };
 }
 
 /**
@@ -74,7 +92,7 @@ export function* tokensOfText(
 ): Work<PromptTokens> {
   const parseSpecial = escapeSpecialTokens !== true;
   const surplus = { after: limits.contextTokens, count: 0 };
-  let tokens: number[];
+  let tokens: readonly number[];
   if ('messages' in prompt) {
     const input = inputOf();
     yield;
@@ -82,8 +100,7 @@ export function* tokensOfText(
     tokens = yield* tokenizer.encodeChatInParts(prompt.messages, { parseSpecial, surplus, ...input });
   } else {
     checkUnits(prompt.text.length, limits);
-    const made = tokenizer.encodeInParts(prompt.text, { parseSpecial, surplus });
-    tokens = 'next' in made ? yield* made : made;
+    tokens = yield* encoded(prompt.text, tokenizer, { parseSpecial, surplus });
   }
   if (tokens.length === 0)
     throw new RowError('empty-prompt', 'the prompt has no tokens, and the model has no begin token to start from');

@@ -1,14 +1,9 @@
 import type { Work } from '../../collections/drained.js';
-import type { EncodeOptions, Tokenizer } from '../../model/Tokenizer.js';
+import type { Tokenizer } from '../../model/Tokenizer.js';
+import { encoded } from './promptTokens.js';
 
 /** Tokens whose places are found between two turns of others. */
 const PLACES = 2 ** 14;
-
-/** The tokens of a text; stops on the way to those of a long one. */
-export function* encoded(text: string, tokenizer: Tokenizer, options: EncodeOptions): Work<readonly number[]> {
-  const made = tokenizer.encodeInParts(text, options);
-  return 'next' in made ? yield* made : made;
-}
 
 /** The tokens of a text that stands within another. @param parseSpecial whether it may have control tokens */
 export function tokensWithin(text: string, tokenizer: Tokenizer, parseSpecial: boolean): Work<readonly number[]> {
