@@ -19,7 +19,7 @@ import { drawnTexts } from './peers/encoderTexts.mjs';
 const MIB = 2 ** 20;
 const ENCODE = fileURLToPath(new URL('peers/encodeNode.mjs', import.meta.url));
 const USAGE = `usage: node bench/encoderCapped.mjs --model FOLDER [--cap 512] [--texts 90] [--repeats 2] [--seed 1] [--threads 2] [--disk FOLDER] [--time-limit 600] [--json FILE]
---cap: MiB of the cgroup, and of the engine in it; needs root (cgroups), Linux. --texts: the usual ones are some 8,000 tokens, two blocks of 8 batches`;
+--cap: MiB of the cgroup, and of the engine in it; needs root (cgroups), Linux. --texts: the usual ones are some 8,000 tokens`;
 const { values, number } = readFlags(USAGE, {
   model: { type: 'string' },
   cap: { type: 'string', default: '512' },

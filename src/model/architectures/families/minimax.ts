@@ -1,25 +1,14 @@
 import type { DecoderSpec, LayerSpec } from '../../DecoderSpec.js';
 import type { Family, WeightSource } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
-import { gatedConfig, LLAMA_BASES, LLAMA_LAYER, type GatedDefaults, type GatedStyle } from '../gatedDecoder.js';
+import { gatedConfig, LLAMA_BASES, LLAMA_LAYER, type GatedStyle } from '../gatedDecoder.js';
 import { mixedLayers } from '../mixers.js';
 import { mixtureWeights, withExperts } from '../mixture.js';
 import { alibiSlopes, requireSilu } from '../specs.js';
 import { head, weights } from '../weights.js';
 import { M2_EXPERTS, withRotatedDims } from './minimaxM2.js';
+import { MIXTRAL_DEFAULTS } from './mixtral.js';
 
-const DEFAULTS: GatedDefaults = {
-  vocabulary: 32000,
-  hidden: 4096,
-  feedForward: 14336,
-  layers: 32,
-  heads: 32,
-  kvHeads: 8,
-  headDim: null,
-  context: 131072,
-  epsilon: 1e-5,
-  theta: 1000000,
-};
 /** The epsilon of the norm of what lightning attention gives, whatever that of the others is. */
 const EPSILON = 1e-6;
 const ROTATED: GatedStyle = { rotary: { style: 'halves', share: 1 } };
@@ -42,7 +31,11 @@ export const minimax: Family = {
     const first = given.raw('model_type') !== 'minimax';
     refuseOthers(given, first);
     const config = withOwnNames(given, first);
-    const plain = withRotatedDims(gatedConfig('minimax', config, DEFAULTS, ROTATED), config, DEFAULTS.theta);
+    const plain = withRotatedDims(
+      gatedConfig('minimax', config, MIXTRAL_DEFAULTS, ROTATED),
+      config,
+      MIXTRAL_DEFAULTS.theta,
+    );
     const { heads, headDim, layers } = plain;
     const decoder: DecoderSpec = withExperts(
       {
@@ -100,9 +93,8 @@ function normsOfNext(layers: number): WeightSource[] {
 function withOwnNames(given: Fields, first: boolean): Fields {
   const found = Object.entries(OTHER_NAMES).filter(([key, other]) => !given.has(key) && given.has(other));
   const config = given.renamed(Object.fromEntries(found));
-  const listed = given.raw('attn_type_list');
-  const typed = (given.raw('layer_types') ?? undefined) !== undefined;
-  if (typed || ((listed ?? undefined) === undefined && !first)) return config;
+  const [listed, typed] = [given.raw('attn_type_list') ?? null, given.raw('layer_types') ?? null];
+  if (typed !== null || (listed === null && !first)) return config;
   if (!Array.isArray(listed) || !listed.every((type) => type === 0 || type === 1))
     return given.refuse('attn_type_list', 'a list of 0 (lightning attention) and 1 (attention)');
   return config.with({ layer_types: listed.map((type) => (type === 1 ? 'full_attention' : 'linear_attention')) });

@@ -4,7 +4,7 @@ import { gatedAttentionWeights, gatedConfig, LLAMA_BASES, LLAMA_LAYER, type Gate
 import { sameLayers } from '../specs.js';
 import { experts, weights } from '../weights.js';
 
-const DEFAULTS: GatedDefaults = {
+export const MIXTRAL_DEFAULTS: GatedDefaults = {
   vocabulary: 32000,
   hidden: 4096,
   feedForward: 14336,
@@ -22,7 +22,7 @@ const EXPERT_NAMES = { gate: 'w1', up: 'w3', down: 'w2' } as const;
 export const mixtral: Family = {
   modelTypes: ['mixtral'],
   fromConfig(config: Fields): Description {
-    const decoder = gatedConfig('mixtral', config, DEFAULTS);
+    const decoder = gatedConfig('mixtral', config, MIXTRAL_DEFAULTS);
     const count = config.integer('num_local_experts', LIMITS.experts, 8);
     const perToken = config.integer('num_experts_per_tok', LIMITS.experts, 2);
     const window = config.integerOrNull('sliding_window', LIMITS.window, null) ?? 0;
