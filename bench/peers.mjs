@@ -3,7 +3,7 @@
 // setting, then runs alternate, so that a slow spell of the machine falls on all; each run is a process of its own.
 // Figures are medians.
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { availableParallelism, freemem, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -96,28 +96,29 @@ function say(figures, when) {
   );
 }
 
-/** Settings that are no further than this from the best one are told apart by more runs. */
-const NEAR = 0.85;
-const MORE_RUNS = 2;
+/** Settings that are no further than this from the best one are told apart by one more run. */
+const NEAR = 0.95;
+/** A contender that is slower than this share of the fastest one gets no more settings and no more runs. */
+const FAR = 0.5;
 
 /**
  * Tries each setting on fewer rows: once, then those near the best in turn again, for a slow spell of the machine is
- * longer than such a run.
+ * longer than such a run. Runs with all rows of the job are runs like those that follow: `figures` of what is returned.
+ * @param {number} fastest generated tokens/s of the fastest contender so far
  * @returns the one with the best median, with all that was found; no setting if none gave figures
  */
-async function sweep(contender, job) {
+async function sweep(contender, job, { fastest, scratch }) {
   const memory = { freeBytes: freemem(), modelBytes: statSync(contender.model).size };
   const settings = fittingSettings(contender, job, memory);
   if (settings.length === 0) return { error: 'the memory is too small for the cache of its sequences', tried: [] };
-  if (values.quick || settings.length === 1) return { setting: settings[0], tried: [] };
+  if (values.quick || settings.length === 1) return { setting: settings[0], tried: [], figures: [] };
+  const rows = Math.min(job.rows, number('sweep-rows'));
   const attempt = async (entry) => {
+    const tokensFile = join(scratch, `${contender.name}-${settings.indexOf(entry.setting)}.json`);
     try {
-      const figures = await runOnce(
-        contender,
-        { ...job, rows: Math.min(job.rows, number('sweep-rows')) },
-        entry.setting,
-      );
+      const figures = await runOnce(contender, { ...job, rows, tokensFile }, entry.setting);
       say(figures, 'sweep');
+      if (rows === job.rows) entry.figures.push(figures);
       entry.runs.push(figures.generatedTokensPerSecond);
       entry.generatedTokensPerSecond = median(entry.runs);
       entry.othersShare = Math.max(entry.othersShare ?? 0, figures.othersShare ?? 0);
@@ -127,18 +128,29 @@ async function sweep(contender, job) {
       process.stderr.write(`sweep: ${contender.name} ${JSON.stringify(entry.setting)}: ${error.message}\n`);
     }
   };
-  const tried = settings.map((setting) => ({ setting, runs: [] }));
-  for (const entry of tried) await attempt(entry);
+  const tried = [];
   const found = () =>
     tried
       .filter(({ error }) => error === undefined)
       .sort((a, b) => b.generatedTokensPerSecond - a.generatedTokensPerSecond);
+  for (const setting of settings) {
+    tried.push({ setting, runs: [], figures: [] });
+    await attempt(tried.at(-1));
+    if (found()[0]?.generatedTokensPerSecond < FAR * fastest) break;
+  }
   const near = found().filter(
     ({ generatedTokensPerSecond }) => generatedTokensPerSecond >= NEAR * found()[0].generatedTokensPerSecond,
   );
-  for (let run = 0; run < MORE_RUNS && near.length > 1; run++) for (const entry of near.reverse()) await attempt(entry);
+  if (near.length > 1) for (const entry of near.reverse()) await attempt(entry);
   const [best] = found();
-  return best === undefined ? { error: tried[0].error, tried } : { setting: best.setting, tried };
+  const all = tried.map((entry) => ({ ...entry, figures: undefined }));
+  if (best === undefined) return { error: tried[0].error, tried: all };
+  if (best.figures.length > 0)
+    copyFileSync(
+      join(scratch, `${contender.name}-${settings.indexOf(best.setting)}.json`),
+      join(scratch, `${contender.name}.json`),
+    );
+  return { setting: best.setting, tried: all, figures: best.figures };
 }
 
 /** Writes the rows, and says what there is to know of them. */
@@ -237,21 +249,27 @@ async function main() {
     };
     const peaks = [measurePeak(peakProgram, job.threads)];
     const chosen = [];
+    const done = [];
+    const fastest = () => Math.max(0, ...done.map(({ generatedTokensPerSecond }) => generatedTokensPerSecond));
     for (const contender of contenders) {
-      const { setting, tried, error } = await sweep(contender, job);
+      const { setting, tried, figures, error } = await sweep(contender, job, { fastest: fastest(), scratch });
       if (setting === undefined) missing.push({ name: contender.name, reason: error });
       else chosen.push({ contender, setting, tried });
+      done.push(...(figures ?? []));
     }
     // Whose tokens are the model's is known before who is fast.
     const reference = join(scratch, 'reference.json');
     const few = { ...job, rows: Math.min(job.rows, REFERENCE_ROWS), tokensFile: reference };
     say(await runOnce(spillway('the reference', model), few, REFERENCE), 'reference');
-    const done = [];
     const failed = new Map();
+    const isDone = ({ name }) => {
+      const rates = done.filter(({ contender }) => contender === name).map((run) => run.generatedTokensPerSecond);
+      return rates.length >= number('runs') || (rates.length > 0 && median(rates) < FAR * fastest());
+    };
     for (let run = 1; run <= number('runs'); run++) {
       // Every other round goes the other way.
       for (const { contender, setting } of run % 2 === 1 ? chosen : [...chosen].reverse()) {
-        if (failed.has(contender.name)) continue;
+        if (failed.has(contender.name) || isDone(contender)) continue;
         try {
           const figures = await runOnce(
             contender,
