@@ -1,7 +1,7 @@
 // Matrix products by shape, type, rows and instruction set, against what the arithmetic units and the memory give in
 // the same moments: a line of JSON each.
 //   matmul [threads=1] [instruction set or all=all] [full or quick=full] [shape or all=all] [precision: default or
-//   float32=default]
+//   float32=default] [weight type or all=all] [numbers of rows, e.g. 32,64]
 // Shapes of models with the common types, and one case of every type (tests/matmulCases.h). Copies of the weights, 96
 // MiB in all, are used in turn, as in a model, where a matrix is used once a pass. Product, peak loop and memory loop
 // take turns; figures are medians over the turns.
@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <sstream>
 #include <string>
 
 #include "../system/Arena.h"
@@ -28,7 +29,16 @@ struct Options {
   bool quick;
   std::string wanted;
   Precision precision;
+  std::string type;
+  std::vector<size_t> rows;  // none: the usual ones
 };
+
+std::vector<size_t> numbersOf(const std::string& list) {
+  std::vector<size_t> numbers;
+  std::stringstream words(list);
+  for (std::string word; std::getline(words, word, ',');) numbers.push_back(std::stoul(word));
+  return numbers;
+}
 
 // With one thread the processor time that this process got, so that neighbours do not count; helpers spin while they
 // wait, so with more it is wall time.
@@ -161,9 +171,11 @@ void run(InstructionSet set, const Options& options) {
       if (std::string(each.name) == weightTypeName(each.type)) wanted.push_back(each);
   for (const cases::MatmulCase& shape : wanted) {
     if (options.wanted != "all" && options.wanted != shape.name) continue;
+    if (options.type != "all" && options.type != weightTypeName(shape.type)) continue;
     Weights weights(shape, kColdBytes);
     const std::vector<size_t> batches =
-        options.quick ? std::vector<size_t>{1, 64} : std::vector<size_t>{1, 4, 16, 64, 128, 256};
+        !options.rows.empty() ? options.rows
+        : options.quick ? std::vector<size_t>{1, 64} : std::vector<size_t>{1, 4, 16, 64, 128, 256};
     for (const size_t rows : batches) measure(compute, weights, shape.name, rows, options);
   }
 }
@@ -174,7 +186,8 @@ int main(int argc, char** argv) {
   const auto argument = [&](int i, const char* fallback) { return std::string(argc > i ? argv[i] : fallback); };
   const Options options{static_cast<unsigned>(std::max(1, std::atoi(argument(1, "1").c_str()))), argument(2, "all"),
                         argument(3, "full") == "quick", argument(4, "all"),
-                        argument(5, "default") == "float32" ? Precision::Float32 : Precision::Default};
+                        argument(5, "default") == "float32" ? Precision::Float32 : Precision::Default,
+                        argument(6, "all"), numbersOf(argument(7, ""))};
   for (const InstructionSet set :
        {InstructionSet::Amx, InstructionSet::Avx512, InstructionSet::AvxVnni, InstructionSet::Avx2})
     if (machineHas(set) && (options.sets == "all" || options.sets == instructionSetName(set))) run(set, options);
