@@ -145,11 +145,9 @@ async function sweep(contender, job, { fastest, scratch }) {
   const [best] = found();
   const all = tried.map((entry) => ({ ...entry, figures: undefined }));
   if (best === undefined) return { error: tried[0].error, tried: all };
-  if (best.figures.length > 0)
-    copyFileSync(
-      join(scratch, `${contender.name}-${settings.indexOf(best.setting)}.json`),
-      join(scratch, `${contender.name}.json`),
-    );
+  // A tool with synthetic prompts has no tokens.
+  const tokens = join(scratch, `${contender.name}-${settings.indexOf(best.setting)}.json`);
+  if (best.figures.length > 0 && existsSync(tokens)) copyFileSync(tokens, join(scratch, `${contender.name}.json`));
   return { setting: best.setting, tried: all, figures: best.figures };
 }
 
