@@ -173,9 +173,9 @@ void run(InstructionSet set, const Options& options) {
     if (options.wanted != "all" && options.wanted != shape.name) continue;
     if (options.type != "all" && options.type != weightTypeName(shape.type)) continue;
     Weights weights(shape, kColdBytes);
-    const std::vector<size_t> batches =
-        !options.rows.empty() ? options.rows
-        : options.quick ? std::vector<size_t>{1, 64} : std::vector<size_t>{1, 4, 16, 64, 128, 256};
+    const std::vector<size_t> batches = !options.rows.empty() ? options.rows
+                                        : options.quick       ? std::vector<size_t>{1, 64}
+                                                              : std::vector<size_t>{1, 4, 16, 64, 128, 256};
     for (const size_t rows : batches) measure(compute, weights, shape.name, rows, options);
   }
 }
@@ -184,10 +184,13 @@ void run(InstructionSet set, const Options& options) {
 
 int main(int argc, char** argv) {
   const auto argument = [&](int i, const char* fallback) { return std::string(argc > i ? argv[i] : fallback); };
-  const Options options{static_cast<unsigned>(std::max(1, std::atoi(argument(1, "1").c_str()))), argument(2, "all"),
-                        argument(3, "full") == "quick", argument(4, "all"),
+  const Options options{static_cast<unsigned>(std::max(1, std::atoi(argument(1, "1").c_str()))),
+                        argument(2, "all"),
+                        argument(3, "full") == "quick",
+                        argument(4, "all"),
                         argument(5, "default") == "float32" ? Precision::Float32 : Precision::Default,
-                        argument(6, "all"), numbersOf(argument(7, ""))};
+                        argument(6, "all"),
+                        numbersOf(argument(7, ""))};
   for (const InstructionSet set :
        {InstructionSet::Amx, InstructionSet::Avx512, InstructionSet::AvxVnni, InstructionSet::Avx2})
     if (machineHas(set) && (options.sets == "all" || options.sets == instructionSetName(set))) run(set, options);

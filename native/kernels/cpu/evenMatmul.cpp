@@ -8,10 +8,10 @@ namespace {
 
 constexpr int kPanels = SPILLWAY_ISA_LEVEL == 2 ? static_cast<int>(kEvenPanelsPerTile) : 1;
 constexpr size_t kGroupBytes = 8 * kVectorBytes;
-// Of a tile's panels so much is multiplied with all rows before the next. It stays in the second-level cache, not in the
-// first: bringing it from there again for each tile of rows costs less than beginning and ending sums more often. On a
-// Zen 4, which has 32 KiB and 1 MiB of them, one thread multiplies 5632 x 2048 with 32 and 64 rows at 83 and 85% of the
-// peak with 16 KiB, 86 and 89 with 32, 92 and 93 with 64, 94 and 95 with 96, 94 and 95 with 128 (bench_matmul).
+// Of a tile's panels so much is multiplied with all rows before the next. It stays in the second-level cache, not in
+// the first: bringing it from there again for each tile of rows costs less than beginning and ending sums more often.
+// On a Zen 4, which has 32 KiB and 1 MiB of them, one thread multiplies 5632 x 2048 with 32 and 64 rows at 83 and 85%
+// of the peak with 16 KiB, 86 and 89 with 32, 92 and 93 with 64, 94 and 95 with 96, 94 and 95 with 128 (bench_matmul).
 constexpr size_t kBlockBytes = 96 * 1024;
 constexpr bool kZero = dotZero(8, 128) != 0;
 

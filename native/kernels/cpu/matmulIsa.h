@@ -74,8 +74,8 @@ class Ahead {
   }
 
  private:
-  // Measured on a Zen 4: asked after every group instead of every fourth, Q8_R with 16 rows is at 91% of AVX-512's peak,
-  // not 83, Q4_K at 72, not 70; Q6_K on AVX2 is at 42% of its peak then, not 45.
+  // Measured on a Zen 4: asked after every group instead of every fourth, Q8_R with 16 rows is at 91% of AVX-512's
+  // peak, not 83, Q4_K at 72, not 70; Q6_K on AVX2 is at 42% of its peak then, not 45.
   static constexpr size_t kGroupsPerStep = SPILLWAY_ISA_LEVEL == 2 ? 1 : 4;
   void nextPart() {
     done_ = 0;
