@@ -7,8 +7,8 @@ export default {
   moduleNameMapper: {
     '^spillway$': '<rootDir>/src/index.ts',
     '^spillway/(.*)$': '<rootDir>/src/api/$1.ts',
+    '^(\\.{1,2}/.*)\\.js$': '$1',
   },
-  resolver: '<rootDir>/test/support/sourceResolver.js',
   transform: {
     '^.+\\.ts$': [
       '@swc/jest',
