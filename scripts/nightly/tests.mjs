@@ -17,7 +17,9 @@ const suites = readdirSync(join(ROOT, 'test'), { recursive: true })
   .filter((file) => /\b(?:tries|crossed)\(/.test(readFileSync(join(ROOT, 'test', file), 'utf8')))
   .map((file) => join(ROOT, 'test', file));
 if (suites.length === 0) {
-  process.stderr.write(`--only: found ${values.only}, expected a part of the path of a suite with tries() or crossed()\n`);
+  process.stderr.write(
+    `--only: found ${values.only}, expected a part of the path of a suite with tries() or crossed()\n`,
+  );
   process.exit(1);
 }
 const { status } = spawnSync('npm', ['run', '--silent', 'test:js', '--', '--runTestsByPath', ...suites], {

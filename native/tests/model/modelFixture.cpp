@@ -92,8 +92,7 @@ void TinyModel::add(int layer, const std::string& role, bool matrix, WeightShape
   // In two segments, the second half first, where there are rows enough.
   const uint32_t first = shape.rows > 1 ? shape.rows / 2 : shape.rows;
   const size_t rowBytes = shape.columns * sizeof(float);
-  WeightBinding binding{role, layer, matrix, WeightType::F32, shape.rows, shape.columns, {}, 0, {}, {}, {},
-                        {},   {},    0};
+  WeightBinding binding{role, layer, matrix, WeightType::F32, shape.rows, shape.columns, {}, 0, {}, {}, {}, {}, {}, 0};
   std::fwrite(tensor.values.data() + size_t(first) * shape.columns, rowBytes, shape.rows - first, out_);
   std::fwrite(tensor.values.data(), rowBytes, first, out_);
   binding.segments.push_back({0, offset_ + (shape.rows - first) * rowBytes, first});

@@ -58,8 +58,8 @@ EventId SpillingRuntime::submit(uint32_t batch, const std::vector<SpilledRange>&
         attendAfter = after;
       }
     }
-    attendAfter.push_back(submitted(
-        runtime.submitCompute(ComputePart::Project, layer, batch, tiny.activations, weightsReady, weights)));
+    attendAfter.push_back(
+        submitted(runtime.submitCompute(ComputePart::Project, layer, batch, tiny.activations, weightsReady, weights)));
     last = submitted(
         runtime.submitCompute(ComputePart::Attend, layer, batch, tiny.activations, attendAfter, kNoBuffer, cache));
     if (cache != kNoBuffer) cacheUses_[size_t(cache)] = {last};

@@ -11,8 +11,7 @@ DecoderSpec severalChunksSpec() {
   return spec;
 }
 
-TinyStore::TinyStore(const DecoderSpec& spec, bool optional)
-    : model(spec, optional), path(model.file + ".spillway") {
+TinyStore::TinyStore(const DecoderSpec& spec, bool optional) : model(spec, optional), path(model.file + ".spillway") {
   make();
 }
 
