@@ -25,16 +25,17 @@ export interface RestOfFile extends ModelDownload {
 export async function askRest(file: AskedFile, offset: number): Promise<RestOfFile> {
   const { url, bytes, settings, patience, signal } = file;
   const range = offset > 0 ? { range: `bytes=${offset}-` } : {};
-  const { status, headers, read } = await askHub(url, settings, patience, signal, range);
+  const answer = await askHub(url, settings, patience, signal, range);
+  const { status, headers } = answer;
   if (status === 206) {
     const said = headers.get('content-range') ?? 'no range';
     const [, first, total] = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(said) ?? [];
     if (Number(first) !== offset || (total !== '*' && Number(total) !== bytes))
       throw new WrongBytes(`it sent a part that does not fit: ${said.slice(0, 80)}`);
-    return { offset, chunks: read(), sized: true };
+    return { offset, chunks: answer.read(), sized: true };
   }
   const length = Number(headers.get('content-length') ?? NaN);
   const sized = Number.isFinite(length);
   if (sized && length !== bytes) throw new WrongBytes(`its file has ${length} bytes, expected ${bytes}`);
-  return { offset: 0, chunks: read(), sized };
+  return { offset: 0, chunks: answer.read(), sized };
 }
