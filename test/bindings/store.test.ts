@@ -128,7 +128,8 @@ describe('the same bits as in memory', () => {
         [most, 1],
         [ALL, 3],
       ];
-      for (const [residentLayerBytes, buffers] of shares) {
+      // By day nothing, a part and all of a layer: other cuts are drawn below.
+      for (const [residentLayerBytes, buffers] of shares.filter((_, at) => at % tries(3, 1) === 0)) {
         const found = await withPasses(
           runtimeOptions(source, { store, fingerprint: FINGERPRINT, residentLayerBytes, buffers }),
           (passes) => passes.everything(PROMPT, NEW_TOKENS, remembers(source)),

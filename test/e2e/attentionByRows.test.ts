@@ -27,7 +27,7 @@ import type { PagePool } from '../../src/engine/memory/PagePool.js';
 import { changes, followChanged } from '../support/changedMessages.js';
 import { dyingAfter, shareRing, type EngineRing } from '../support/engineRing.js';
 import { shareSockets } from '../support/socketRing.js';
-import { tries } from '../support/tries.js';
+import { crossed, tries } from '../support/tries.js';
 import { at, collect, model } from './support.js';
 
 // Prompts of one token to several squares' and pages', answers of unequal lengths, more rows than places.
@@ -107,9 +107,9 @@ describe('attention by rows', () => {
   test('gives the same bits under each schedule, whatever overlaps, and whatever the company', async () => {
     const reference = await shared(2, 'heads', options);
     await using ring = await shareRing(2, { ...OPENED, disk, ...options }, 'rows');
-    for (const schedule of [rowByRow(), zigZagBlock(), diagonalBlock()])
-      for (const pipeline of [defaultPipeline, serialPipeline])
-        expect(await run(ring, { schedule, pipeline, follow: { pipeline } })).toEqual(reference);
+    const schedules = [rowByRow(), zigZagBlock(), diagonalBlock()];
+    for (const [schedule, pipeline] of crossed(schedules, [defaultPipeline, serialPipeline]))
+      expect(await run(ring, { schedule, pipeline, follow: { pipeline } })).toEqual(reference);
     for (const chosen of [[4], [11, 2, 7]])
       expect(await run(ring, { rows: chosen.map((i) => at(rows, i)) })).toEqual(
         chosen.map((i, index) => ({ ...at(reference, i), index })),

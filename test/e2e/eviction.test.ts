@@ -6,6 +6,7 @@ import { diagonalBlock, rowByRow, zigZagBlock } from '../../src/api/schedules.js
 import { evictKeys } from '../../src/model/evictKeys.js';
 import { readModel } from '../../src/model/readModel.js';
 import { PlainDecoder, softmax } from '../support/model/PlainDecoder.js';
+import { crossed } from '../support/tries.js';
 import { temporaryFolder } from '../jobs/support/files.js';
 import { collect, model } from './support.js';
 
@@ -63,9 +64,8 @@ describe.each(['qwen3', 'gemma3', 'qwen3-5-moe', 'gemma4', 'llama4', 'deepseek-v
     });
 
     test('leave what a token sees of its position alone: the same bits in any chunks, company, schedule', async () => {
-      for (const schedule of [rowByRow(), zigZagBlock(), diagonalBlock()])
-        for (const tokensPerSquare of [7, 48, 200])
-          expect(await generate({ model: path, kvEviction: LAW, tokensPerSquare }, { schedule })).toEqual(reference);
+      for (const [schedule, tokensPerSquare] of crossed([rowByRow(), zigZagBlock(), diagonalBlock()], [7, 48, 200]))
+        expect(await generate({ model: path, kvEviction: LAW, tokensPerSquare }, { schedule })).toEqual(reference);
     });
 
     test('change results, but for rows that are no longer than what is kept', async () => {

@@ -3,6 +3,7 @@ import { Engine, UsageError, type EngineOptions, type Row, type RowResult, type 
 import { diagonalBlock, rowByRow, zigZagBlock } from '../../src/api/schedules.js';
 import { readModel } from '../../src/model/readModel.js';
 import { engineRing } from '../support/engineRing.js';
+import { crossed } from '../support/tries.js';
 import { temporaryFolder } from '../jobs/support/files.js';
 import { at, collect, model } from './support.js';
 
@@ -35,9 +36,8 @@ describe.each(NAMES)('%s, whose layers remember a state', (name) => {
   });
 
   test('answers bitwise alike whatever the chunks, the company, the schedule and the threads', async () => {
-    for (const schedule of [rowByRow(), zigZagBlock(), diagonalBlock()])
-      for (const tokensPerSquare of [3, 24, 100])
-        expect(await generate({ model: model(name), tokensPerSquare }, { schedule })).toEqual(reference);
+    for (const [schedule, tokensPerSquare] of crossed([rowByRow(), zigZagBlock(), diagonalBlock()], [3, 24, 100]))
+      expect(await generate({ model: model(name), tokensPerSquare }, { schedule })).toEqual(reference);
   });
 
   test('also with weights, cache and hidden states on disk', async () => {

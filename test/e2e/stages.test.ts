@@ -26,7 +26,7 @@ import { schedules } from '../support/arbitraryRuns.js';
 import { engineRing } from '../support/engineRing.js';
 import { randomPipeline } from '../support/randomPipeline.js';
 import { at, collect, model } from './support.js';
-import { tries } from '../support/tries.js';
+import { crossed, tries } from '../support/tries.js';
 
 // Prompts of one token to more than a square has, answers of unequal lengths, greedy and sampled, more rows than
 // places.
@@ -107,13 +107,10 @@ describe.each([
   test.each(divisions.map((counts) => [counts] as const))(
     '%j: bitwise the same under every schedule and both pipelines',
     async (counts) => {
-      for (const schedule of SCHEDULES) {
-        for (const pipeline of [defaultPipeline, serialPipeline]) {
-          await expect(
-            inRing(counts, { model: model(name), batches: 2 }, { schedule, pipeline }, { pipeline }),
-          ).resolves.toEqual(reference);
-        }
-      }
+      for (const [schedule, pipeline] of crossed(SCHEDULES, [defaultPipeline, serialPipeline]))
+        await expect(
+          inRing(counts, { model: model(name), batches: 2 }, { schedule, pipeline }, { pipeline }),
+        ).resolves.toEqual(reference);
     },
   );
 });
@@ -138,15 +135,12 @@ describe('layers divided over engines', () => {
       { weights: { cpu: 0, disk: 1 }, cache: { cpu: 0, disk: 1 }, activations: { cpu: 0, disk: 1 } },
     ],
   ] as const)('with %s: bitwise the same', async (_, placement) => {
-    for (const counts of [
+    const divisions = [
       [1, layers - 1],
       [1, 1, layers - 2],
-    ]) {
-      for (const schedule of SCHEDULES)
-        await expect(inRing(counts, { model: name, batches: 3, ...placement }, { schedule })).resolves.toEqual(
-          reference,
-        );
-    }
+    ];
+    for (const [schedule, counts] of crossed(SCHEDULES, divisions))
+      await expect(inRing(counts, { model: name, batches: 3, ...placement }, { schedule })).resolves.toEqual(reference);
   });
 
   test('any schedule, composition, window and cut: bitwise the same', async () => {

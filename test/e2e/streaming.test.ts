@@ -26,6 +26,7 @@ import {
 } from '../../src/index.js';
 import { defaultPipeline, serialPipeline } from '../../src/api/operators.js';
 import { diagonalBlock, rowByRow, zigZagBlock } from '../../src/api/schedules.js';
+import { crossed } from '../support/tries.js';
 import { generateUnequal, model, unequalRows } from './support.js';
 
 let disk: string;
@@ -58,13 +59,13 @@ describe.each([
   test.each([0, 0.2, 0.55, 0.9, 1])(
     'bitwise the same with a share of %d in memory, under every schedule and both pipelines',
     async (cpu) => {
-      for (const schedule of [rowByRow(), zigZagBlock(), diagonalBlock()]) {
-        for (const pipeline of [defaultPipeline, serialPipeline]) {
-          await expect(
-            generate({ model: model(name), batches: 2, weights: { cpu, disk: 1 - cpu } }, { schedule, pipeline }),
-          ).resolves.toEqual(reference);
-        }
-      }
+      for (const [schedule, pipeline] of crossed(
+        [rowByRow(), zigZagBlock(), diagonalBlock()],
+        [defaultPipeline, serialPipeline],
+      ))
+        await expect(
+          generate({ model: model(name), batches: 2, weights: { cpu, disk: 1 - cpu } }, { schedule, pipeline }),
+        ).resolves.toEqual(reference);
     },
   );
 });

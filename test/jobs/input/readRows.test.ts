@@ -19,6 +19,7 @@ import { UsageError } from '../../../src/errors/UsageError.js';
 import { readRows, type ReadRowsOptions } from '../../../src/jobs/input/readRows.js';
 import type { BadRow, RowInput } from '../../../src/Row.js';
 import { collect, temporaryFolder, writeLines } from '../support/files.js';
+import { tries } from '../../support/tries.js';
 
 const path = temporaryFolder();
 /** A row whose id nobody gave: it is the number of its line. */
@@ -404,11 +405,11 @@ describe('properties', () => {
           expect(rows.map((row) => ({ id: row.id, bad: 'error' in row }))).toEqual(reference(bytes));
         },
       ),
-      { numRuns: 1000 },
+      { numRuns: tries(300, 1000) },
     );
   });
 
-  test('5,000 mutated inputs: never an exception, and each row is a row or a bad row with a code', async () => {
+  test('mutated inputs: never an exception, and each row is a row or a bad row with a code', async () => {
     const base = Buffer.from(
       '{"id":"a","prompt":"hello \\u00e9"}\n{"messages":[{"role":"user","content":"hi"}],"stop":["x"]}\r\n\n{"tokens":[1,2,3],"temperature":0.5,"other":{"a":[null]}}\n{"id":4,"prompt":"ünï"}\n',
     );
@@ -445,7 +446,7 @@ describe('properties', () => {
           }
         },
       ),
-      { numRuns: 5000 },
+      { numRuns: tries(1500, 5000) },
     );
   });
 });

@@ -42,13 +42,13 @@ class LoopbackHub {
       return;
     }
     const size = this.contents.length;
-    const range = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '');
-    const [first, last] = range === null ? [0, size - 1] : [Number(range[1]), Number(range[2])];
-    const body = this.contents.subarray(first, last + 1);
+    const range = /^bytes=(\d+)-$/.exec(request.headers.range ?? '');
+    const first = Number(range?.[1] ?? 0);
+    const body = this.contents.subarray(first);
     response.writeHead(range === null ? 200 : 206, {
       ETag: '"abc"',
       'Content-Length': body.length,
-      ...(range === null ? {} : { 'Content-Range': `bytes ${first}-${last}/${size}` }),
+      ...(range === null ? {} : { 'Content-Range': `bytes ${first}-${size - 1}/${size}` }),
     });
     if (body.length > this.cut)
       response.write(body.subarray(0, this.cut), () => setTimeout(() => response.destroy(), 50));
@@ -85,7 +85,7 @@ describe('hubSource', () => {
     hub.requests.length = 0;
     const path = await pullModel(MODEL, { folder: folder.path, sources: [hubSource] });
     expect((await readFile(path)).equals(CONTENTS)).toBe(true);
-    const resumed = /bytes=(\d+)-299999$/.exec(hub.requests.at(-1) ?? '');
+    const resumed = /bytes=(\d+)-$/.exec(hub.requests.at(-1) ?? '');
     expect(Number(resumed?.[1])).toBeGreaterThan(0);
   });
 

@@ -6,6 +6,7 @@ import { createTokenizer } from '../../../src/model/createTokenizer.js';
 import type { TokenizerSource } from '../../../src/model/ModelSource.js';
 import { fixture, ggufSource, jsonSource, open } from './fixtures.js';
 import { cpuSeconds } from '../support/expectBounded.js';
+import { tries } from '../../support/tries.js';
 
 type Json = Record<string, unknown>;
 
@@ -343,13 +344,13 @@ describe('mutated files give a ModelFileError or a tokenizer that works', () => 
     const { tokenizer, config } = fixture(name);
     fc.assert(
       fc.property(path, junk, (at, value) => attempt(jsonSource(mutate(tokenizer, at, value), config))),
-      { numRuns: 500 },
+      { numRuns: tries(150, 500) },
     );
     fc.assert(
       fc.property(path, junk, (at, value) =>
         attempt(jsonSource(SMALL, mutate({ ...config, add_bos_token: true, chat_template: 'a' }, at, value))),
       ),
-      { numRuns: 200 },
+      { numRuns: tries(60, 200) },
     );
   });
 
@@ -359,7 +360,7 @@ describe('mutated files give a ModelFileError or a tokenizer that works', () => 
       fc.property(path, junk, (at, value) =>
         attempt(ggufSource(mutate({ ...gguf, 'tokenizer.chat_template': 'a' }, at, value) as Json)),
       ),
-      { numRuns: 500 },
+      { numRuns: tries(150, 500) },
     );
   });
 });
