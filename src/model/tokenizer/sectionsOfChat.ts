@@ -27,7 +27,7 @@ export type RenderChat = (chat: Chat) => string | Work<string>;
  */
 export function* sectionsOfChat(render: RenderChat, chat: Chat, plain: string, matcher: AddedTokens): Work<Section[]> {
   const control = matcher.tokens;
-  const marker = yield* unusedCharacter(plain + JSON.stringify(chat));
+  const marker = yield* unusedCharacter(plain, chat);
   const first = firstUnits(control);
   const characters: Marker = (text) => rewritten(text, (part) => part.replaceAll(first, `$&${marker}`));
   const tokens: Marker = (text, isName) => markTokens(text, isName, matcher, marker);
@@ -133,16 +133,19 @@ function touches(control: readonly AddedToken[], matches: (content: string, size
   });
 }
 
-/** A noncharacter, or a private one, that does not occur in the text. */
-function* unusedCharacter(text: string): Work<string> {
+/** A noncharacter, or a private one, that does not occur in a chat, rendered or not. */
+function* unusedCharacter(plain: string, chat: Chat): Work<string> {
   let code = 0xfdd0;
-  if (!text.includes(String.fromCodePoint(code))) return String.fromCodePoint(code);
+  const given = JSON.stringify(chat);
+  yield;
+  if (![plain, given].some((text) => text.includes(String.fromCodePoint(code)))) return String.fromCodePoint(code);
   const used = new Set<string>();
   let looked = 0;
-  for (const character of text) {
-    used.add(character);
-    if ((looked += 1) % PART_UNITS === 0) yield;
-  }
+  for (const text of [plain, given])
+    for (const character of text) {
+      used.add(character);
+      if ((looked += 1) % PART_UNITS === 0) yield;
+    }
   while (used.has(String.fromCodePoint(code))) code = code === 0xfdef ? 0xe000 : code === 0xf8ff ? 0xf0000 : code + 1;
   return String.fromCodePoint(code);
 }

@@ -170,7 +170,11 @@ async function decodedInTurns(bytes: Uint8Array, turns: Turns): Promise<string> 
     const piece = bytes.subarray(from, from + PIECE_BYTES);
     pieces.push(decoded(decoder, piece, { stream: from + PIECE_BYTES < bytes.length }));
   }
-  return pieces.join('');
+  // In a turn of its own: so much memory is new.
+  await turns.give();
+  const text = pieces.join('');
+  await turns.give();
+  return text;
 }
 
 function textOf(value: Uint8Array | string): string {
