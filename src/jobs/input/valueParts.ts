@@ -24,7 +24,7 @@ export function* partsOf(value: unknown): Generator<ValuePart, void, undefined> 
   const open: Iterator<unknown>[] = [[value].values()];
   for (let inner = open.at(-1); inner !== undefined; inner = open.at(-1)) {
     const step = inner.next();
-    const { value: one } = step;
+    const one: unknown = step.value;
     if (step.done === true) {
       open.pop();
       if (open.length > 0) yield ENDS;
@@ -34,7 +34,7 @@ export function* partsOf(value: unknown): Generator<ValuePart, void, undefined> 
     } else if (typeof one === 'object' && one !== null) {
       yield OBJECT;
       // Keys and values by turns.
-      open.push(Object.entries(one).flat().values());
+      open.push((Object.entries(one) as [string, unknown][]).flat().values());
     } else if (typeof one === 'string' && one.length > PIECE_UNITS) {
       for (let at = 0; at < one.length; at += PIECE_UNITS)
         yield { text: one.slice(at, at + PIECE_UNITS), goesOn: at + PIECE_UNITS < one.length };
