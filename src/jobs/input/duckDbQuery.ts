@@ -35,7 +35,7 @@ const LIMITED = 'ulimit -d "$0" 2>/dev/null; exec "$@"';
 /** The end of what the process says before it dies, which is looked at for why it did. */
 const LAST_WORDS = 2 ** 14;
 /** Ends of a process that gets no memory: V8 and C++ give up so. */
-const GIVEN_UP: ReadonlySet<string> = new Set(['SIGABRT', 'SIGTRAP', 'SIGILL', 'SIGSEGV', 'SIGBUS']);
+const GIVEN_UP: ReadonlySet<string> = new Set(['SIGABRT', 'SIGTRAP', 'SIGILL']);
 /** Parts of a long row that are put together between two moments at which others may have their turn. */
 const PARTS = 2 ** 11;
 
