@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { inTurns } from '../../collections/inTurns.js';
 import { JobFileError } from '../../errors/JobFileError.js';
 import { SpillwayError } from '../../errors/SpillwayError.js';
@@ -7,6 +8,19 @@ import { ANSWER_BYTES, ANSWER_PARTS, ANSWER_ROWS, type Answer, type Request } fr
 import type { OpenQuery } from './OpenQuery.js';
 import { bytesOfPart, partsOf, type ValuePart } from './valueParts.js';
 
+/**
+ * Bytes of values after which what nobody needs any more is looked for: V8 does not know that chunks of DuckDB's take
+ * more than a few bytes, and would let any number of them lie.
+ */
+const GARBAGE_BYTES = 2 ** 23;
+
+/** Lets go of what nobody needs any more. Natives are let go of in the turn after that. */
+async function collect(): Promise<void> {
+  const { gc } = globalThis as { readonly gc?: () => void };
+  gc?.();
+  await setImmediate();
+}
+
 /** The answers about a query, the header first, each when it is asked for. @throws what reading the query throws */
 export async function* answersOf(query: OpenQuery): AsyncGenerator<Answer, void, Request> {
   const { header } = query;
@@ -14,23 +28,30 @@ export async function* answersOf(query: OpenQuery): AsyncGenerator<Answer, void,
   yield { kind: 'header', header };
   let rows: (readonly unknown[])[] = [];
   let bytes = 0;
+  let garbage = 0;
   const answer = (then?: 'long' | 'too-large'): Answer => {
     const full = { kind: 'rows', rows, then } as const;
     rows = [];
     bytes = 0;
     return full;
   };
-  for await (const chunk of query.chunks())
+  for await (const chunk of query.chunks()) {
     for (const row of chunk) {
+      if (garbage >= GARBAGE_BYTES) {
+        garbage = 0;
+        await collect();
+      }
       const made = inTurns(row.values(all, PARQUET_LIMITS.rowBytes));
       const values = made instanceof Promise ? await made : made;
       if (values === undefined) {
+        garbage += PARQUET_LIMITS.rowBytes;
         let asked: Request = yield answer('too-large');
         while (typeof asked === 'object' && 'columns' in asked)
           asked = yield { kind: 'values', values: await inTurns(row.values(asked.columns, asked.most)) };
         continue;
       }
-      const held = heldBytes(values, ANSWER_BYTES);
+      const held = heldBytes(values, PARQUET_LIMITS.rowBytes);
+      garbage += held;
       if (held >= ANSWER_BYTES) {
         yield answer('long');
         yield* inParts(values);
@@ -40,11 +61,16 @@ export async function* answersOf(query: OpenQuery): AsyncGenerator<Answer, void,
       bytes += held;
       if (bytes >= ANSWER_BYTES || rows.length >= ANSWER_ROWS) yield answer();
     }
+    if (garbage >= GARBAGE_BYTES / 4) {
+      garbage = 0;
+      await collect();
+    }
+  }
   yield answer();
   yield { kind: 'end' };
 }
 
-function* inParts(values: readonly unknown[]): Generator<Answer, void, undefined> {
+function* inParts(values: readonly unknown[]): Generator<Answer, void, Request> {
   let parts: ValuePart[] = [];
   let bytes = 0;
   for (const part of partsOf(values)) {

@@ -19,16 +19,16 @@ import type { OpenQuery, QueryRow } from './OpenQuery.js';
 import { withoutSecrets } from './sqlSecrets.js';
 import { ValueBuilder } from './valueParts.js';
 
-/** Bytes that its process may have beside what DuckDB counts: the program, and the values of the rows at hand. */
-const UNCOUNTED_BYTES = 192 * 2 ** 20;
+/** What its process may have for each byte that DuckDB counts: the program, and the values of the rows at hand. */
+const OF_COUNTED = 2;
 /**
  * Bytes that the process of a query of DuckDB may have. The system holds it to them (`ulimit -d`, on Linux), as DuckDB
  * hands over some two thousand rows at a time, whatever they take.
  */
-export const DUCKDB_BYTES = COUNTED_BYTES + UNCOUNTED_BYTES;
+export const DUCKDB_BYTES = OF_COUNTED * COUNTED_BYTES;
 const PROGRAM = 'dist/jobs/input/duckDbProcess.js';
 /** Threads, stacks and young values take memory that rows then have. */
-const NODE_FLAGS = ['--max-semi-space-size=4', '--v8-pool-size=1', '--max-old-space-size=192'];
+const NODE_FLAGS = ['--expose-gc', '--max-semi-space-size=4', '--v8-pool-size=1', '--max-old-space-size=192'];
 const SHELL = '/bin/sh';
 /** Where the limit is lower already it stays so. */
 const LIMITED = 'ulimit -d "$0" 2>/dev/null; exec "$@"';
@@ -87,7 +87,7 @@ export function limitOf(sql: string): number | undefined {
   if (said === undefined) return DUCKDB_BYTES;
   const [, count, unit = '', binary] = SIZE.exec(said) ?? [];
   if (count === undefined) return undefined;
-  return Number(count) * (binary === '' ? 1000 : 1024) ** (1 + 'kmgt'.indexOf(unit.toLowerCase())) + UNCOUNTED_BYTES;
+  return OF_COUNTED * Number(count) * (binary === '' ? 1000 : 1024) ** (1 + 'kmgt'.indexOf(unit.toLowerCase()));
 }
 
 type AnswerOf<Kind extends Answer['kind']> = Extract<Answer, { readonly kind: Kind }>;
@@ -229,7 +229,7 @@ class DuckDbRun {
       /out of memory|bad_alloc|allocation failed/i.test(this.#lastWords) ||
       (limitBytes !== undefined && killed !== null && GIVEN_UP.has(killed));
     const words = outOfMemory
-      ? `the process of DuckDB gave up${where} (${how}): the values of the rows at hand take more than the ${limitBytes === undefined ? 'memory there is' : `${formatBytes(limitBytes)} that it may have`}, expected less; ${MORE_MEMORY}, and its process as much`
+      ? `the process of DuckDB gave up${where} (${how}): the values of the rows at hand take more than the ${limitBytes === undefined ? 'memory there is' : `${formatBytes(limitBytes)} that it may have`}, expected less; ${MORE_MEMORY}, and its process ${OF_COUNTED} times that`
       : `the process of DuckDB ended${where} (${how})`;
     return new JobFileError(this.name, `${words}; rows that were finished are intact`);
   }

@@ -13,7 +13,8 @@ interface Chunk {
   readonly rowCount: number;
   getColumnVector(column: number): DuckDbVector;
 }
-interface Result extends AsyncIterable<Chunk> {
+interface Result {
+  fetchChunk(): Promise<Chunk | null>;
   deduplicatedColumnNames(): readonly string[];
   columnTypes(): readonly DuckDbType[];
 }
@@ -52,8 +53,13 @@ export const MEMORY = ':memory:';
 export const COUNTED_BYTES = 256 * 2 ** 20;
 /** The remedy where they do not do. */
 export const MORE_MEMORY = "`set memory_limit = '1GB'` before the query gives DuckDB more";
-/** Processors that it has at once: the model has the rest. */
-const DUCKDB_THREADS = 2;
+/**
+ * What it makes ahead: of texts it counts the places alone, so that its own megabyte would be some thirty thousand rows
+ * of any size.
+ */
+const BUFFERED = '1KB';
+/** Processors that it has at once: the model has the rest, and each has two thousand rows at hand. */
+const DUCKDB_THREADS = 1;
 
 /** A query, and where it is asked. */
 export interface DuckDbQuery {
@@ -92,6 +98,7 @@ export async function duckDbRows({ sql, database, temporary }: DuckDbQuery): Pro
   try {
     const opened = await failing(() => instance.connect());
     connection = opened;
+    await failing(() => opened.run(`set streaming_buffer_size = '${BUFFERED}'`));
     const answer = await failing(() => answerOf(opened, sql));
     return {
       name,
@@ -141,14 +148,18 @@ async function* chunksOf(
       throw failed(name, said, error);
     }
   };
-  /** One by one: two thousand rows may be of any size. */
-  const rowsOf = function* (chunk: Chunk): Generator<QueryRow, void, undefined> {
-    const { end, vectors } = orThrow(() => ({
-      end: hasEnd ? chunk.getColumnVector(header.length) : undefined,
-      vectors: readers.map((reader, at) => [chunk.getColumnVector(at), reader] as const),
+  /** One by one: two thousand rows may be of any size. Of the chunk nothing is held after its last row. */
+  const rowsOf = function* (held: { chunk: Chunk | undefined }): Generator<QueryRow, void, undefined> {
+    const { rowCount, ends, vectors } = orThrow(() => ({
+      rowCount: held.chunk?.rowCount ?? 0,
+      ends: hasEnd && held.chunk ? [held.chunk.getColumnVector(header.length)] : [],
+      vectors: readers.flatMap((reader, at) =>
+        held.chunk ? [[held.chunk.getColumnVector(at), reader] as const] : [],
+      ),
     }));
-    for (let row = 0; row < chunk.rowCount; row += 1) {
-      if (orThrow(() => end?.getItem(row)) === true) ended = true;
+    held.chunk = undefined;
+    for (let row = 0; row < rowCount; row += 1) {
+      if (orThrow(() => ends[0]?.getItem(row)) === true) ended = true;
       else {
         number += 1;
         yield {
@@ -164,10 +175,15 @@ async function* chunksOf(
         };
       }
     }
+    ends.length = 0;
+    vectors.length = 0;
   };
-  const chunks = result[Symbol.asyncIterator]();
-  const next = (): Promise<IteratorResult<Chunk>> => orFailed(name, said, () => chunks.next());
-  for (let step = await next(); step.done !== true; step = await next()) yield rowsOf(step.value);
+  const next = (): Promise<{ chunk: Chunk | undefined }> =>
+    orFailed(name, said, async () => {
+      const chunk = await result.fetchChunk();
+      return { chunk: chunk && chunk.rowCount > 0 ? chunk : undefined };
+    });
+  for (let held = await next(); held.chunk; held = await next()) yield rowsOf(held);
   if (!ended) {
     throw new JobFileError(
       name,
