@@ -36,6 +36,8 @@ function separatedValues(name: string, extensions: readonly string[], ownDelimit
 }
 
 async function* rowsOf(source: RowSource, options: ReadOptions): AsyncGenerator<RowInput, void, undefined> {
+  // A row of tens of thousands of columns takes tens of milliseconds, from step to step.
+  const turns = new Turns();
   const { dialect, text } = await csvDialect(utf8Text(source), options.delimiter);
   let header: readonly string[] | undefined;
   let fields: ReturnType<typeof fieldsOfTable> = [];
@@ -43,8 +45,7 @@ async function* rowsOf(source: RowSource, options: ReadOptions): AsyncGenerator<
   let kept: readonly (readonly [column: string, at: number])[] = [];
   let number = 0;
   const records = new CsvRecords(text, dialect.delimiter, options.maxLineBytes, ROW_LIMITS.tableColumns);
-  // A row of tens of thousands of columns takes tens of milliseconds, from step to step.
-  const turns = new Turns();
+  if (turns.due) await turns.give();
   for await (const { values: record, raw, problem } of records) {
     if (turns.due) await turns.give();
     if (header === undefined) {

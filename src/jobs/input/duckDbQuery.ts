@@ -283,7 +283,10 @@ class LongRow implements QueryRow {
     for (let isLast = false; !isLast;) {
       const { parts, last } = yield* waited(this.run.ask('next', 'parts'));
       isLast = last;
-      for (const [at, part] of parts.entries()) if (builder.add(part) || at % PARTS === PARTS - 1) yield;
+      for (const [at, part] of parts.entries()) {
+        builder.add(part);
+        if (at % PARTS === PARTS - 1) yield;
+      }
     }
     return (this.#row = builder.value as readonly unknown[]);
   }

@@ -53,10 +53,9 @@ export class ValueBuilder {
   /** What was put together, once all parts have come. */
   value: unknown;
   readonly #open: { readonly made: unknown[] | Record<string, unknown>; key: string | undefined }[] = [];
-  #pieces: string[] = [];
+  #text = '';
 
-  /** @returns whether a long text was put together, which takes its time */
-  add(part: ValuePart): boolean {
+  add(part: ValuePart): void {
     if (typeof part !== 'object' || part === null) this.#put(part);
     else if ('begins' in part) {
       const made = part.begins === 'list' ? [] : {};
@@ -64,14 +63,13 @@ export class ValueBuilder {
       this.#open.push({ made, key: undefined });
     } else if ('ends' in part) this.#open.pop();
     else {
-      this.#pieces.push(part.text);
-      if (part.goesOn) return false;
-      const pieces = this.#pieces;
-      this.#pieces = [];
-      this.#put(pieces.join(''));
-      return true;
+      // V8 keeps the pieces as they are until somebody goes through all of it.
+      this.#text += part.text;
+      if (part.goesOn) return;
+      const text = this.#text;
+      this.#text = '';
+      this.#put(text);
     }
-    return false;
   }
 
   #put(value: unknown): void {

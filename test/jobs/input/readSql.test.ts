@@ -371,7 +371,9 @@ test('wrong arguments are refused at once', () => {
     test('a file of DuckDB is read under its own name, and not written', async () => {
       const { DuckDBInstance } = await import('@duckdb/node-api');
       const instance = await DuckDBInstance.create(path("shop's.duckdb"));
-      await (await instance.connect()).run("create table asked as select 1 as id, 'x' as prompt");
+      const connection = await instance.connect();
+      await connection.run("create table asked as select 1 as id, 'x' as prompt");
+      connection.closeSync();
       instance.closeSync();
       const database = path("shop's.duckdb");
       expect(await collect(readSql('select * from asked', { database }))).toEqual([{ id: 1, prompt: 'x' }]);

@@ -32,9 +32,3 @@ test('a value may be as deep as it likes', () => {
   for (; Array.isArray(found); depth += 1) found = found[0] as unknown;
   expect([depth, found]).toEqual([100_000, 'here']);
 });
-
-test('a long text is told when it is put together', () => {
-  const builder = new ValueBuilder();
-  const told = [...partsOf(['a', long])].map((part) => builder.add(part));
-  expect(told.filter(Boolean)).toHaveLength(1);
-});
