@@ -36,8 +36,8 @@ export class MemoryBudget {
 
   /**
    * Takes memory off the budget for an engine.
-   * @param where whose resident memory it will be: this process's, or that of another one, such as a query of DuckDB has
-   * (`DUCKDB_BYTES`)
+   * @param where whose resident memory it will be: this process's, or that of another one, such as a query of DuckDB
+   * has (`DUCKDB_BYTES`)
    * @returns gives it back; idempotent
    */
   reserve(bytes: number, where: Where = 'here'): () => void {

@@ -317,8 +317,7 @@ export const ATTACKS = [
   {
     name: 'a list of 6,000,000 texts by SQL',
     honest: 0,
-    write: () =>
-      "sql:select 'a' as id, [1, 3, 9] as tokens, list('item' || i) as note from range(6000000) t(i)",
+    write: () => "sql:select 'a' as id, [1, 3, 9] as tokens, list('item' || i) as note from range(6000000) t(i)",
     flags: ['--carry-fields'],
     codes: [2],
   },

@@ -19,7 +19,7 @@ import type { OpenQuery, QueryRow } from './OpenQuery.js';
 import { withoutSecrets } from './sqlSecrets.js';
 import { ValueBuilder } from './valueParts.js';
 
-/** What its process may have for each byte that DuckDB counts: the program, and the values of the rows at hand. */
+/** Bytes of its process for each that DuckDB counts: for the program, and the values of the rows at hand. */
 const OF_COUNTED = 2;
 /**
  * Bytes that the process of a query of DuckDB may have. The system holds it to them (`ulimit -d`, on Linux), as DuckDB
@@ -129,7 +129,9 @@ class DuckDbRun {
     });
     this.#closed = new Promise((resolve) => {
       child.on('error', (error) => {
-        this.#fail(new JobFileError(name, `the process of DuckDB cannot be started: ${error.message}`, { cause: error }));
+        this.#fail(
+          new JobFileError(name, `the process of DuckDB cannot be started: ${error.message}`, { cause: error }),
+        );
         if (child.pid === undefined) resolve();
       });
       child.on('close', (code, killed) => {
@@ -156,7 +158,10 @@ class DuckDbRun {
       if (answer.kind === 'error')
         throw answer.file === undefined ? new UsageError(answer.words) : new JobFileError(answer.file, answer.words);
       if (!kinds.some((kind) => kind === answer.kind))
-        throw new JobFileError(this.name, `the process of DuckDB answered with ${answer.kind}, expected ${kinds.join(' or ')}`);
+        throw new JobFileError(
+          this.name,
+          `the process of DuckDB answered with ${answer.kind}, expected ${kinds.join(' or ')}`,
+        );
       return answer as AnswerOf<Kind>;
     } finally {
       this.#waiting = undefined;
@@ -234,7 +239,7 @@ class DuckDbRun {
     return new JobFileError(this.name, `${words}; rows that were finished are intact`);
   }
 
-  /** Whether this process waits for it. */
+  /** This process waits for it, or does not. */
   #hold(waits: boolean): void {
     const child = this.#child;
     for (const held of [child, child.channel, child.stderr as Socket | null])
@@ -259,7 +264,6 @@ function* waited<T>(answer: Promise<T>): Work<T> {
   return came.value;
 }
 
-// eslint-disable-next-line require-yield -- what is there takes no time
 function* taken(row: readonly unknown[], columns: readonly number[], width: number): Work<readonly unknown[]> {
   return columns.length === width ? row : columns.map((column) => row[column]);
 }

@@ -54,7 +54,7 @@ export const COUNTED_BYTES = 256 * 2 ** 20;
 /** The remedy where they do not do. */
 export const MORE_MEMORY = "`set memory_limit = '1GB'` before the query gives DuckDB more";
 /**
- * What it makes ahead: of texts it counts the places alone, so that its own megabyte would be some thirty thousand rows
+ * Bytes that it makes ahead: of texts it counts the places alone, so that its own megabyte would be some thirty thousand rows
  * of any size.
  */
 const BUFFERED = '1KB';
@@ -153,9 +153,7 @@ async function* chunksOf(
     const { rowCount, ends, vectors } = orThrow(() => ({
       rowCount: held.chunk?.rowCount ?? 0,
       ends: hasEnd && held.chunk ? [held.chunk.getColumnVector(header.length)] : [],
-      vectors: readers.flatMap((reader, at) =>
-        held.chunk ? [[held.chunk.getColumnVector(at), reader] as const] : [],
-      ),
+      vectors: readers.flatMap((reader, at) => (held.chunk ? [[held.chunk.getColumnVector(at), reader] as const] : [])),
     }));
     held.chunk = undefined;
     for (let row = 0; row < rowCount; row += 1) {

@@ -102,7 +102,9 @@ async function* rowsOf(
   }: ReadSqlOptions,
   onHeader: (columns: readonly string[]) => void,
 ): AsyncGenerator<RowInput, void, undefined> {
-  await using query = await (isPostgres(database) ? postgresQuery(sql, database) : duckDbQuery(sql, database, { disk, signal }));
+  await using query = await (isPostgres(database)
+    ? postgresQuery(sql, database)
+    : duckDbQuery(sql, database, { disk, signal }));
   const { name, header } = query;
   if (!templated) checkPromptColumn(name, header, columns);
   const fields = fieldsOfTable(name, header, columns, ownTexts);

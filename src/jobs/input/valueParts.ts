@@ -42,7 +42,7 @@ export function* partsOf(value: unknown): Generator<ValuePart, void, undefined> 
   }
 }
 
-/** What a part takes, roughly, in bytes. */
+/** Gives the bytes that a part takes, roughly. */
 export function bytesOfPart(part: ValuePart): number {
   if (typeof part === 'string') return 16 + 2 * part.length;
   return typeof part === 'object' && part !== null && 'text' in part ? 16 + 2 * part.text.length : 16;
@@ -50,7 +50,7 @@ export function bytesOfPart(part: ValuePart): number {
 
 /** Puts a value together again. */
 export class ValueBuilder {
-  /** What was put together, once all parts have come. */
+  /** The value that was put together, once all parts have come. */
   value: unknown;
   readonly #open: { readonly made: unknown[] | Record<string, unknown>; key: string | undefined }[] = [];
   #text = '';

@@ -146,7 +146,7 @@ export class ChatTemplate {
   }
 }
 
-/** What is rendered of fewer units takes some milliseconds, unless its template goes through it again and again. */
+/** A chat of fewer units is rendered in some milliseconds, unless its template goes through it again and again. */
 const OWN_TURN_UNITS = 2 ** 16;
 
 /** The error of a row for what a rendering ended with. */

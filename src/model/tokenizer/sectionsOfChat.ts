@@ -50,7 +50,7 @@ export function* sectionsOfChat(render: RenderChat, chat: Chat, plain: string, m
   return sections;
 }
 
-/** A text without markers, in one piece: V8 replaces by making a tree of pieces, and what puts those together is late. */
+/** A text without markers, in one piece: V8 replaces by making a tree of pieces, which take their time later. */
 function without(text: string, marker: string): string {
   return text.split(marker).join('');
 }

@@ -50,7 +50,10 @@ test('what it carries is written in a turn after the one in which that was count
   setImmediate(() => {
     turned = true;
   });
-  await resultLine({ ...result, carry: { ...Object.fromEntries(Array.from({ length: 30_000 }, (_, at) => [`c${at}`, ''])), value } });
+  await resultLine({
+    ...result,
+    carry: { ...Object.fromEntries(Array.from({ length: 30_000 }, (_, at) => [`c${at}`, ''])), value },
+  });
   expect(turnedBefore).toBe(true);
 });
 

@@ -33,12 +33,15 @@ const CODECS = [
   ['BROTLI', brotliCompressSync],
 ] as const;
 
-test.each(CODECS)('a large page of %s is put together as it comes, in memory that is its own', async (codec, compress) => {
-  const bytes = drawn(5 * MIB + 7, 31);
-  const page = await decompressPage(new Uint8Array(compress(bytes)), bytes.length, codec);
-  expect(Buffer.from(page).equals(bytes)).toBe(true);
-  expect(page.buffer.byteLength).toBe(bytes.length);
-});
+test.each(CODECS)(
+  'a large page of %s is put together as it comes, in memory that is its own',
+  async (codec, compress) => {
+    const bytes = drawn(5 * MIB + 7, 31);
+    const page = await decompressPage(new Uint8Array(compress(bytes)), bytes.length, codec);
+    expect(Buffer.from(page).equals(bytes)).toBe(true);
+    expect(page.buffer.byteLength).toBe(bytes.length);
+  },
+);
 
 test.each(CODECS)('one of %s that has more, or less, than it says is an error', async (codec, compress) => {
   const compressed = compress(drawn(5 * MIB, 31));

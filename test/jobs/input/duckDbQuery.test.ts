@@ -87,9 +87,7 @@ test.each<[string, number | undefined]>([
   });
 
   test('an id that is too long itself is a number', async () => {
-    const rows = await collect(
-      readSql("select repeat('i', 40000000) as id, 'a' as prompt union all select 'b', 'b'"),
-    );
+    const rows = await collect(readSql("select repeat('i', 40000000) as id, 'a' as prompt union all select 'b', 'b'"));
     expect(rows).toMatchObject([{ id: 1, error: { code: 'limit' } }, { id: 'b' }]);
   });
 
@@ -103,7 +101,9 @@ test.each<[string, number | undefined]>([
       ),
     );
     expect(error).toBeInstanceOf(JobFileError);
-    expect(error.message).toMatch(/^SQL: the (process of DuckDB gave up|query (failed|broke off)).*set memory_limit = '1GB'/s);
+    expect(error.message).toMatch(
+      /^SQL: the (process of DuckDB gave up|query (failed|broke off)).*set memory_limit = '1GB'/s,
+    );
     expect(await collect(readSql("select 'b' as prompt"))).toEqual([{ id: 1, duplicate: false, prompt: 'b' }]);
   });
 
@@ -114,7 +114,9 @@ test.each<[string, number | undefined]>([
     process.kill(running ?? NaN, 'SIGKILL');
     const error = await failureOf(collect(rows));
     expect(error).toBeInstanceOf(JobFileError);
-    expect(error.message).toMatch(/^SQL: the process of DuckDB ended after row \d+ \(SIGKILL\); rows that were finished/);
+    expect(error.message).toMatch(
+      /^SQL: the process of DuckDB ended after row \d+ \(SIGKILL\); rows that were finished/,
+    );
   });
 
   (LINUX ? test : test.skip)('a query without end is given up when it is not wanted', async () => {

@@ -274,7 +274,9 @@ test('wrong arguments are refused at once', () => {
 
     test("DuckDB's memory is bounded, and a query that it does not do for is one error", async () => {
       const asked = "select current_setting('memory_limit') || ' ' || current_setting('threads') as prompt";
-      expect(await collect(readSql(asked))).toMatchObject([{ prompt: `${(COUNTED_BYTES / 2 ** 20).toFixed(1)} MiB 1` }]);
+      expect(await collect(readSql(asked))).toMatchObject([
+        { prompt: `${(COUNTED_BYTES / 2 ** 20).toFixed(1)} MiB 1` },
+      ]);
       // Without a folder to go on in.
       const sorted = "select i as id, repeat('a', 1000) || i as prompt from range(400000) r(i) order by prompt desc";
       const error = await failureOf(collect(readSql(`set temp_directory = ''; ${sorted}`)));

@@ -24,8 +24,8 @@ export class PageBytes {
 const LONG_BYTES = 2 ** 20;
 
 /**
- * The bytes of a value, in memory of their own; of a long one, whose copy would take its time, a view of its page, which
- * `isForeign` tells.
+ * The bytes of a value, in memory of their own; of a long one, whose copy would take its time, a view of its page,
+ * which `isForeign` tells.
  */
 export function valueOf(bytes: Uint8Array, from: number, to: number): Uint8Array {
   return to - from > LONG_BYTES ? bytes.subarray(from, to) : bytes.slice(from, to);

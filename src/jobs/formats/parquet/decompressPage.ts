@@ -6,7 +6,9 @@ import { compressors, decompressZstd } from 'hyparquet-compressors';
 
 type Decompress = (bytes: Uint8Array, length: number) => Uint8Array | Promise<Uint8Array>;
 
-/** Pages of more are decompressed beside JavaScript, where Node can do that, and handed over so many bytes at a time. */
+/**
+ * Pages of more are decompressed beside JavaScript, where Node can do that, and handed over so many bytes at a time.
+ */
 const AT_ONCE_BYTES = 2 ** 20;
 const CHUNKS = { chunkSize: 2 ** 18 };
 

@@ -164,8 +164,8 @@ export async function withLongTexts(
 
 async function decodedInTurns(bytes: Uint8Array, turns: Turns): Promise<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-  // V8 keeps the pieces as they are until somebody goes through all of it, which nobody does with what is too long for a
-  // model: to put 60 MiB together takes it 80 ms.
+  // V8 keeps the pieces as they are until somebody goes through all of it, which nobody does with what is too long for
+  // a model: to put 60 MiB together takes it 80 ms.
   let text = '';
   for (let from = 0; from < bytes.length; from += PIECE_BYTES) {
     if (turns.due) await turns.give();
