@@ -19,6 +19,7 @@ export function rowsOfQuery(
   prompts: GenerateOptions,
   told: Pick<ReadRowsOptions, 'task' | 'ownTexts'>,
   onColumns: OnColumns,
+  signal: AbortSignal,
 ): ReturnType<typeof readSql> | undefined {
   const query = queryOf(input);
   if (query !== undefined) {
@@ -29,6 +30,8 @@ export function rowsOfQuery(
       templated,
       ownTexts,
       onColumns,
+      ...(flags.disk !== undefined && { disk: flags.disk }),
+      signal,
       carryFields: carryFields || output.format.carries === true || flags.truth !== undefined,
     });
   }

@@ -116,7 +116,7 @@ export async function runRowJob(
   checkJobOptions(task);
   const { classify, score } = task;
   const told = { task: asked.name, ownTexts: classify?.labels === undefined && score?.completions === undefined };
-  const query = rowsOfQuery(flags, formats, prompts, told, say);
+  const query = rowsOfQuery(flags, formats, prompts, told, say, context.signal);
   let job: Job | undefined;
   let engine: Engine | undefined;
   let cascade: OpenedCascade | undefined;
@@ -165,7 +165,8 @@ export async function runRowJob(
       ...(flags.trace === undefined ? {} : { onTrace: (event) => trace?.add(event) }),
     };
     const { cpuMemory } = flags;
-    // Without a cap nothing is reserved: the engine leaves a tenth of what is free, and DuckDB's limit holds.
+    // Without a cap nothing is reserved: the engine leaves a tenth of what is free, and the limit of DuckDB's process
+    // holds.
     const cap =
       query !== undefined && (flags.database === undefined || !isPostgres(flags.database)) ? cpuMemory : undefined;
     const settings: EngineOptions = {
@@ -417,9 +418,9 @@ function jobOptions(
   };
 }
 
-/** The process's memory, of which DuckDB has its part. */
+/** The memory of the command, of which the process of DuckDB has its part. */
 function besideDuckDb(cap: Size): MemoryBudget {
   const budget = new MemoryBudget(cap);
-  budget.reserve(DUCKDB_BYTES);
+  budget.reserve(DUCKDB_BYTES, 'elsewhere');
   return budget;
 }

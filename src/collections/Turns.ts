@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 
 /** Longer than this signals, timers and sockets do not wait. */
-const MILLISECONDS = 20;
+const MILLISECONDS = 10;
 
 /**
  * Gives the event loop its turn in a loop over rows that are at hand already: their promises alone would keep

@@ -103,6 +103,23 @@ describe('engines that share a budget', () => {
     expect(memoryBudget.reservedBytes).toBe(0);
   });
 
+  test('what another process may take counts, and is none of what this one holds', async () => {
+    const needed = async (reserve: (budget: MemoryBudget) => void): Promise<number> => {
+      const memoryBudget = new MemoryBudget(HELD + 1);
+      reserve(memoryBudget);
+      return (await refusal(Engine.open({ ...options, memoryBudget }))).neededBytes;
+    };
+    const alone = await needed(() => undefined);
+    expect(await needed((budget) => budget.reserve(512 * MIB, 'elsewhere'))).toBe(alone + 512 * MIB);
+    const memoryBudget = new MemoryBudget(ROOM);
+    const giveBack = memoryBudget.reserve(7, 'elsewhere');
+    memoryBudget.reserve(5);
+    expect([memoryBudget.reservedBytes, memoryBudget.reservedHereBytes]).toEqual([12, 5]);
+    giveBack();
+    giveBack();
+    expect([memoryBudget.reservedBytes, memoryBudget.reservedHereBytes]).toEqual([5, 5]);
+  });
+
   test('its own cap is refused as ever', async () => {
     const error = await refusal(Engine.open({ ...options, memoryBudget: new MemoryBudget(ROOM), cpuMemory: 1 }));
     expect(error).toMatchObject({ availableBytes: 1, othersBytes: 0 });

@@ -314,6 +314,20 @@ export const ATTACKS = [
       ),
     flags: ['--carry-fields', '--ignore-eos'],
   },
+  {
+    name: 'a list of 6,000,000 texts by SQL',
+    honest: 0,
+    write: () => "sql:select 'a' as id, [1, 3, 9] as tokens, list('item' || i) as note from range(6000000) t(i)",
+    flags: ['--carry-fields'],
+    codes: [2],
+  },
+  {
+    name: '2,000 rows of 4 MiB by SQL',
+    honest: 0,
+    write: () => "sql:select i as id, [1, 3, 9] as tokens, repeat('what is so ', 400000) as note from range(2000) t(i)",
+    flags: ['--carry-fields'],
+    codes: [2],
+  },
   lines('log-probabilities without number', () => [`{"id":"a","tokens":[5]}`], {
     flags: ['--logprobs', '250', '--ignore-eos', '--max-new-tokens', '100'],
   }),

@@ -92,7 +92,7 @@ export function layOutMemory(
   machine: MachineFacts,
   rows: RowsToCome,
 ): MemoryLayout {
-  const found = foundBytes(given.memoryBudget?.reservedBytes ?? 0);
+  const found = foundBytes(given.memoryBudget?.reservedHereBytes ?? 0);
   const held = processBytes(found.residentBytes, model.decoder.vocabularySize);
   const blocks = smallerBlocks(plan.options, given, (given.policy ?? 'auto') === 'auto' && !isEncoder(model.decoder), [
     ...encoderSquares(model),

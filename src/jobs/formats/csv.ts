@@ -1,4 +1,6 @@
 import { stringify } from 'csv-stringify/sync';
+import type { Work } from '../../collections/drained.js';
+import { inTurns } from '../../collections/inTurns.js';
 import { Turns } from '../../collections/Turns.js';
 import { JobFileError } from '../../errors/JobFileError.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
@@ -34,6 +36,8 @@ function separatedValues(name: string, extensions: readonly string[], ownDelimit
 }
 
 async function* rowsOf(source: RowSource, options: ReadOptions): AsyncGenerator<RowInput, void, undefined> {
+  // A row of tens of thousands of columns takes tens of milliseconds, from step to step.
+  const turns = new Turns();
   const { dialect, text } = await csvDialect(utf8Text(source), options.delimiter);
   let header: readonly string[] | undefined;
   let fields: ReturnType<typeof fieldsOfTable> = [];
@@ -41,8 +45,7 @@ async function* rowsOf(source: RowSource, options: ReadOptions): AsyncGenerator<
   let kept: readonly (readonly [column: string, at: number])[] = [];
   let number = 0;
   const records = new CsvRecords(text, dialect.delimiter, options.maxLineBytes, ROW_LIMITS.tableColumns);
-  // A row of tens of thousands of columns takes tens of milliseconds, from step to step.
-  const turns = new Turns();
+  if (turns.due) await turns.give();
   for await (const { values: record, raw, problem } of records) {
     if (turns.due) await turns.give();
     if (header === undefined) {
@@ -59,13 +62,14 @@ async function* rowsOf(source: RowSource, options: ReadOptions): AsyncGenerator<
     } else {
       number += 1;
       const values = withRest(record, header.length, dialect.delimiter);
-      const carry = Object.fromEntries(kept.map(([column, at]) => [column, values[at] ?? '']));
+      const made = inTurns(valuesByName(kept, values));
+      const carry = made instanceof Promise ? await made : made;
       if (turns.due) await turns.give();
       if (problem === undefined && record.length === header.length) {
         if (options.carryFields)
           keepRecord(carry, { columns: header, delimiter: dialect.delimiter, ...(raw !== undefined && { raw }) });
-        const made = tableRowInTurns(carry, fields, number, options.templated);
-        const { carry: all, ...row } = made instanceof Promise ? await made : made;
+        const read = tableRowInTurns(carry, fields, number, options.templated);
+        const { carry: all, ...row } = read instanceof Promise ? await read : read;
         if (turns.due) await turns.give();
         yield options.carryFields && all !== undefined ? { ...row, carry: all } : row;
       } else {
@@ -116,6 +120,26 @@ async function* encode(
     yield write?.(row) ?? '';
   }
   if (write === undefined) yield begin(undefined);
+}
+
+/** Columns whose values are put into a row between two moments at which others may have their turn. */
+const COLUMNS = 2 ** 12;
+
+/** A record's values by the names of their columns; stops on the way through many. */
+export function* valuesByName(
+  kept: readonly (readonly [column: string, at: number])[],
+  values: readonly string[],
+): Work<Record<string, unknown>> {
+  if (kept.length <= COLUMNS) return Object.fromEntries(kept.map(([column, at]) => [column, values[at] ?? '']));
+  const record: Record<string, unknown> = {};
+  for (const [nth, [column, at]] of kept.entries()) {
+    if (nth % COLUMNS === COLUMNS - 1) yield;
+    const value = values[at] ?? '';
+    if (column === '__proto__')
+      Object.defineProperty(record, column, { value, writable: true, enumerable: true, configurable: true });
+    else record[column] = value;
+  }
+  return record;
 }
 
 /**

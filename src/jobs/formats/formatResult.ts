@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { jsonMemory, takesAtMost } from '../../arguments/jsonMemory.js';
 import { Turns } from '../../collections/Turns.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
@@ -20,6 +21,9 @@ export interface FormattedResult<Line = string | Buffer> {
   readonly failed: boolean;
 }
 
+/** Values that take more are written as JSON in a turn of the event loop of their own. */
+const LARGE_BYTES = 2 ** 20;
+
 /**
  * A result as a line that can be read again: at once for a short one, in a turn of its own for a long one. What would
  * be beyond `ROW_LIMITS.resultBytes` is a row with an error instead.
@@ -27,7 +31,12 @@ export interface FormattedResult<Line = string | Buffer> {
 export function resultLine(result: AnyResult): FormattedResult | Promise<FormattedResult> {
   // A string is twice its units here, and no value less than there.
   const most = 2 * ROW_LIMITS.resultBytes;
-  if (result.carry !== undefined && heldBytes(result.carry, most) >= most) return tooLong(result);
+  const carried = result.carry === undefined ? 0 : heldBytes(result.carry, most);
+  if (carried >= most) return tooLong(result);
+  return carried > LARGE_BYTES ? setImmediate().then(() => written(result)) : written(result);
+}
+
+function written(result: AnyResult): FormattedResult | Promise<FormattedResult> {
   const formatted = formatResult(result);
   return takesAtMost(formatted.line.length, ROW_LIMITS.resultBytes) ? formatted : checked(result, formatted);
 }

@@ -1,237 +1,297 @@
-import { randomUUID } from 'node:crypto';
-import { tmpdir } from 'node:os';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, rmSync } from 'node:fs';
+import type { Socket } from 'node:net';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { inTurns } from '../../collections/inTurns.js';
+import type { Work } from '../../collections/drained.js';
+import { InterruptedError } from '../../errors/InterruptedError.js';
 import { JobFileError } from '../../errors/JobFileError.js';
-import { loadPeers } from '../loadPeers.js';
-import { type Converter, type DuckDbVector, valueReaders, valuesOfRow } from './duckDbValues.js';
-import { failureOf, type OpenQuery, orFailure, type QueryRow } from './OpenQuery.js';
+import { UsageError } from '../../errors/UsageError.js';
+import { makeFolder } from '../../files/makeFolder.js';
+import { removeLeftovers, temporaryPath } from '../../files/temporaryFiles.js';
+import { userCacheFolder } from '../../files/userFolders.js';
+import { packageRoot } from '../../packageRoot.js';
+import { formatBytes } from '../../units.js';
+import type { Answer, Request } from './duckDbMessages.js';
+import { COUNTED_BYTES, MEMORY, MORE_MEMORY } from './duckDbRows.js';
+import type { OpenQuery, QueryRow } from './OpenQuery.js';
 import { withoutSecrets } from './sqlSecrets.js';
-import type { DuckDbType } from './wholeNumbers.js';
+import { ValueBuilder } from './valueParts.js';
 
-/** The peer that does the work; it is the user's to install. */
-const PACKAGE = '@duckdb/node-api';
+/** Bytes of its process for each that DuckDB counts: for the program, and the values of the rows at hand. */
+const OF_COUNTED = 2;
+/**
+ * Bytes that the process of a query of DuckDB may have. The system holds it to them (`ulimit -d`, on Linux), as DuckDB
+ * hands over some two thousand rows at a time, whatever they take.
+ */
+export const DUCKDB_BYTES = OF_COUNTED * COUNTED_BYTES;
+const PROGRAM = 'dist/jobs/input/duckDbProcess.js';
+/** Threads, stacks and young values take memory that rows then have. */
+const NODE_FLAGS = ['--expose-gc', '--max-semi-space-size=4', '--v8-pool-size=1', '--max-old-space-size=192'];
+const SHELL = '/bin/sh';
+/** Where the limit is lower already it stays so. */
+const LIMITED = 'ulimit -d "$0" 2>/dev/null; exec "$@"';
+/** The end of what the process says before it dies, which is looked at for why it did. */
+const LAST_WORDS = 2 ** 14;
+/** Ends of a process that gets no memory: V8 and C++ give up so. */
+const GIVEN_UP: ReadonlySet<string> = new Set(['SIGABRT', 'SIGTRAP', 'SIGILL']);
+/** Parts of a long row that are put together between two moments at which others may have their turn. */
+const PARTS = 2 ** 11;
 
-interface Chunk {
-  readonly rowCount: number;
-  getColumnVector(column: number): DuckDbVector;
+export interface DuckDbOptions {
+  /** The folder for what has no room in memory. Default: the user's cache folder. */
+  readonly disk?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
 }
-interface Result extends AsyncIterable<Chunk> {
-  deduplicatedColumnNames(): readonly string[];
-  columnTypes(): readonly DuckDbType[];
-}
-interface Statement {
-  readonly columnCount: number;
-  run(): Promise<Result>;
-  destroySync(): void;
-}
-interface Connection {
-  extractStatements(sql: string): Promise<{ readonly count: number; prepare(at: number): Promise<Statement> }>;
-  prepare(sql: string): Promise<Statement>;
-  run(sql: string): Promise<Result>;
-  stream(sql: string): Promise<Result>;
-  interrupt(): void;
-  closeSync(): void;
-}
-interface DuckDb {
-  readonly JsonDuckDBValueConverter: Converter;
-  readonly DuckDBInstance: {
-    create(
-      path: string,
-      options?: Readonly<Record<string, string>>,
-    ): Promise<{ connect(): Promise<Connection>; closeSync(): void }>;
-  };
-}
-
-/** A database of nobody's. */
-export const MEMORY = ':memory:';
 
 /**
- * Bytes that DuckDB may have for a query: for what it sorts, joins, groups and keeps of files. Beyond them it goes on
- * on disk, or the query fails. A page of a Parquet file is whole in memory: those that DuckDB itself writes have up to
- * some 100 MB, for which it takes 128 MiB. The values of the rows that are being read come on top: those it does not
- * count.
+ * A query of DuckDB, in a process of its own: a row's values may take any memory before they can be counted, and what
+ * DuckDB does in native code may end its process.
+ * @param database a file, or `MEMORY`
+ * @throws UsageError, JobFileError, InterruptedError
  */
-export const DUCKDB_BYTES = 256 * 2 ** 20;
-/** The remedy where they do not do. */
-const MORE_MEMORY = "`set memory_limit = '1GB'` before the query gives DuckDB more";
-/** Processors that it has at once: the model has the rest. */
-const DUCKDB_THREADS = 2;
-
-/** A query of DuckDB. @param database a file, or `MEMORY` @throws UsageError, JobFileError */
-export async function duckDbQuery(sql: string, database: string): Promise<OpenQuery> {
-  const [duckDb] = await loadPeers('SQL', PACKAGE);
-  const { DuckDBInstance, JsonDuckDBValueConverter } = duckDb as DuckDb;
+export async function duckDbQuery(
+  sql: string,
+  database: string,
+  { disk = userCacheFolder(), signal }: DuckDbOptions = {},
+): Promise<OpenQuery> {
   const name = database === MEMORY ? 'SQL' : withoutSecrets(database);
-  const said = `${sql}\n${database}`;
-  const failing = <T>(work: () => Promise<T>): Promise<T> => orFailure(name, said, () => withRemedy(work));
-  const instance = await failing(() =>
-    DuckDBInstance.create(database, {
-      memory_limit: `${DUCKDB_BYTES / 2 ** 20}MiB`,
-      threads: String(DUCKDB_THREADS),
-      // It is made when it is needed, and removed at the end; else it would be in the working folder.
-      temp_directory: join(tmpdir(), `spillway-duckdb-${randomUUID()}`),
-      ...(database !== MEMORY && { access_mode: 'READ_ONLY' }),
-    }),
-  );
-  let connection: Connection | undefined;
-  const close = (): Promise<void> => {
-    connection?.interrupt();
-    connection?.closeSync();
-    instance.closeSync();
-    return Promise.resolve();
-  };
+  const temporary = temporaryPath(join(disk, 'duckdb'));
   try {
-    const opened = await failing(() => instance.connect());
-    connection = opened;
-    const answer = await failing(() => answerOf(opened, sql));
-    return {
-      name,
-      header: answer.header,
-      chunks: () => chunksOf(name, said, answer, JsonDuckDBValueConverter),
-      [Symbol.asyncDispose]: close,
-    };
+    makeFolder(disk);
+    removeLeftovers(join(disk, 'duckdb'));
+  } catch {
+    // Few queries need it; DuckDB says why it cannot be used.
+  }
+  const running = new DuckDbRun(name, limitOf(sql), temporary, signal);
+  try {
+    const { header } = await running.ask({ sql, database, temporary }, 'header');
+    return { name, header, chunks: () => running.chunks(header), [Symbol.asyncDispose]: () => running.end() };
   } catch (error) {
-    await close();
+    await running.end();
     throw error;
   }
 }
 
-/** DuckDB's own advice says nothing of the limit that it has here. */
-async function withRemedy<T>(work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    const words = (error as Partial<Error> | undefined)?.message;
-    if (words?.startsWith('Out of Memory') !== true) throw error;
-    throw new Error(`${words.trimEnd()} (${MORE_MEMORY})`, { cause: error });
+const LIMIT =
+  /\b(?:set|pragma)\s+(?:(?:global|session|local)\s+)?(?:memory_limit|max_memory)\s*(?:=|\bto\b)\s*'?\s*([^';\s]*(?:\s*[kmgt]i?b)?)/gi;
+const SIZE = /^(\d+(?:\.\d+)?)\s*([kmgt])(i?)b$/i;
+
+/**
+ * The bytes that the process may have: more where the statements before a query say that DuckDB may; undefined where
+ * they say it in other ways than as a size.
+ */
+export function limitOf(sql: string): number | undefined {
+  const said = [...sql.matchAll(LIMIT)].at(-1)?.[1];
+  if (said === undefined) return DUCKDB_BYTES;
+  const [, count, unit = '', binary] = SIZE.exec(said) ?? [];
+  if (count === undefined) return undefined;
+  return OF_COUNTED * Number(count) * (binary === '' ? 1000 : 1024) ** (1 + 'kmgt'.indexOf(unit.toLowerCase()));
+}
+
+type AnswerOf<Kind extends Answer['kind']> = Extract<Answer, { readonly kind: Kind }>;
+
+/** The process of one query: it is asked one thing at a time. */
+class DuckDbRun {
+  readonly #child: ChildProcess;
+  readonly #closed: Promise<void>;
+  #waiting: { readonly resolve: (answer: Answer) => void; readonly reject: (error: unknown) => void } | undefined;
+  /** Why nothing can be asked any more. */
+  #over: Error | undefined;
+  #lastWords = '';
+  #rows = 0;
+
+  constructor(
+    private readonly name: string,
+    private readonly limitBytes: number | undefined,
+    private readonly temporary: string,
+    private readonly signal: AbortSignal | undefined,
+  ) {
+    const program = [process.execPath, ...NODE_FLAGS, fileURLToPath(new URL(PROGRAM, packageRoot().folder))];
+    const [command = '', ...args] =
+      limitBytes !== undefined && existsSync(SHELL)
+        ? [SHELL, '-c', LIMITED, String(Math.floor(limitBytes / 1024)), ...program]
+        : program;
+    // Flags of the program that is running are for itself.
+    const { NODE_OPTIONS: _, ...environment } = process.env;
+    const child = spawn(command, args, {
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+      serialization: 'advanced',
+      env: { ...environment, UV_THREADPOOL_SIZE: '2' },
+    });
+    this.#child = child;
+    child.stderr?.setEncoding('utf8').on('data', (words: string) => {
+      this.#lastWords = (this.#lastWords + words).slice(-LAST_WORDS);
+    });
+    child.on('message', (answer: Answer) => {
+      this.#waiting?.resolve(answer);
+    });
+    this.#closed = new Promise((resolve) => {
+      child.on('error', (error) => {
+        this.#fail(
+          new JobFileError(name, `the process of DuckDB cannot be started: ${error.message}`, { cause: error }),
+        );
+        if (child.pid === undefined) resolve();
+      });
+      child.on('close', (code, killed) => {
+        this.#fail(this.#deathOf(code, killed));
+        resolve();
+      });
+    });
+    signal?.addEventListener('abort', this.#onAbort);
+    if (signal?.aborted === true) this.#onAbort();
+    // Nobody waits for it who asks nothing.
+    this.#hold(false);
+  }
+
+  /** @throws JobFileError, UsageError, InterruptedError */
+  async ask<Kind extends Answer['kind']>(request: Request, ...kinds: readonly Kind[]): Promise<AnswerOf<Kind>> {
+    if (this.#over) throw this.#over;
+    this.#hold(true);
+    try {
+      const answer = await new Promise<Answer>((resolve, reject) => {
+        this.#waiting = { resolve, reject };
+        // Where it has died, that is told when all that it said has come.
+        this.#child.send(request, () => undefined);
+      });
+      if (answer.kind === 'error')
+        throw answer.file === undefined ? new UsageError(answer.words) : new JobFileError(answer.file, answer.words);
+      if (!kinds.some((kind) => kind === answer.kind))
+        throw new JobFileError(
+          this.name,
+          `the process of DuckDB answered with ${answer.kind}, expected ${kinds.join(' or ')}`,
+        );
+      return answer as AnswerOf<Kind>;
+    } finally {
+      this.#waiting = undefined;
+      this.#hold(false);
+    }
+  }
+
+  async *chunks(header: readonly string[]): AsyncGenerator<Iterable<QueryRow>, void, undefined> {
+    let next = this.#next();
+    for (let answer = await next; answer.kind === 'rows'; answer = await next) {
+      const { rows, then } = answer;
+      this.#rows += rows.length + Number(then !== undefined);
+      // While these are gone through it makes the next ones.
+      if (then === undefined) next = this.#next();
+      yield rows.map((row) => ({ values: (columns) => taken(row, columns, header.length) }));
+      if (then === undefined) continue;
+      const row = then === 'long' ? new LongRow(this, header.length) : { values: this.#tooLarge(header.length) };
+      yield [row];
+      if (row instanceof LongRow) await inTurns(row.all());
+      next = this.#next();
+    }
+  }
+
+  /** Ends it, whatever it does. Idempotent. */
+  async end(): Promise<void> {
+    this.signal?.removeEventListener('abort', this.#onAbort);
+    this.#fail(new InterruptedError());
+    this.#hold(true);
+    this.#child.kill('SIGKILL');
+    await this.#closed;
+    this.#hold(false);
+    try {
+      rmSync(this.temporary, { recursive: true, force: true });
+    } catch {
+      // The next one removes what is left.
+    }
+  }
+
+  /** Asked ahead, so that its error waits for whoever takes it. */
+  #next(): Promise<AnswerOf<'rows' | 'end'>> {
+    const answer = this.ask('next', 'rows', 'end');
+    answer.catch(() => undefined);
+    return answer;
+  }
+
+  /** A row of which only those columns can be had that take little. */
+  #tooLarge(width: number): QueryRow['values'] {
+    const asked = (columns: readonly number[], most: number): Promise<AnswerOf<'values'>> =>
+      this.ask({ columns, most }, 'values');
+    return function* (columns, most) {
+      return columns.length === width ? undefined : (yield* waited(asked(columns, most))).values;
+    };
+  }
+
+  readonly #onAbort = (): void => {
+    this.#fail(new InterruptedError(this.signal?.reason));
+    this.#child.kill('SIGKILL');
+  };
+
+  #fail(error: Error): void {
+    this.#over ??= error;
+    this.#waiting?.reject(this.#over);
+  }
+
+  #deathOf(code: number | null, killed: NodeJS.Signals | null): JobFileError {
+    const how = killed ?? `exit code ${code}`;
+    const where = this.#rows === 0 ? '' : ` after row ${this.#rows}`;
+    const { limitBytes } = this;
+    const outOfMemory =
+      /out of memory|bad_alloc|allocation failed/i.test(this.#lastWords) ||
+      (limitBytes !== undefined && killed !== null && GIVEN_UP.has(killed));
+    const words = outOfMemory
+      ? `the process of DuckDB gave up${where} (${how}): the values of the rows at hand take more than the ${limitBytes === undefined ? 'memory there is' : `${formatBytes(limitBytes)} that it may have`}, expected less; ${MORE_MEMORY}, and its process ${OF_COUNTED} times that`
+      : `the process of DuckDB ended${where} (${how})`;
+    return new JobFileError(this.name, `${words}; rows that were finished are intact`);
+  }
+
+  /** This process waits for it, or does not. */
+  #hold(waits: boolean): void {
+    const child = this.#child;
+    for (const held of [child, child.channel, child.stderr as Socket | null])
+      if (waits) held?.ref();
+      else held?.unref();
   }
 }
 
-async function* chunksOf(
-  name: string,
-  said: string,
-  { result, header, types, hasEnd }: Answer,
-  converter: Converter,
-): AsyncGenerator<Iterable<QueryRow>, void, undefined> {
-  const readers = valueReaders(types, converter);
-  let ended = !hasEnd;
-  let number = 0;
-  const orThrow = <T>(read: () => T): T => {
-    try {
-      return read();
-    } catch (error) {
-      throw failureOf(name, said, error);
-    }
-  };
-  /** One by one: two thousand rows may be of any size. */
-  const rowsOf = function* (chunk: Chunk): Generator<QueryRow, void, undefined> {
-    const { end, vectors } = orThrow(() => ({
-      end: hasEnd ? chunk.getColumnVector(header.length) : undefined,
-      vectors: readers.map((reader, at) => [chunk.getColumnVector(at), reader] as const),
-    }));
-    for (let row = 0; row < chunk.rowCount; row += 1) {
-      if (orThrow(() => end?.getItem(row)) === true) ended = true;
-      else {
-        number += 1;
-        yield {
-          *values(columns, most) {
-            const wanted =
-              columns.length === vectors.length ? vectors : vectors.filter((_, at) => columns.includes(at));
-            try {
-              return yield* valuesOfRow(wanted, row, most);
-            } catch (error) {
-              throw failureOf(name, said, error);
-            }
-          },
-        };
+/** Waits for an answer within work. @throws what the answer throws */
+function* waited<T>(answer: Promise<T>): Work<T> {
+  let came: { readonly value: T } | { readonly error: unknown } | undefined;
+  yield answer.then(
+    (value) => {
+      came = { value };
+    },
+    (error: unknown) => {
+      came = { error };
+    },
+  );
+  if (came === undefined) throw new Error('found no answer, expected one that was waited for');
+  if ('error' in came) throw came.error;
+  return came.value;
+}
+
+function* taken(row: readonly unknown[], columns: readonly number[], width: number): Work<readonly unknown[]> {
+  return columns.length === width ? row : columns.map((column) => row[column]);
+}
+
+/** A row that comes in parts, once. */
+class LongRow implements QueryRow {
+  #row: readonly unknown[] | undefined;
+
+  constructor(
+    private readonly run: DuckDbRun,
+    private readonly width: number,
+  ) {}
+
+  *values(columns: readonly number[]): Work<readonly unknown[]> {
+    return yield* taken(yield* this.all(), columns, this.width);
+  }
+
+  *all(): Work<readonly unknown[]> {
+    if (this.#row) return this.#row;
+    const builder = new ValueBuilder();
+    for (let isLast = false; !isLast;) {
+      const { parts, last } = yield* waited(this.run.ask('next', 'parts'));
+      isLast = last;
+      for (const [at, part] of parts.entries()) {
+        builder.add(part);
+        if (at % PARTS === PARTS - 1) yield;
       }
     }
-  };
-  const chunks = result[Symbol.asyncIterator]();
-  const next = (): Promise<IteratorResult<Chunk>> => orFailure(name, said, () => chunks.next());
-  for (let step = await next(); step.done !== true; step = await next()) yield rowsOf(step.value);
-  if (!ended) {
-    throw new JobFileError(
-      name,
-      `the query broke off after row ${number}, and DuckDB does not say why: a database may have gone away, a value could not be read, or its memory did not do (\`set memory_limit = '1GB'\` before the query gives it more); rows that were finished are intact`,
-    );
-  }
-}
-
-interface Answer {
-  readonly result: Result;
-  /** Names of the query's columns. */
-  readonly header: readonly string[];
-  readonly types: readonly DuckDbType[];
-  /** True where a row stands after those of the query, with true in a column more. */
-  readonly hasEnd: boolean;
-}
-
-/**
- * A stream of DuckDB's ends at an error as if there were no more rows: its C interface returns nothing in both cases,
- * and the package does not ask further. So a row of ours comes last.
- * @throws DuckDB's errors
- */
-async function answerOf(connection: Connection, sql: string): Promise<Answer> {
-  const { before, query } = await lastStatement(connection, sql);
-  const statements = before === '' ? undefined : await connection.extractStatements(before);
-  for (let at = 0; at < (statements?.count ?? 0); at += 1) await (await statements?.prepare(at))?.run();
-  // On a line of its own, as the query may end with a comment.
-  const width = await columnsOf(connection, `from (${query}\n)`);
-  // What cannot be asked within another query (`call`, `insert … returning`) is made as a whole, and then its errors
-  // are told.
-  const result = await (width === undefined
-    ? connection.run(query)
-    : connection.stream(`select *, false from (${query}\n) union all select ${'null, '.repeat(width)}true`));
-  const [header, types] = [result.deduplicatedColumnNames(), result.columnTypes()];
-  return {
-    result,
-    header: header.slice(0, width),
-    types: types.slice(0, width),
-    hasEnd: width !== undefined,
-  };
-}
-
-/** How many columns a query has; undefined where it is none. */
-async function columnsOf(connection: Connection, query: string): Promise<number | undefined> {
-  try {
-    const statement = await connection.prepare(query);
-    const { columnCount } = statement;
-    statement.destroySync();
-    return columnCount;
-  } catch {
-    return undefined;
-  }
-}
-
-/**
- * The last statement, and those before it: parted at the last semicolon that parts statements for DuckDB's own parser,
- * so that none in a text or a comment is taken for one.
- */
-async function lastStatement(
-  connection: Connection,
-  sql: string,
-): Promise<{ readonly before: string; readonly query: string }> {
-  for (let at = sql.lastIndexOf(';'); at >= 0; at = at === 0 ? -1 : sql.lastIndexOf(';', at - 1)) {
-    const [before, query] = [sql.slice(0, at), sql.slice(at + 1)];
-    const [first, last] = [await statementsOf(connection, before), await statementsOf(connection, query)];
-    if (first === undefined || last === 0) continue;
-    // After a semicolon that counts, no parenthesis can close.
-    if ((await statementsOf(connection, `${before}; )`)) === undefined)
-      return { before: first === 0 ? '' : before, query };
-  }
-  if ((await statementsOf(connection, sql)) === 0) throw new Error('found no statement, expected a query');
-  return { before: '', query: sql };
-}
-
-/**
- * How many statements a text has; undefined if it cannot be parsed. DuckDB has no answer for a text without any, so it
- * gets one more.
- */
-async function statementsOf(connection: Connection, sql: string): Promise<number | undefined> {
-  try {
-    return (await connection.extractStatements(`${sql}\n; select 1`)).count - 1;
-  } catch {
-    return undefined;
+    return (this.#row = builder.value as readonly unknown[]);
   }
 }

@@ -1,5 +1,5 @@
 import { checkMembers, type Check } from '../../arguments/checkMembers.js';
-import { checkBoolean, checkFunction, checkText } from '../../arguments/checks.js';
+import { checkBoolean, checkFunction, checkSignal, checkText } from '../../arguments/checks.js';
 import { text } from '../../arguments/memberChecks.js';
 import { inTurns } from '../../collections/inTurns.js';
 import { Turns } from '../../collections/Turns.js';
@@ -11,14 +11,15 @@ import { checkColumns } from '../formats/checkColumns.js';
 import type { TakenColumns } from '../formats/RowFormat.js';
 import { checkPromptColumn, fieldsOfTable, tableRow, takenColumns, tableRowInTurns } from '../formats/tableRow.js';
 import { isPostgres } from '../database/postgresUrl.js';
-import { duckDbQuery, MEMORY } from './duckDbQuery.js';
+import { duckDbQuery } from './duckDbQuery.js';
+import { MEMORY } from './duckDbRows.js';
 import { postgresQuery } from './postgresQuery.js';
 import type { QueryRow } from './OpenQuery.js';
 import { noteDatabase, noteRead, noteTable } from './tableOfRows.js';
 
 export interface ReadSqlOptions {
   /**
-   * A file of DuckDB's, opened for reading alone, or `postgres://…`, which is asked by a cursor within one transaction
+   * A file of DuckDB's, opened for reading alone, which nobody has open to write, this process neither; or `postgres://…`, which is asked by a cursor within one transaction
    * that reads. Default: a database in memory. Others are attached by the statements before the query.
    */
   readonly database?: string;
@@ -41,6 +42,13 @@ export interface ReadSqlOptions {
   readonly templated?: boolean;
   /** Called once, before the first row, with the columns that hold fields of a row. */
   readonly onColumns?: (columns: TakenColumns) => void;
+  /**
+   * Folder for what DuckDB sorts, joins and groups beyond its memory; it removes it again. Default: the user's cache
+   * folder.
+   */
+  readonly disk?: string;
+  /** Ends a query of DuckDB at once, whatever it does: the rows end with an InterruptedError. */
+  readonly signal?: AbortSignal;
 }
 
 const CHECKS: Readonly<Record<keyof ReadSqlOptions, Check>> = {
@@ -50,6 +58,8 @@ const CHECKS: Readonly<Record<keyof ReadSqlOptions, Check>> = {
   carryFields: checkBoolean,
   templated: checkBoolean,
   onColumns: checkFunction,
+  disk: text('a folder'),
+  signal: checkSignal,
 };
 
 /**
@@ -59,6 +69,7 @@ const CHECKS: Readonly<Record<keyof ReadSqlOptions, Check>> = {
  * job takes, copy first: `create temp table asked as select …; select * from asked`. Values are as JSON holds them:
  * decimals, dates, moments and whole numbers beyond 2^53 are text.
  * @param sql one query, after whatever statements it needs (`attach …; select …`); of Postgres one query alone
+ * A query of DuckDB runs in a process of its own, which has `DUCKDB_BYTES` of memory.
  * @throws UsageError at once for a wrong argument, and, while it is iterated, where the package `@duckdb/node-api`, or
  * `pg`, is not installed; JobFileError where the database fails, or there is no column of prompts
  * @example
@@ -79,10 +90,21 @@ export function readSql(sql: string, options: ReadSqlOptions = {}): AsyncGenerat
 
 async function* rowsOf(
   sql: string,
-  { database = MEMORY, columns, ownTexts, carryFields = false, templated = false, onColumns }: ReadSqlOptions,
+  {
+    database = MEMORY,
+    columns,
+    ownTexts,
+    carryFields = false,
+    templated = false,
+    onColumns,
+    disk,
+    signal,
+  }: ReadSqlOptions,
   onHeader: (columns: readonly string[]) => void,
 ): AsyncGenerator<RowInput, void, undefined> {
-  await using query = await (isPostgres(database) ? postgresQuery(sql, database) : duckDbQuery(sql, database));
+  await using query = await (isPostgres(database)
+    ? postgresQuery(sql, database)
+    : duckDbQuery(sql, database, { disk, signal }));
   const { name, header } = query;
   if (!templated) checkPromptColumn(name, header, columns);
   const fields = fieldsOfTable(name, header, columns, ownTexts);

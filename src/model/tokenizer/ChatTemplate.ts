@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import type { Work } from '../../collections/drained.js';
 import { RowError } from '../../errors/RowError.js';
 import { SpillwayError } from '../../errors/SpillwayError.js';
@@ -93,6 +94,8 @@ export class ChatTemplate {
     let begun: Begun | undefined;
     try {
       begun = this.#begun(messages, input);
+      // In a turn of the event loop of its own, as it may take all of one.
+      if (begun.given.size > OWN_TURN_UNITS) yield setImmediate();
       return begun.template.render(begun.given, true);
     } catch (error) {
       if (!begun || !(error instanceof TooLong)) throw refusal(error);
@@ -142,6 +145,9 @@ export class ChatTemplate {
     return parsed;
   }
 }
+
+/** A chat of fewer units is rendered in some milliseconds, unless its template goes through it again and again. */
+const OWN_TURN_UNITS = 2 ** 16;
 
 /** The error of a row for what a rendering ended with. */
 function refusal(error: unknown): SpillwayError {

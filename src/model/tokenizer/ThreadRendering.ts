@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { setImmediate } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { SpelledNumber } from '../../arguments/jsonNumbers.js';
 import { isObject } from '../../arguments/isObject.js';
@@ -64,6 +65,8 @@ export class ThreadRendering {
   async #onThread(source: string, given: Given): Promise<Rendered> {
     // The command line is bundled into other files.
     const module = new URL('dist/model/tokenizer/jinja/Template.js', packageRoot().folder).href;
+    // To start a thread takes a turn of the event loop for itself: it gets a copy of all that it is given.
+    await setImmediate();
     const variables = withTexts(given.variables);
     const worker = new Worker(THREAD, {
       eval: true,

@@ -27,7 +27,7 @@ export type RenderChat = (chat: Chat) => string | Work<string>;
  */
 export function* sectionsOfChat(render: RenderChat, chat: Chat, plain: string, matcher: AddedTokens): Work<Section[]> {
   const control = matcher.tokens;
-  const marker = yield* unusedCharacter(plain + JSON.stringify(chat));
+  const marker = yield* unusedCharacter(plain, chat);
   const first = firstUnits(control);
   const characters: Marker = (text) => rewritten(text, (part) => part.replaceAll(first, `$&${marker}`));
   const tokens: Marker = (text, isName) => markTokens(text, isName, matcher, marker);
@@ -42,7 +42,7 @@ export function* sectionsOfChat(render: RenderChat, chat: Chat, plain: string, m
   for (const section of yield* matcher.splitInParts(rendered, () => true)) {
     if ('token' in section) sections.push(section);
     else {
-      const text = yield* done(rewritten(section.text, (part) => part.replaceAll(marker, '')));
+      const text = yield* done(rewritten(section.text, (part) => without(part, marker)));
       if (text !== '') sections.push({ text, start: section.start });
     }
     if (sections.length % PART_UNITS === 0) yield;
@@ -50,11 +50,16 @@ export function* sectionsOfChat(render: RenderChat, chat: Chat, plain: string, m
   return sections;
 }
 
+/** A text without markers, in one piece: V8 replaces by making a tree of pieces, which take their time later. */
+function without(text: string, marker: string): string {
+  return text.split(marker).join('');
+}
+
 /** Tells whether a text is another one with markers. */
 function* isMarked(text: string, marker: string, plain: string): Work<boolean> {
   let at = 0;
   for (const part of partsOf(text)) {
-    const own = part.replaceAll(marker, '');
+    const own = without(part, marker);
     if (!plain.startsWith(own, at)) return false;
     at += own.length;
     yield;
@@ -133,16 +138,19 @@ function touches(control: readonly AddedToken[], matches: (content: string, size
   });
 }
 
-/** A noncharacter, or a private one, that does not occur in the text. */
-function* unusedCharacter(text: string): Work<string> {
+/** A noncharacter, or a private one, that does not occur in a chat, rendered or not. */
+function* unusedCharacter(plain: string, chat: Chat): Work<string> {
   let code = 0xfdd0;
-  if (!text.includes(String.fromCodePoint(code))) return String.fromCodePoint(code);
+  const given = JSON.stringify(chat);
+  yield;
+  if (![plain, given].some((text) => text.includes(String.fromCodePoint(code)))) return String.fromCodePoint(code);
   const used = new Set<string>();
   let looked = 0;
-  for (const character of text) {
-    used.add(character);
-    if ((looked += 1) % PART_UNITS === 0) yield;
-  }
+  for (const text of [plain, given])
+    for (const character of text) {
+      used.add(character);
+      if ((looked += 1) % PART_UNITS === 0) yield;
+    }
   while (used.has(String.fromCodePoint(code))) code = code === 0xfdef ? 0xe000 : code === 0xf8ff ? 0xf0000 : code + 1;
   return String.fromCodePoint(code);
 }

@@ -38,6 +38,25 @@ test('a long one gives others their turn before it is looked through', async () 
   expect(turns).toBeGreaterThan(1);
 });
 
+test('what it carries is written in a turn after the one in which that was counted', async () => {
+  let turned = false;
+  let turnedBefore: boolean | undefined;
+  const value = {
+    toJSON: () => {
+      turnedBefore ??= turned;
+      return 1;
+    },
+  };
+  setImmediate(() => {
+    turned = true;
+  });
+  await resultLine({
+    ...result,
+    carry: { ...Object.fromEntries(Array.from({ length: 30_000 }, (_, at) => [`c${at}`, ''])), value },
+  });
+  expect(turnedBefore).toBe(true);
+});
+
 test.each<[string, Partial<AnyResult>]>([
   ['texts', { carry: { note: 'x'.repeat(ROW_LIMITS.resultBytes) } }],
   ['more texts than a string may hold', { carry: { notes: Array.from({ length: 64 }, () => 'x'.repeat(2 ** 24)) } }],

@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { nearest } from '../../../src/arguments/nearest.js';
 import { JobFileError } from '../../../src/errors/JobFileError.js';
+import { valuesByName } from '../../../src/jobs/formats/csv.js';
 import { resultColumns } from '../../../src/jobs/formats/resultColumns.js';
 import { fieldsOfTable } from '../../../src/jobs/formats/tableRow.js';
 import { readRows } from '../../../src/jobs/input/readRows.js';
@@ -57,6 +58,20 @@ test('a table may have so many columns, and a row of it so many values', async (
   const failure = await failureOf(collect(readRows(csvOf(most + 1, []), { format: 'csv' })));
   expect(failure).toBeInstanceOf(JobFileError);
   expect(failure.message).toContain(`found ${most + 1} columns, expected at most ${most} columns of a table`);
+});
+
+test('the values of many columns are put into a row in parts', () => {
+  const names = [...named(20_000), '__proto__', '7'];
+  const kept = names.map((name, at) => [name, at] as const);
+  const values = names.slice(1).map((name) => `of ${name}`);
+  const work = valuesByName(kept, values);
+  let parts = 1;
+  let step = work.next();
+  for (; step.done !== true; step = work.next()) parts += 1;
+  expect(parts).toBeGreaterThan(4);
+  const expected = Object.fromEntries(kept.map(([name, at]) => [name, values[at] ?? '']));
+  expect(Object.entries(step.value)).toEqual(Object.entries(expected));
+  expect(Object.getPrototypeOf(step.value)).toBe(Object.prototype);
 });
 
 test('a line of nothing but commas is given up before it is held, and the next row is read', async () => {

@@ -59,6 +59,16 @@ test('a real conversation is rendered at once', () => {
   expect(chat(chatml).renderInParts(conversation(1000)).next().done).toBe(true);
 });
 
+test('a long one has a turn of the event loop for itself, and is rendered at once then', async () => {
+  const template = chat('{{ messages[0].content }}!');
+  const messages = [{ role: 'user', content: 'so '.repeat(30_000) }];
+  const work = template.renderInParts(messages);
+  const first = work.next();
+  expect(first.done).toBe(false);
+  await first.value;
+  expect(work.next()).toEqual({ done: true, value: template.render(messages) });
+});
+
 test('as the package has it, there is a thread, which is given all that the template is given', async () => {
   const source =
     "{% for i in range(99999) %}{% set x = i + i + i %}{% endfor %}{{ n|tojson }} {{ x is string }} {{ tools|tojson }} {{ strftime_now('%Y') }} {{ messages[0].content }}";

@@ -1,5 +1,5 @@
 import type { SchemaElement } from 'hyparquet';
-import { type PageBytes, TOO_LARGE } from './PageBytes.js';
+import { type PageBytes, TOO_LARGE, valueOf } from './PageBytes.js';
 import { checkPlain, fixedValue, lengthAt } from './plainValues.js';
 
 /**
@@ -27,10 +27,11 @@ export class Dictionary {
     return this.page.bytes.length + (this.#offsets?.byteLength ?? 0);
   }
 
+  /** A value as it is stored: see `ValueCursor`. */
   at(place: number, room: number): unknown {
     if (this.#value) return this.#value(place);
     const [from = 0, to = 0] = [this.#offsets?.[place], this.#offsets?.[place + 1]];
-    return to - from - 4 > room ? TOO_LARGE : this.page.bytes.slice(from + 4, to);
+    return to - from - 4 > room ? TOO_LARGE : valueOf(this.page.bytes, from + 4, to);
   }
 
   /** Makes of the page again what `drop` has let go of. */

@@ -2,10 +2,12 @@ import { setImmediate } from 'node:timers/promises';
 import zlib from 'node:zlib';
 import { parquetHeader } from 'hyparquet/src/column.js';
 import { PARQUET_LIMITS } from '../../../model/files/limits.js';
+import { inTurns } from '../../../collections/inTurns.js';
 import { checkThrift } from './checkThrift.js';
+import { copiedInParts, copyInParts } from './copyInParts.js';
 import { decompressPage } from './decompressPage.js';
 import { Dictionary } from './Dictionary.js';
-import { PageBytes, TOO_LARGE } from './PageBytes.js';
+import { isForeign, PageBytes, TOO_LARGE } from './PageBytes.js';
 import type { ColumnChunk, ParquetFile } from './ParquetFile.js';
 import { RunCursor } from './RunCursor.js';
 import type { Leaf } from './schema.js';
@@ -106,6 +108,7 @@ export class LeafReader {
         const taken = before[bytes.length] ?? 0;
         if (!this.#isReady && !(await this.#ready(PARQUET_LIMITS.rowBytes - taken))) break;
         sum += this.leaf.repetition === 0 ? this.#value(taken) : await this.#list(taken);
+        if (isForeign(this.#window.values.at(-1))) await this.#keep();
       } while (bytes.length < rows && sum <= mostBytes && this.#isReady);
     }
     if (bytes.length === 0 && this.#seen !== this.chunk.values)
@@ -174,6 +177,7 @@ export class LeafReader {
         if (this.leaf.definition > 0) definition.push(level);
         repetition.push(again);
         values.push(value);
+        if (isForeign(value)) await this.#keep();
       }
     }
     const own = PARQUET_LIMITS.rowBytes - before - room;
@@ -187,6 +191,13 @@ export class LeafReader {
     bytes.push(own);
     // Lists are put together out of their levels: fewer of their values are made at a time.
     return own === Infinity ? 0 : own + (values.length - from) * LISTED_BYTES;
+  }
+
+  /** The last value that was read gets memory of its own: rows wait, and its page is let go of. */
+  async #keep(): Promise<void> {
+    const { values } = this.#window;
+    const value = values.at(-1);
+    if (value instanceof Uint8Array) values[values.length - 1] = await inTurns(copiedInParts(value));
   }
 
   /** The repetition of the next slot. */
@@ -301,10 +312,11 @@ export class LeafReader {
     const levels = first + others;
     if (!isCount(first, bytes.length) || !isCount(others, bytes.length - first) || levels > whole)
       throw new Error(`levels of ${first} and ${others} bytes in a page of ${bytes.length}`);
+    const rest = second.is_compressed === false ? 'UNCOMPRESSED' : codec;
+    if (levels === 0) return decompressPage(bytes, whole, rest);
     const page = new Uint8Array(whole);
     page.set(bytes.subarray(0, levels));
-    const rest = second.is_compressed === false ? 'UNCOMPRESSED' : codec;
-    page.set(await decompressPage(bytes.slice(levels), whole - levels, rest), levels);
+    await inTurns(copyInParts(await decompressPage(bytes.slice(levels), whole - levels, rest), page, levels));
     return page;
   }
 

@@ -1,7 +1,7 @@
 import type { DecodedArray, SchemaElement } from 'hyparquet';
 import { readValues } from './decodePage.js';
 import type { Dictionary } from './Dictionary.js';
-import { type PageBytes, TOO_LARGE } from './PageBytes.js';
+import { type PageBytes, TOO_LARGE, valueOf } from './PageBytes.js';
 import { checkPlain, fixedValue, lengthAt } from './plainValues.js';
 import { RunCursor } from './RunCursor.js';
 
@@ -10,7 +10,8 @@ export interface ValueCursor {
   /** Bytes that it holds beside the page. */
   readonly bytes: number;
   /**
-   * The next value as it is stored, in memory of its own: a number, a bigint, bytes.
+   * The next value as it is stored: a number, a bigint, bytes, of which long ones may be a view of the page
+   * (`isForeign`).
    * @param room bytes that it may have; TOO_LARGE for more
    */
   next(room: number): unknown;
@@ -73,7 +74,7 @@ export function valueCursor(
     next: (room) => {
       decoded ??= decode();
       const value = decoded[at++] as unknown;
-      return value instanceof Uint8Array ? (value.length > room ? TOO_LARGE : value.slice()) : value;
+      return value instanceof Uint8Array ? (value.length > room ? TOO_LARGE : valueOf(value, 0, value.length)) : value;
     },
     drop: () => {
       decoded = undefined;
@@ -92,6 +93,6 @@ function plain(page: PageBytes, start: number, type: string, count: number, fixe
   return (room) => {
     const length = lengthAt(page, offset);
     offset += 4 + length;
-    return length > room ? TOO_LARGE : page.bytes.slice(offset - length, offset);
+    return length > room ? TOO_LARGE : valueOf(page.bytes, offset - length, offset);
   };
 }

@@ -1,14 +1,16 @@
 import { once } from 'node:events';
-import { setImmediate } from 'node:timers/promises';
-import { promisify } from 'node:util';
+import type { Transform } from 'node:stream';
 import { Worker } from 'node:worker_threads';
 import zlib from 'node:zlib';
 import { compressors, decompressZstd } from 'hyparquet-compressors';
 
 type Decompress = (bytes: Uint8Array, length: number) => Uint8Array | Promise<Uint8Array>;
 
-/** Pages of more are decompressed beside JavaScript, where Node can do that. */
+/**
+ * Pages of more are decompressed beside JavaScript, where Node can do that, and handed over so many bytes at a time.
+ */
 const AT_ONCE_BYTES = 2 ** 20;
+const CHUNKS = { chunkSize: 2 ** 18 };
 
 /** Pages of more that are decompressed in JavaScript, which others would wait for, go to a thread. */
 const ON_THREAD_BYTES = 2 ** 21;
@@ -20,15 +22,10 @@ const THREAD = `
     parentPort.postMessage(alone, [alone.buffer]);
   });`;
 
-const [gunzip, brotliDecompress] = [promisify(zlib.gunzip), promisify(zlib.brotliDecompress)];
 /** Node 20 has none. */
-const { zstdDecompress, zstdDecompressSync } = zlib as {
+const { createZstdDecompress, zstdDecompressSync } = zlib as {
   readonly zstdDecompressSync?: (bytes: Uint8Array, options: object) => Buffer;
-  readonly zstdDecompress?: (
-    bytes: Uint8Array,
-    options: object,
-    done: (error: Error | null, page: Buffer) => void,
-  ) => void;
+  readonly createZstdDecompress?: (options: object) => Transform;
 };
 
 /** None makes more than it is told. */
@@ -37,21 +34,39 @@ const DECOMPRESS: Readonly<Record<string, Decompress | undefined>> = {
   SNAPPY: compressors.SNAPPY,
   GZIP: (bytes, length) =>
     length > AT_ONCE_BYTES
-      ? gunzip(bytes, { maxOutputLength: length })
+      ? inChunks(zlib.createGunzip(CHUNKS), bytes, length)
       : zlib.gunzipSync(bytes, { maxOutputLength: Math.max(length, 1) }),
   BROTLI: (bytes, length) =>
     length > AT_ONCE_BYTES
-      ? brotliDecompress(bytes, { maxOutputLength: length })
+      ? inChunks(zlib.createBrotliDecompress(CHUNKS), bytes, length)
       : zlib.brotliDecompressSync(bytes, { maxOutputLength: Math.max(length, 1) }),
   LZ4_RAW: compressors.LZ4_RAW,
   ZSTD: (bytes, length) =>
-    length > AT_ONCE_BYTES && zstdDecompress
-      ? promisify(zstdDecompress)(bytes, { maxOutputLength: length })
+    length > AT_ONCE_BYTES && createZstdDecompress
+      ? inChunks(createZstdDecompress(CHUNKS), bytes, length)
       : (zstdDecompressSync?.(bytes, { maxOutputLength: Math.max(length, 1) }) ??
         decompressZstd(bytes, new Uint8Array(length))),
 };
 
-const BY_JAVASCRIPT: ReadonlySet<string> = new Set(['SNAPPY', 'LZ4_RAW', ...(zstdDecompress ? [] : ['ZSTD'])]);
+const BY_JAVASCRIPT: ReadonlySet<string> = new Set(['SNAPPY', 'LZ4_RAW', ...(createZstdDecompress ? [] : ['ZSTD'])]);
+
+/**
+ * Puts what a decompressor hands over where it belongs, each piece in a turn of the event loop of its own: what Node
+ * itself would put together takes tens of milliseconds for a large page, and the page's memory twice.
+ * @throws Error for more than was said
+ */
+async function inChunks(decompressor: Transform, bytes: Uint8Array, length: number): Promise<Uint8Array> {
+  const page = new Uint8Array(length);
+  let at = 0;
+  decompressor.end(bytes);
+  for await (const chunk of decompressor as AsyncIterable<Uint8Array>) {
+    if (chunk.length > length - at)
+      throw new Error(`a page has more than the ${length} bytes, decompressed, that its header says`);
+    page.set(chunk, at);
+    at += chunk.length;
+  }
+  return page.subarray(0, at);
+}
 
 /** @throws what the decompressor throws */
 async function onThread(work: {
@@ -95,8 +110,6 @@ export async function decompressPage(
     length === 0
       ? new Uint8Array()
       : await (module === undefined ? decompress(bytes, length) : onThread({ module, codec, bytes, length }));
-  // Node has put it together in one go, tens of milliseconds for a large one; and so its values may be made.
-  if (length > AT_ONCE_BYTES) await setImmediate();
   if (page.length !== length)
     throw new Error(`a page has ${page.length} bytes decompressed, expected ${length}, as its header says`);
   const alone = page.byteOffset === 0 && page.buffer instanceof ArrayBuffer && page.buffer.byteLength === page.length;

@@ -164,13 +164,15 @@ export async function withLongTexts(
 
 async function decodedInTurns(bytes: Uint8Array, turns: Turns): Promise<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-  const pieces: string[] = [];
+  // V8 keeps the pieces as they are until somebody goes through all of it, which nobody does with what is too long for
+  // a model: to put 60 MiB together takes it 80 ms.
+  let text = '';
   for (let from = 0; from < bytes.length; from += PIECE_BYTES) {
     if (turns.due) await turns.give();
     const piece = bytes.subarray(from, from + PIECE_BYTES);
-    pieces.push(decoded(decoder, piece, { stream: from + PIECE_BYTES < bytes.length }));
+    text += decoded(decoder, piece, { stream: from + PIECE_BYTES < bytes.length });
   }
-  return pieces.join('');
+  return text;
 }
 
 function textOf(value: Uint8Array | string): string {

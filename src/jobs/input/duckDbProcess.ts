@@ -1,0 +1,36 @@
+/*
+ * The program of the process in which DuckDB runs (`duckDbQuery`). It answers what it is asked, and ends with whoever
+ * asks.
+ */
+import { rmSync } from 'node:fs';
+import { answersOf, toldError } from './duckDbAnswers.js';
+import type { Answer, Request } from './duckDbMessages.js';
+import { duckDbRows } from './duckDbRows.js';
+
+// Whoever asks hears them too, and ends it when there is no more to ask.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
+
+let temporary: string | undefined;
+process.on('disconnect', () => {
+  if (temporary !== undefined) rmSync(temporary, { recursive: true, force: true });
+  // At once: the threads of a query would be waited for.
+  process.kill(process.pid, 'SIGKILL');
+});
+
+let answers: AsyncGenerator<Answer, void, Request> | undefined;
+process.on('message', (request: Request) => {
+  void answered(request).then((answer) => process.send?.(answer));
+});
+
+async function answered(request: Request): Promise<Answer> {
+  try {
+    if (typeof request === 'object' && 'sql' in request) {
+      ({ temporary } = request);
+      answers = answersOf(await duckDbRows(request));
+    }
+    const step = await answers?.next(request);
+    return step?.value ?? { kind: 'end' };
+  } catch (error) {
+    return toldError(error);
+  }
+}
