@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { UsageError } from '../../../src/errors/UsageError.js';
 import type { PipelineMachine } from '../../../src/plan/pipeline/Machines.js';
+import { messageSeconds } from '../../../src/plan/pipeline/messageSeconds.js';
 import { planPipeline } from '../../../src/plan/pipeline/planPipeline.js';
 import { planTensorParallel } from '../../../src/plan/pipeline/planTensorParallel.js';
 import { builtIn, CPU_MACHINE } from '../support/hardware.js';
@@ -139,6 +140,26 @@ describe('planTensorParallel', () => {
     };
     expect(waits(free)).toBe(0);
     expect(waits(CPU_MACHINE)).toBeGreaterThan(0);
+  });
+
+  test('messages are work: where all processors compute they take of it, and of few rows they are what takes time', () => {
+    const link = { bytesPerSecond: 1e15, latencySeconds: 0 };
+    const plan = (processors: number, batchSize: number, batches: number): ReturnType<typeof planTensorParallel> => {
+      const hardware = { ...CPU_MACHINE, machine: { ...CPU_MACHINE.machine, processors } };
+      const machines = over(link).map((each) => ({ ...each, hardware }));
+      return planTensorParallel(request(machines, { allow: { batchSize, batches } }));
+    };
+    const [all, spare] = [plan(2, 64, 2), plan(4, 64, 2)];
+    expect(all.messageSeconds).toBe(spare.messageSeconds);
+    expect(all.wallSeconds - spare.wallSeconds).toBeCloseTo(all.messageSeconds / 2, 6);
+    // What comes is as much as what goes.
+    expect(all.messageSeconds).toBeGreaterThan(messageSeconds(0, 2 * all.sentBytes));
+    // Of the same rows a batch of one takes many more messages for the same bytes.
+    const single = plan(4, 1, 1);
+    expect(single.sentBytes).toBeCloseTo(spare.sentBytes, -3);
+    expect(single.messageSeconds).toBeGreaterThan(10 * spare.messageSeconds);
+    // One batch's messages hide behind nothing.
+    expect(single.waitingSeconds).toBeCloseTo(single.messageSeconds, 6);
   });
 
   test('the slowest machine is waited for in every layer', () => {
