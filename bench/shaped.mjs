@@ -5,8 +5,8 @@
 // With --apart prompts two engines of all layers are run as well, of which one computes prompts for the other
 // (follow --prompts), beside what the plan says of it: of each engine's processor time, too, which others on the machine
 // disturb less than the pace.
-// With --apart heads or rows engines have a share of each layer (follow --tensor-parallel), attention divided so; what
-// processors work on messages is what engines take beyond their part of one engine's processor time.
+// With --apart heads or rows engines have a share of each layer (follow --tensor-parallel), attention divided so; the work
+// of messages is the processor time of their JavaScript beyond that of one engine.
 // Beside them stands llama.cpp's rpc backend on the same machines and links, where bench/peers/buildLlamaCpp.mjs built it.
 // Linux and root. An engine's efficiency is its processor seconds over quota x wall, from the run's beginning to its end;
 // the table has that of all of them together. Others on the machine count: a quota that the machine did not have cannot
@@ -286,7 +286,8 @@ for (const each of all.filter(({ way }) => way === 'prompts')) {
   );
 }
 for (const each of all.filter(isShared)) {
-  const beyond = each.plan.engines.map((_, at) => leastOf(each, at) - leastOf(alone, 0) / each.count);
+  const own = (of, at) => Math.min(...of.runs.map(({ ownSeconds }) => ownSeconds[at]));
+  const beyond = each.plan.engines.map((_, at) => own(each, at) - own(alone, 0));
   process.stdout.write(
     `\n${each.count} shares, attention by ${each.way}, ${each.link.name}, processor time of an engine's messages, least of ${values.repeat}: ${beyond.map((seconds) => seconds.toFixed(2)).join(', ')} s (planned ${each.plan.messageSeconds.toFixed(2)} s); ${(each.plan.sentBytes / 1e6).toFixed(0)} MB sent\n`,
   );

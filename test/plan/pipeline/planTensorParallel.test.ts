@@ -23,7 +23,9 @@ describe('planTensorParallel', () => {
     expect(shared.tokensPerSecond).toBeGreaterThan(1.5 * divided.tokensPerSecond);
     expect(shared).toMatchObject({ shares: 2, batchSize: 1, batches: 1, rows: 1 });
     const four = planTensorParallel(request(over(NEAR, 4), one));
-    expect(four.tokensPerSecond).toBeGreaterThan(1.5 * shared.tokensPerSecond);
+    // Half of the weights each, and messages of six steps a sum in place of one.
+    expect(four.tokensPerSecond).toBeGreaterThan(1.1 * shared.tokensPerSecond);
+    expect(four.messageSeconds).toBeGreaterThan(4 * shared.messageSeconds);
   });
 
   test('many rows over a slow link: layers are divided', () => {
@@ -102,7 +104,11 @@ describe('planTensorParallel', () => {
     expect(seconds(1, 'rows')).toBeGreaterThan(seconds(1, 'heads'));
     // One row more makes two in one engine, for which all others wait.
     expect(seconds(of + 1, 'rows') / seconds(of, 'rows')).toBeGreaterThan(1.5);
-    expect(given(of).attention).toBe('rows');
+    const many = { promptTokens: 8000, newTokens: 24_000, rows: 32 };
+    const fullShape = { ...shape, kvHeads: 1, contextTokens: 32_768 };
+    const block = { batchSize: 32, batches: 1 };
+    const full = request(over(NEAR, of), { shape: fullShape, workload: many, allow: block });
+    expect(planTensorParallel(full).attention).toBe('rows');
     for (const link of [NEAR, FAR])
       for (const promptTokens of [64, 2000, 30_000])
         for (const kvHeads of [1, 8, shape.kvHeads])
@@ -157,9 +163,11 @@ describe('planTensorParallel', () => {
     // Of the same rows a batch of one takes many more messages for the same bytes.
     const single = plan(4, 1, 1);
     expect(single.sentBytes).toBeCloseTo(spare.sentBytes, -3);
-    expect(single.messageSeconds).toBeGreaterThan(10 * spare.messageSeconds);
+    const beside = ({ messageSeconds: seconds, sentBytes }: ReturnType<typeof planTensorParallel>): number =>
+      seconds - messageSeconds(0, 2 * sentBytes);
+    expect(beside(single)).toBeGreaterThan(10 * beside(spare));
     // One batch's messages hide behind nothing.
-    expect(single.waitingSeconds).toBeCloseTo(single.messageSeconds, 6);
+    expect(single.waitingSeconds).toBeCloseTo(single.messageSeconds, 3);
   });
 
   test('the slowest machine is waited for in every layer', () => {
