@@ -109,9 +109,7 @@ const table = {
   'on disk, sparse': await measure(keep, 1),
 };
 const { 'in memory, sparse': memory, 'on disk, dense': dense, 'on disk, sparse': sparse } = table;
-console.log(
-  '| cache | bytes read for new tokens | planned | seconds | tokens/s | planned |\n|-|-|-|-|-|-|',
-);
+console.log('| cache | bytes read for new tokens | planned | seconds | tokens/s | planned |\n|-|-|-|-|-|-|');
 for (const [name, { bytes, seconds, rate, planned }] of Object.entries(table))
   console.log(
     `| ${name} | ${bytes.toLocaleString('en')} | ${Math.round(planned.bytes).toLocaleString('en')} | ${seconds.toFixed(2)} | ${rate.toFixed(2)} | ${planned.rate.toFixed(2)} |`,

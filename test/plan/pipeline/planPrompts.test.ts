@@ -50,14 +50,18 @@ describe('planPrompts', () => {
   test('where all processors compute, one of them works on pages meanwhile', () => {
     const busy = (processors: number): { readonly seconds: readonly number[]; readonly bytes: number } => {
       const hardware = { ...CPU_MACHINE, machine: { ...CPU_MACHINE.machine, processors } };
-      const machines = two({ bytesPerSecond: 1e15, latencySeconds: 0 }, hardware).map((each) => ({ ...each, hardware }));
+      const machines = two({ bytesPerSecond: 1e15, latencySeconds: 0 }, hardware).map((each) => ({
+        ...each,
+        hardware,
+      }));
       const { generates, prompts, bytesPerPrompt } = planPrompts(request(machines, LONG));
       return { seconds: [generates.busySeconds, prompts.busySeconds], bytes: bytesPerPrompt };
     };
     const [all, spare] = [busy(2), busy(4)];
     // A prompt, and its pages in messages of 4 MiB.
     const work = (64 * messageSeconds(1 + Math.ceil(all.bytes / 2 ** 22), all.bytes)) / 2;
-    for (const [at, seconds] of all.seconds.entries()) expect(seconds - (spare.seconds[at] ?? NaN)).toBeCloseTo(work, 6);
+    for (const [at, seconds] of all.seconds.entries())
+      expect(seconds - (spare.seconds[at] ?? NaN)).toBeCloseTo(work, 6);
   });
 
   test('the bottleneck is named', () => {
