@@ -78,9 +78,9 @@ const hardwareOf = new Map();
 /** What the plan is made for. */
 async function requestOf(count, batches, { bitsPerSecond, delaySeconds }) {
   if (!hardwareOf.has(count)) hardwareOf.set(count, (await profileWithin(boundsOf(count)))[0]);
-  // Whatever the machine has: these have one processor at most.
+  // Whatever the machine has: these have a part of a processor.
   const profile = hardwareOf.get(count);
-  const hardware = { ...profile, machine: { ...profile.machine, processors: 1 } };
+  const hardware = { ...profile, machine: { ...profile.machine, processors } };
   const link = { bytesPerSecond: bitsPerSecond / 8, latencySeconds: delaySeconds };
   return {
     shape,

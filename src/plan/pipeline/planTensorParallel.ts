@@ -18,7 +18,7 @@ import { mixersOf, type ModelShape } from '../ModelShape.js';
 import { mostBatchSizeOf } from '../PlanRequest.js';
 import { ratesTogether, spendingOf, type Spending } from '../spending.js';
 import type { Workload } from '../Workload.js';
-import { lostShare } from './lostShare.js';
+import { lostShare, threadSeconds } from './lostShare.js';
 import { messageSeconds } from './messageSeconds.js';
 import { microBatchesOf } from './pipelineOfStages.js';
 import {
@@ -208,6 +208,7 @@ function planOf(
   const bytesPerSecond = Math.min(...machines.map(({ link }) => link.bytesPerSecond));
   const latency = Math.max(...machines.map(({ link }) => link.latencySeconds));
   const lost = Math.max(...machines.map(({ hardware }) => lostShare(hardware, allow.threads)));
+  const slowest = Math.max(...machines.map(({ hardware }) => threadSeconds(hardware)));
   const columns = ringSumColumns(whole.hiddenSize, { index: 0, of });
   const exchanges = byRows ? 2 * layers : 0;
   const exchangedNumbers = byRows ? layers * exchangedOf(whole, of, squareRows) : 0;
@@ -220,13 +221,13 @@ function planOf(
     const steps = sums * ringSumSteps(of) + exchanges * ringExchangeSteps(of) + 1;
     // As much comes as goes.
     const handing = messageSeconds(2 * steps, 2 * bytes);
-    const moving = onLink + steps * latency + handing;
+    const moving = onLink + steps * latency + slowest * handing;
     const computing = Math.max(...costs.map(({ sweepSeconds }) => sweepSeconds[index] ?? 0));
     // A square's own way through the layers; what others compute meanwhile hides its sums.
     const seconds = Math.max(
       computing + lost * squares * handing,
       computing / squares + moving,
-      squares * Math.max(onLink, handing),
+      squares * Math.max(onLink, slowest * handing),
     );
     wallSeconds += sweeps * seconds;
     waitingSeconds += sweeps * (seconds - computing);
