@@ -12,7 +12,7 @@ export interface RingEnds {
   readonly receive: (step: number, length: number) => Promise<Float32Array>;
   /** A copy of what becomes the sum here while it is on its way. Default: in memory of its own. */
   readonly copy?: (values: Float32Array) => Float32Array;
-  /** What came and went no further has been added up: nobody looks at it any more. */
+  /** Told the numbers that came, went no further and have been added up: nobody looks at them any more. */
   readonly added?: (values: Float32Array) => void;
 }
 

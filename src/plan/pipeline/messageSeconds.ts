@@ -1,7 +1,7 @@
 /**
  * The work that a message between engines is to each of the two, beside its bytes: frames, the system, and the tasks
- * that wait for it. Processor time of an engine's JavaScript on a Zen 4, of `bench/shaped.mjs --apart heads` with 2 rows
- * a square.
+ * that wait for it. Processor time of JavaScript on a loaded Zen 4, in `bench/shaped.mjs --apart heads` with 2 rows a
+ * square.
  */
 const MESSAGE_SECONDS = 100e-6;
 /** The same of each of its bytes, with 64 rows and with 512 tokens a square: copies, checksums, sums, garbage. */

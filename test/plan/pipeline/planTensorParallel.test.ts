@@ -166,7 +166,7 @@ describe('planTensorParallel', () => {
     const beside = ({ messageSeconds: seconds, sentBytes }: ReturnType<typeof planTensorParallel>): number =>
       seconds - messageSeconds(0, 2 * sentBytes);
     expect(beside(single)).toBeGreaterThan(10 * beside(spare));
-    // One batch's messages hide behind nothing, and take longer where a machine has half a processor's time.
+    // Nothing hides one batch's messages, and they take longer where a machine has half a processor's time.
     expect(single.waitingSeconds).toBeCloseTo(single.messageSeconds, 3);
     expect(plan(0.5, 1, 1).waitingSeconds).toBeCloseTo(2 * single.messageSeconds, 3);
   });
