@@ -3,8 +3,10 @@
 // as planned for the machine that `spillway profile` finds within the same bounds.
 //   node bench/shaped.mjs --model FILE [--apart layers,prompts] [--engines 2,4] [--processors 0.45] [--batch-size 64] [--rows 256] [--repeat 3] [--hidden-states bfloat16] [--json FILE]
 // With --apart prompts two engines of all layers are run as well, of which one computes prompts for the other
-// (follow --prompts), beside what the plan says of it.
-// With --apart heads or rows engines have a share of each layer (follow --tensor-parallel), attention divided so.
+// (follow --prompts), beside what the plan says of it: of each engine's processor time, too, which others on the machine
+// disturb less than the pace.
+// With --apart heads or rows engines have a share of each layer (follow --tensor-parallel), attention divided so; the work
+// of messages is the processor time of their JavaScript beyond that of one engine.
 // Beside them stands llama.cpp's rpc backend on the same machines and links, where bench/peers/buildLlamaCpp.mjs built it.
 // Linux and root. An engine's efficiency is its processor seconds over quota x wall, from the run's beginning to its end;
 // the table has that of all of them together. Others on the machine count: a quota that the machine did not have cannot
@@ -76,9 +78,9 @@ const hardwareOf = new Map();
 /** What the plan is made for. */
 async function requestOf(count, batches, { bitsPerSecond, delaySeconds }) {
   if (!hardwareOf.has(count)) hardwareOf.set(count, (await profileWithin(boundsOf(count)))[0]);
-  // Whatever the machine has: these have one processor at most.
+  // Whatever the machine has: these have a part of a processor.
   const profile = hardwareOf.get(count);
-  const hardware = { ...profile, machine: { ...profile.machine, processors: 1 } };
+  const hardware = { ...profile, machine: { ...profile.machine, processors } };
   const link = { bytesPerSecond: bitsPerSecond / 8, latencySeconds: delaySeconds };
   return {
     shape,
@@ -101,19 +103,27 @@ async function planned(count, batches, link) {
 /** The same of an engine that generates and one that computes prompts for it. */
 async function plannedApart(link) {
   const plan = planPrompts(await requestOf(2, 1, link));
-  const { tokensPerSecond, aloneTokensPerSecond, shardsTokensPerSecond, bottleneck } = plan;
-  return { engines: [{}, {}], tokensPerSecond, aloneTokensPerSecond, shardsTokensPerSecond, bottleneck };
+  const { tokensPerSecond, aloneTokensPerSecond, shardsTokensPerSecond, bottleneck, generates, prompts } = plan;
+  return {
+    engines: [{}, {}],
+    tokensPerSecond,
+    aloneTokensPerSecond,
+    shardsTokensPerSecond,
+    bottleneck,
+    busySeconds: [generates.busySeconds, prompts.busySeconds],
+  };
 }
 
 /** The same of engines that have a share of each layer. */
 async function plannedShares(count, link, attention) {
   const plan = planTensorParallel({ ...(await requestOf(count, 2, link)), attention });
-  const { tokensPerSecond, sentBytes, cacheBytes } = plan;
+  const { tokensPerSecond, sentBytes, cacheBytes, messageSeconds } = plan;
   return {
     engines: Array.from({ length: count }, (_, index) => ({ tensorParallel: { index, of: count, attention } })),
     tokensPerSecond,
     sentBytes,
     cacheBytes,
+    messageSeconds,
   };
 }
 
@@ -263,6 +273,25 @@ process.stdout.write(
     ]),
   ).join('\n')}\n${noRpc === undefined ? '' : `llama.cpp: ${noRpc}\n`}`,
 );
+const leastOf = (each, engine) => Math.min(...each.runs.map(({ processorSeconds }) => processorSeconds[engine]));
+for (const each of all.filter(({ way }) => way === 'prompts')) {
+  const one = leastOf(alone, 0);
+  const planned = (rows.length * maxNewTokens) / each.plan.aloneTokensPerSecond;
+  const shares = ['generates', 'computes prompts'].map(
+    (engine, at) =>
+      `the one that ${engine} ${(leastOf(each, at) / one).toFixed(2)} (planned ${(each.plan.busySeconds[at] / planned).toFixed(2)})`,
+  );
+  process.stdout.write(
+    `\n${each.link.name}, processor time over one engine's ${one.toFixed(2)} s (planned ${(processors * planned).toFixed(2)} s), least of ${values.repeat}: ${shares.join(', ')}\n`,
+  );
+}
+for (const each of all.filter(isShared)) {
+  const own = (of, at) => Math.min(...of.runs.map(({ ownSeconds }) => ownSeconds[at]));
+  const beyond = each.plan.engines.map((_, at) => own(each, at) - own(alone, 0));
+  process.stdout.write(
+    `\n${each.count} shares, attention by ${each.way}, ${each.link.name}, processor time of an engine's messages, least of ${values.repeat}: ${beyond.map((seconds) => seconds.toFixed(2)).join(', ')} s (planned ${each.plan.messageSeconds.toFixed(2)} s); ${(each.plan.sentBytes / 1e6).toFixed(0)} MB sent\n`,
+  );
+}
 if (values.json)
   writeFileSync(
     values.json,

@@ -11,7 +11,7 @@ import { MachineCap } from './MachineCap.mjs';
 const PROGRAM = fileURLToPath(new URL('../../dist/cli/spillway.js', import.meta.url));
 
 /** A bound on the disk is taken at its word: the kernel lets short measurements through in bursts, or keeps them back. */
-function atBound(hardware, bytesPerSecond) {
+export function atBound(hardware, bytesPerSecond) {
   const { links, diskRequests } = hardware;
   return {
     ...hardware,

@@ -72,8 +72,8 @@ export async function onMachines({ bounds, link }, use) {
  *
  * @param {{engines: object[], bounds: object[], link?: object, rows: object[], run: object, sockets?: object, repeat: number, stop: AbortSignal}} job
  * `engines`: of each, options of `Engine.open`; `run`: of the first one's `generate`
- * @returns {Promise<{load: number, network?: object, runs: {tokens: number, wallSeconds: number, results: string, processorSeconds: number[]}[]}>}
- * `processorSeconds` of each engine
+ * @returns {Promise<{load: number, network?: object, runs: {tokens: number, wallSeconds: number, results: string, processorSeconds: number[], ownSeconds: number[]}[]}>}
+ * `processorSeconds` of each engine, of which JavaScript's thread has had `ownSeconds`
  */
 export async function runEngines({ engines, bounds, link, rows, run, sockets = {}, repeat, stop }) {
   const shared = { sharedKey: randomBytes(32).toString('hex'), ...sockets };
@@ -102,7 +102,11 @@ export async function runEngines({ engines, bounds, link, rows, run, sockets = {
           const said = await Promise.all(opened.map((engine) => engine.next()));
           load = Math.max(load, loadavg()[0]);
           if (turn > 0)
-            measured.push({ ...said[0], processorSeconds: said.map(({ processorSeconds }) => processorSeconds) });
+            measured.push({
+              ...said[0],
+              processorSeconds: said.map(({ processorSeconds }) => processorSeconds),
+              ownSeconds: said.map(({ ownSeconds }) => ownSeconds),
+            });
         }
         return measured;
       } finally {

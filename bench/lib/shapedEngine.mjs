@@ -1,17 +1,20 @@
 // One engine of bench/shaped.mjs, in a namespace and a group of its own: told what to do by its first argument, JSON, and
 // by lines of JSON, says what came of it in lines of JSON.
 import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { Engine } from '../../dist/index.js';
 
 const { engine: options, listen, peers, rows, run, sockets } = JSON.parse(process.argv[2]);
 const say = (value) => process.stdout.write(`${JSON.stringify(value)}\n`);
-/** Processor time of all threads, from here. */
+/** Processor time of JavaScript's own thread so far; threads that compute spin while they wait. */
+const ownTime = () => Number(readFileSync('/proc/thread-self/schedstat', 'utf8').split(' ')[0]) / 1e9;
+/** Processor time from here: of all threads, and of JavaScript's own. */
 const used = () => {
-  const from = process.cpuUsage();
+  const [from, own] = [process.cpuUsage(), ownTime()];
   return () => {
     const { user, system } = process.cpuUsage(from);
-    return (user + system) / 1e6;
+    return { processorSeconds: (user + system) / 1e6, ownSeconds: ownTime() - own };
   };
 };
 
@@ -24,7 +27,7 @@ if (listen !== undefined)
     ...sockets,
     onRun: ({ ended }) => {
       const seconds = used();
-      void ended.then((error) => say({ processorSeconds: seconds(), ...(error && { error: error.message }) }));
+      void ended.then((error) => say({ ...seconds(), ...(error && { error: error.message }) }));
     },
   });
 say({ ready: true });
@@ -42,6 +45,6 @@ for (let turn = 0; !(await turns.next()).done; turn++) {
     tokens += usage.completionTokens;
   }
   const wallSeconds = (performance.now() - start) / 1000;
-  say({ wallSeconds, processorSeconds: seconds(), tokens, results: results.digest('hex') });
+  say({ wallSeconds, ...seconds(), tokens, results: results.digest('hex') });
 }
 await engine.close();

@@ -193,7 +193,8 @@ export const profileSchema = z
     machine: z
       .strictObject({
         processorName: z.string().max(400).optional(),
-        processors: z.int().min(1).max(65_536).optional(),
+        /** Less than one where a group has a part of its time. */
+        processors: z.number().min(0.01).max(65_536).optional(),
         memoryBytes: positive.optional(),
         instructionSet: z.string().max(40).optional(),
         gpuName: z.string().max(400).optional(),

@@ -2,7 +2,7 @@ import type { RowAttention } from '../model/RowAttention.js';
 
 /**
  * The amounts that the engine reserves and the cost model counts: `PAGE_TOKENS`, `ringTokenBytes`, `HEAP_MARGIN_BYTES`,
- * `PINNED_BYTES`, `MOVING_BYTES` and `MOVING_TOKENS` are one truth for both.
+ * `PINNED_BYTES`, `MOVING_BYTES`, `MOVING_TOKENS` and `MOST_PAGES_BYTES` are one truth for both.
  */
 
 /** Tokens of a page of the KV cache. */
@@ -45,8 +45,14 @@ export const PINNED_BYTES = 32 * 2 ** 20;
 export const MOVING_BYTES = 64 * 2 ** 20;
 export const MOVING_TOKENS = 4096;
 
-/** Copies of what goes round engines with a share of each layer: one that is here, one that goes, one that has come. */
-const RING_COPIES = 3;
+/** A message brings no more bytes of a prompt's pages than that, or one page. */
+export const MOST_PAGES_BYTES = 4 * 2 ** 20;
+
+/**
+ * Copies of what goes round engines with a share of each layer: one that is here, two that go in turn, one that has
+ * come.
+ */
+const RING_COPIES = 4;
 
 /** The whole model's heads. */
 export type AllHeads = Pick<RowAttention, 'heads' | 'kvHeads' | 'headDim'>;

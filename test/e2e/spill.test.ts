@@ -27,8 +27,10 @@ import {
   type StageContext,
 } from '../../src/api/operators.js';
 import { diagonalBlock, rowByRow, zigZagBlock } from '../../src/api/schedules.js';
-import type { NativeRuntime } from '../../src/bindings/Addon.js';
+import type { NativeRuntime, RuntimeBytes } from '../../src/bindings/Addon.js';
 import { loadAddon } from '../../src/bindings/loadAddon.js';
+import type { DecoderSpec } from '../../src/model/DecoderSpec.js';
+import { boundsOfBlocksRead } from '../../src/plan/model/chosenValues.js';
 import { resultOf, runCli, startCli, type CliResult } from '../cli/support.js';
 import { collect } from './support.js';
 import { tries } from '../support/tries.js';
@@ -274,7 +276,14 @@ describe('a cache on disk', () => {
       maxNewTokens: 100,
     }));
     const batch = { batchSize: long.length, batches: 1 };
-    const run = async (more: Partial<EngineOptions>): Promise<{ tokens: unknown; read: number; moved: number }> => {
+    interface Ran {
+      readonly tokens: unknown;
+      readonly read: number;
+      readonly moved: number;
+      readonly bytes: RuntimeBytes;
+      readonly decoder: DecoderSpec;
+    }
+    const run = async (more: Partial<EngineOptions>): Promise<Ran> => {
       const opened = jest.spyOn(loadAddon(), 'openRuntime');
       await using engine = await Engine.open({
         ...options,
@@ -298,15 +307,43 @@ describe('a cache on disk', () => {
       const read = stats?.bytes.cache['disk→cpu'] ?? 0;
       expect(traced).toBe(read);
       expect(stats?.queues['disk-read']?.bytes ?? 0).toBe(read);
-      return { tokens: results.map(({ tokens }) => tokens), read, moved: runtime.moved.read };
+      return {
+        tokens: results.map(({ tokens }) => tokens),
+        read,
+        moved: runtime.moved.read,
+        bytes: runtime.bytes,
+        decoder: engine.source.decoder,
+      };
     };
     const whole = await run({});
-    const sparse = await run({ sparseAttention: 0.05 });
     expect(whole.moved).toBe(whole.read);
-    expect(sparse.moved).toBe(sparse.read);
-    expect(sparse.read).toBeLessThan(0.95 * whole.read);
-    const { tokens } = await run({ sparseAttention: 0.05, cache: onDisk(0) });
-    expect(sparse.tokens).toEqual(tokens);
+    for (const sparseAttention of [0.05, 0.5]) {
+      const sparse = await run({ sparseAttention });
+      expect(sparse.moved).toBe(sparse.read);
+      const { tokens } = await run({ sparseAttention, cache: onDisk(0) });
+      expect(sparse.tokens).toEqual(tokens);
+      // Beside the keys, the closed form's blocks of values.
+      const { pageSlot, pageKeys, spillBlock } = sparse.bytes;
+      const { layers, heads, kvHeads } = sparse.decoder;
+      const blockTokens = (32 * kvHeads * spillBlock) / (pageSlot - pageKeys);
+      let [dense, keys, least, most] = [0, 0, 0, 0];
+      for (const { tokens: prompt = [], maxNewTokens = 0 } of long)
+        for (let at = prompt.length; at < prompt.length + maxNewTokens - 1; at++) {
+          const pages = Math.floor(at / 32);
+          const positions = { seen: at + 1, onDisk: 32 * pages };
+          const blocks = boundsOfBlocksRead(sparseAttention, positions, { groupHeads: heads / kvHeads, blockTokens });
+          dense += layers * pages * pageSlot;
+          keys += layers * pages * pageKeys;
+          // Blocks may be larger than a head's values, and heads have some in common then.
+          least += layers * (blockTokens <= 32 ? kvHeads : 1) * spillBlock * blocks.least;
+          most += Math.min(layers * pages * (pageSlot - pageKeys), layers * kvHeads * spillBlock * blocks.most);
+        }
+      const values = sparse.read - (whole.read - dense) - keys;
+      expect(values).toBeGreaterThanOrEqual(least);
+      expect(values).toBeLessThanOrEqual(most);
+      if (sparseAttention === 0.5) expect(least).toBeGreaterThan(0);
+      else expect(sparse.read).toBeLessThan(0.95 * whole.read);
+    }
   });
 
   test('runs that share an engine do not spoil each other', async () => {

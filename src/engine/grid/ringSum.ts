@@ -10,6 +10,10 @@ export interface RingEnds {
   readonly send: (step: number, values: Float32Array) => void;
   /** @param length numbers that have to come */
   readonly receive: (step: number, length: number) => Promise<Float32Array>;
+  /** A copy of what becomes the sum here while it is on its way. Default: in memory of its own. */
+  readonly copy?: (values: Float32Array) => Float32Array;
+  /** Told the numbers that came, went no further and have been added up: nobody looks at them any more. */
+  readonly added?: (values: Float32Array) => void;
 }
 
 /**
@@ -27,11 +31,13 @@ export async function ringSum(
   values: Float32Array,
   rows: number,
   { index, of }: RingPlace,
-  { send, receive }: RingEnds,
+  { send, receive, copy = (each) => each.slice(), added }: RingEnds,
 ): Promise<Float32Array> {
   if (of === 2) {
-    send(0, values.slice());
-    addTo(values, await receive(0, values.length));
+    send(0, copy(values));
+    const other = await receive(0, values.length);
+    addTo(values, other);
+    added?.(other);
     return values;
   }
   const width = values.length / rows;
@@ -51,6 +57,7 @@ export async function ringSum(
     going = await receive(of - 1 + step, rows * next.count);
     put(values, rows, next, going);
   }
+  added?.(going);
   return values;
 }
 

@@ -9,7 +9,10 @@ import type { PeerMessage } from './PeerMessage.js';
  * and throws when the sender failed. Iterated once; whoever stops iterating calls `return`, and the sender learns that
  * nobody listens any more.
  */
-export type ActivationSource = AsyncIterable<PeerMessage>;
+export interface ActivationSource extends AsyncIterable<PeerMessage> {
+  /** Takes the numbers of a partial sum back that nobody looks at any more: their memory is for those to come. */
+  giveBack?(values: Float32Array): void;
+}
 
 /** Batches whose hidden states may wait in a link. */
 const CAPACITY = wholeRange(1);

@@ -11,12 +11,16 @@ interface SlotSums {
   /** In the order in which they came. */
   readonly arrived: PartialMessage[];
   taken: ((message: PartialMessage) => void) | undefined;
+  /** Memory of what is on its way to the other one of two engines, in turn, and whose turn it is. */
+  readonly copies: [Float32Array, Float32Array];
+  turn: 0 | 1;
 }
 
-/** How partial sums go to the engine after, and who is told that one is waited for. */
+/** How partial sums go to the engine after, and who is told that one is waited for, or has been added up. */
 export interface PartialEvents {
   send(message: PartialMessage): void;
   awaited(): void;
+  added(values: Float32Array): void;
 }
 
 /**
@@ -76,7 +80,25 @@ export class PartialSums {
           );
         return message.values;
       },
+      copy: (values) => this.copyIn(this.of(slot), values),
+      added: (values) => {
+        this.events.added(values);
+      },
     };
+  }
+
+  /**
+   * The other engine sends what comes next of a slot once it has added up what went before: so what went before that
+   * may be written over. (What goes may have been sent while the one before it waits there.)
+   */
+  private copyIn(slot: SlotSums, values: Float32Array): Float32Array {
+    slot.turn = slot.turn === 0 ? 1 : 0;
+    let place = slot.copies[slot.turn];
+    const fits = place.length >= values.length && place.length <= 2 * values.length;
+    if (!fits) slot.copies[slot.turn] = place = new Float32Array(values.length);
+    const copy = place.subarray(0, values.length);
+    copy.set(values);
+    return copy;
   }
 
   /** @throws PeerError for more than engines that keep to the order send */
@@ -115,7 +137,10 @@ export class PartialSums {
 
   private of(slot: number): SlotSums {
     let found = this.slots.get(slot);
-    if (!found) this.slots.set(slot, (found = { arrived: [], taken: undefined }));
+    if (!found) {
+      found = { arrived: [], taken: undefined, copies: [new Float32Array(0), new Float32Array(0)], turn: 0 };
+      this.slots.set(slot, found);
+    }
     return found;
   }
 }

@@ -76,6 +76,9 @@ export class PeerConnection implements DevicePeers {
         awaited: () => {
           this.roomCame();
         },
+        added: (values) => {
+          peers.source.giveBack?.(values);
+        },
       });
     this.source = peers.source[Symbol.asyncIterator]();
     this.sink = peers.sink;

@@ -1,13 +1,10 @@
-import { MOVING_BYTES, MOVING_TOKENS } from '../../plan/reserves.js';
+import { MOST_PAGES_BYTES, MOVING_BYTES, MOVING_TOKENS } from '../../plan/reserves.js';
 
 /** Pages of a prompt, from one on, that one message brings. */
 export interface PageStretch {
   readonly first: number;
   readonly count: number;
 }
-
-/** One message brings no more bytes than that, or one page. */
-export const MOST_PAGES_BYTES = 4 * 2 ** 20;
 
 /** The part of a cache that prompts on their way take at most. */
 const MOVING_SHARE = 1 / 4;

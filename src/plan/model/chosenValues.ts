@@ -18,6 +18,27 @@ export function shareOfValuesRead(keep: number, choices: number, blockTokens: nu
   return 1 - (1 - keep) ** (choices * Math.max(1, blockTokens));
 }
 
+/**
+ * The closed form of what may be read at all: of one new token in one layer, the blocks with values of one key head, at
+ * least and at most. Each of its query heads keeps its own key, which is in memory, and the best of the others. The
+ * fewest blocks are read where heads agree on keys that stand together, as many as can be in memory; the most where no
+ * two choices have a block in common. Of values that fill blocks evenly. Pure.
+ * @param seen keys that the token sees, its own among them, of which so many are on disk
+ * @param groupHeads query heads that share the key head
+ */
+export function boundsOfBlocksRead(
+  keep: number,
+  { seen, onDisk }: { readonly seen: number; readonly onDisk: number },
+  { groupHeads, blockTokens }: { readonly groupHeads: number; readonly blockTokens: number },
+): { readonly least: number; readonly most: number } {
+  // As native/kernels/cpu/topK.h has it.
+  const kept = Math.max(1, Math.min(seen, Math.ceil(Math.fround(keep) * (1 - 1e-6) * seen)));
+  return {
+    least: Math.max(0, Math.ceil((kept - (seen - onDisk)) / blockTokens)),
+    most: Math.min(Math.ceil(onDisk / blockTokens), groupHeads * (kept - 1)),
+  };
+}
+
 /** The shares of pages on disk that are read for rows that decode. */
 export interface ValuesRead {
   /** Read before, in whole pages: all of them, or their keys; and the values read once keys have been chosen. */

@@ -3,7 +3,7 @@ import { UsageError } from '../../errors/UsageError.js';
 import { COST_MODELS } from '../costModels.js';
 import { countSweeps } from '../model/countSweeps.js';
 import { sizesOf } from '../model/sizes.js';
-import { MOVING_BYTES, MOVING_TOKENS, PAGE_TOKENS } from '../reserves.js';
+import { MOST_PAGES_BYTES, MOVING_BYTES, MOVING_TOKENS, PAGE_TOKENS } from '../reserves.js';
 import type { MixerShape } from '../ModelShape.js';
 import { mostBatchSizeOf } from '../PlanRequest.js';
 import { tokensPerSquareOf, type Policy } from '../Policy.js';
@@ -11,6 +11,7 @@ import { ratesTogether, spendingOf, type Spending } from '../spending.js';
 import type { Workload } from '../Workload.js';
 import type { CappedMachine, ParsedPipelineRequest, PipelineRequest } from './PipelineRequest.js';
 import { lostShare } from './lostShare.js';
+import { messageSeconds } from './messageSeconds.js';
 import { parsePipelineRequest, settledBlock } from './PipelineRequest.js';
 import { bestStage, stageCost, type StageCost, type StageSetting } from './stageCost.js';
 
@@ -105,8 +106,11 @@ export function* planPromptsInParts(given: PipelineRequest): Work<PromptsPlan> {
       `promptTokens: found ${promptTokens}, expected at most ${mostPages * PAGE_TOKENS + 1} where another machine computes them: longer ones are computed where they are generated`,
     );
   const onLink = bytesPerPrompt / bytesPerSecond;
+  // The prompt, and its pages.
+  const messages = 1 + Math.ceil(bytesPerPrompt / MOST_PAGES_BYTES);
   // Where all processors compute, one of them does not while it hands pages over, or takes them in.
-  const handing = ({ hardware }: CappedMachine): number => lostShare(hardware, request.allow?.threads) * onLink;
+  const handing = ({ hardware }: CappedMachine): number =>
+    lostShare(hardware, request.allow?.threads) * messageSeconds(messages, bytesPerPrompt);
   const promptSeconds = perRow(prompts) + handing(second);
   const pace = Math.max(promptSeconds, onLink);
   // The first prompts come together: those of a square.

@@ -18,7 +18,8 @@ import { mixersOf, type ModelShape } from '../ModelShape.js';
 import { mostBatchSizeOf } from '../PlanRequest.js';
 import { ratesTogether, spendingOf, type Spending } from '../spending.js';
 import type { Workload } from '../Workload.js';
-import { lostShare } from './lostShare.js';
+import { lostShare, threadSeconds } from './lostShare.js';
+import { messageSeconds } from './messageSeconds.js';
 import { microBatchesOf } from './pipelineOfStages.js';
 import {
   parsePipelineRequest,
@@ -51,6 +52,8 @@ export interface TensorParallelPlan {
   readonly waitingSeconds: number;
   /** That the first engine sends, of all rows. */
   readonly sentBytes: number;
+  /** Seconds that a processor of each engine works on messages, of all rows. */
+  readonly messageSeconds: number;
   /** Money and energy of all machines, where all of their hardware files have a price, or watts. */
   readonly spending?: Spending | undefined;
 }
@@ -67,8 +70,9 @@ const NUMBER_BYTES = 4;
  * Divides each layer of a model over machines, as evenly as its heads and columns allow (`headsOfShare`; 1D
  * weight-stationary in Pope et al. 2022), and finds the fastest of the batches that are tried. A sweep over a batch
  * takes each layer as long as the slowest machine takes for its share; each sum as long as its bytes take over the
- * slowest link, and its steps' latency. Sums of one batch are hidden under the computing of another one, as far as
- * there is one; but where all of a machine's processors compute, one of them does not while it hands over. Attention is
+ * slowest link, its steps' latency, and the work of its messages. Sums of one batch are hidden under the computing of
+ * another one, as far as there is one; but where all of a machine's processors compute, one of them does not while it
+ * works on messages. Attention is
  * divided by heads, or by rows where that is clearly faster: each machine has the cache of its part of the rows then,
  * for two further exchanges a layer. Pure.
  *
@@ -204,23 +208,31 @@ function planOf(
   const bytesPerSecond = Math.min(...machines.map(({ link }) => link.bytesPerSecond));
   const latency = Math.max(...machines.map(({ link }) => link.latencySeconds));
   const lost = Math.max(...machines.map(({ hardware }) => lostShare(hardware, allow.threads)));
+  const slowest = Math.max(...machines.map(({ hardware }) => threadSeconds(hardware)));
   const columns = ringSumColumns(whole.hiddenSize, { index: 0, of });
   const exchanges = byRows ? 2 * layers : 0;
   const exchangedNumbers = byRows ? layers * exchangedOf(whole, of, squareRows) : 0;
-  let [wallSeconds, waitingSeconds, sentBytes] = [0, 0, 0];
+  let [wallSeconds, waitingSeconds, sentBytes, handingSeconds] = [0, 0, 0, 0];
   classes.forEach(({ sweeps, squares, load }, index) => {
     const tokens = load.promptTokens + load.decodeRows;
     // The broadcast of what the first engine has embedded comes before the sums.
     const bytes = tokens * NUMBER_BYTES * (sums * columns + whole.hiddenSize + exchangedNumbers);
     const onLink = bytes / bytesPerSecond;
     const steps = sums * ringSumSteps(of) + exchanges * ringExchangeSteps(of) + 1;
-    const moving = onLink + steps * latency;
+    // As much comes as goes.
+    const handing = messageSeconds(2 * steps, 2 * bytes);
+    const moving = onLink + steps * latency + slowest * handing;
     const computing = Math.max(...costs.map(({ sweepSeconds }) => sweepSeconds[index] ?? 0));
     // A square's own way through the layers; what others compute meanwhile hides its sums.
-    const seconds = Math.max(computing + lost * squares * moving, computing / squares + moving, squares * onLink);
+    const seconds = Math.max(
+      computing + lost * squares * handing,
+      computing / squares + moving,
+      squares * Math.max(onLink, slowest * handing),
+    );
     wallSeconds += sweeps * seconds;
     waitingSeconds += sweeps * (seconds - computing);
     sentBytes += sweeps * squares * bytes;
+    handingSeconds += sweeps * squares * handing;
   });
   const newTokens = rows * workload.newTokens;
   return {
@@ -241,6 +253,7 @@ function planOf(
     rows,
     waitingSeconds,
     sentBytes,
+    messageSeconds: handingSeconds,
     spending: spendingOf(ratesTogether(machines.map(({ hardware }) => hardware)), wallSeconds, newTokens),
   };
 }

@@ -4,7 +4,8 @@ import { GREEDY } from '../../../src/engine/execution/greedy.js';
 import { PromptedRows } from '../../../src/engine/execution/PromptedRows.js';
 import type { RunRow } from '../../../src/engine/execution/RunRow.js';
 import type { BeginMessage } from '../../../src/engine/peers/PeerMessage.js';
-import { MOST_PAGES_BYTES, type MovingMemory } from '../../../src/engine/peers/pageStretches.js';
+import type { MovingMemory } from '../../../src/engine/peers/pageStretches.js';
+import { MOST_PAGES_BYTES } from '../../../src/plan/reserves.js';
 
 const begin = {
   kind: 'begin',

@@ -1,10 +1,6 @@
 import { expect, test } from '@jest/globals';
-import {
-  bytesOfPrompt,
-  MOST_PAGES_BYTES,
-  movingPages,
-  pageStretches,
-} from '../../../src/engine/peers/pageStretches.js';
+import { bytesOfPrompt, movingPages, pageStretches } from '../../../src/engine/peers/pageStretches.js';
+import { MOST_PAGES_BYTES } from '../../../src/plan/reserves.js';
 
 test('all pages but those of the last token alone, a message no larger than it may be', () => {
   const pageTokens = 32;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { parsePolicy } from '../../../src/plan/Policy.js';
 import { requireKnownShape } from '../../../src/plan/knownShapes.js';
-import { shareOfValuesRead, valuesRead } from '../../../src/plan/model/chosenValues.js';
+import { boundsOfBlocksRead, shareOfValuesRead, valuesRead } from '../../../src/plan/model/chosenValues.js';
 import { predict } from '../../../src/plan/predict.js';
 import { choosePolicy } from '../../../src/plan/search/choosePolicy.js';
 import { simulatePlan } from '../../../src/simulatePlan.js';
@@ -21,6 +21,20 @@ describe('values that are read where keys are chosen', () => {
     // A row of values that fills several blocks is chosen as one.
     expect(shareOfValuesRead(0.1, 1, 0.25)).toBeCloseTo(0.1, 12);
     expect(shareOfValuesRead(1, 1, 1)).toBe(1);
+  });
+
+  test('are no fewer than agreeing heads choose, and no more than all choose apart', () => {
+    const of = { groupHeads: 3, blockTokens: 4 };
+    // 400 of 4,000 keys, of which 32 are in memory: 368 in blocks of 4, or 399 for each of three heads.
+    expect(boundsOfBlocksRead(0.1, { seen: 4000, onDisk: 3968 }, of)).toEqual({ least: 92, most: 992 });
+    expect(boundsOfBlocksRead(0.1, { seen: 4000, onDisk: 3968 }, { groupHeads: 2, blockTokens: 1 })).toEqual({
+      least: 368,
+      most: 798,
+    });
+    // All that are kept may be in memory; every key is kept at least once.
+    expect(boundsOfBlocksRead(0.1, { seen: 100, onDisk: 64 }, of)).toEqual({ least: 0, most: 16 });
+    expect(boundsOfBlocksRead(1, { seen: 100, onDisk: 64 }, of)).toEqual({ least: 16, most: 16 });
+    expect(boundsOfBlocksRead(0.001, { seen: 100, onDisk: 64 }, of)).toEqual({ least: 0, most: 0 });
   });
 
   test('count beside the keys, in smaller requests, unless all pages are read whole', () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { UsageError } from '../../../src/errors/UsageError.js';
 import type { PipelineMachine } from '../../../src/plan/pipeline/Machines.js';
+import { messageSeconds } from '../../../src/plan/pipeline/messageSeconds.js';
 import { planPrompts } from '../../../src/plan/pipeline/planPrompts.js';
 import { builtIn, CPU_MACHINE } from '../support/hardware.js';
 import { faster, machine, request } from '../support/machines.js';
@@ -44,6 +45,23 @@ describe('planPrompts', () => {
     expect(equal.tokensPerSecond).toBeGreaterThan(equal.aloneTokensPerSecond);
     const fast = planPrompts(request(two(NEAR, faster(10)), LONG));
     expect(fast.tokensPerSecond).toBeGreaterThan(equal.tokensPerSecond);
+  });
+
+  test('where all processors compute, one of them works on pages meanwhile', () => {
+    const busy = (processors: number): { readonly seconds: readonly number[]; readonly bytes: number } => {
+      const hardware = { ...CPU_MACHINE, machine: { ...CPU_MACHINE.machine, processors } };
+      const machines = two({ bytesPerSecond: 1e15, latencySeconds: 0 }, hardware).map((each) => ({
+        ...each,
+        hardware,
+      }));
+      const { generates, prompts, bytesPerPrompt } = planPrompts(request(machines, LONG));
+      return { seconds: [generates.busySeconds, prompts.busySeconds], bytes: bytesPerPrompt };
+    };
+    const [all, spare] = [busy(2), busy(4)];
+    // A prompt, and its pages in messages of 4 MiB.
+    const work = (64 * messageSeconds(1 + Math.ceil(all.bytes / 2 ** 22), all.bytes)) / 2;
+    for (const [at, seconds] of all.seconds.entries())
+      expect(seconds - (spare.seconds[at] ?? NaN)).toBeCloseTo(work, 6);
   });
 
   test('the bottleneck is named', () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { UsageError } from '../../../src/errors/UsageError.js';
 import type { PipelineMachine } from '../../../src/plan/pipeline/Machines.js';
+import { messageSeconds } from '../../../src/plan/pipeline/messageSeconds.js';
 import { planPipeline } from '../../../src/plan/pipeline/planPipeline.js';
 import { planTensorParallel } from '../../../src/plan/pipeline/planTensorParallel.js';
 import { builtIn, CPU_MACHINE } from '../support/hardware.js';
@@ -22,7 +23,9 @@ describe('planTensorParallel', () => {
     expect(shared.tokensPerSecond).toBeGreaterThan(1.5 * divided.tokensPerSecond);
     expect(shared).toMatchObject({ shares: 2, batchSize: 1, batches: 1, rows: 1 });
     const four = planTensorParallel(request(over(NEAR, 4), one));
-    expect(four.tokensPerSecond).toBeGreaterThan(1.5 * shared.tokensPerSecond);
+    // Half of the weights each, and messages of six steps a sum in place of one.
+    expect(four.tokensPerSecond).toBeGreaterThan(1.1 * shared.tokensPerSecond);
+    expect(four.messageSeconds).toBeGreaterThan(4 * shared.messageSeconds);
   });
 
   test('many rows over a slow link: layers are divided', () => {
@@ -101,7 +104,11 @@ describe('planTensorParallel', () => {
     expect(seconds(1, 'rows')).toBeGreaterThan(seconds(1, 'heads'));
     // One row more makes two in one engine, for which all others wait.
     expect(seconds(of + 1, 'rows') / seconds(of, 'rows')).toBeGreaterThan(1.5);
-    expect(given(of).attention).toBe('rows');
+    const many = { promptTokens: 8000, newTokens: 24_000, rows: 32 };
+    const fullShape = { ...shape, kvHeads: 1, contextTokens: 32_768 };
+    const block = { batchSize: 32, batches: 1 };
+    const full = request(over(NEAR, of), { shape: fullShape, workload: many, allow: block });
+    expect(planTensorParallel(full).attention).toBe('rows');
     for (const link of [NEAR, FAR])
       for (const promptTokens of [64, 2000, 30_000])
         for (const kvHeads of [1, 8, shape.kvHeads])
@@ -139,6 +146,29 @@ describe('planTensorParallel', () => {
     };
     expect(waits(free)).toBe(0);
     expect(waits(CPU_MACHINE)).toBeGreaterThan(0);
+  });
+
+  test('messages are work: where all processors compute they take of it, and of few rows they are what takes time', () => {
+    const link = { bytesPerSecond: 1e15, latencySeconds: 0 };
+    const plan = (processors: number, batchSize: number, batches: number): ReturnType<typeof planTensorParallel> => {
+      const hardware = { ...CPU_MACHINE, machine: { ...CPU_MACHINE.machine, processors } };
+      const machines = over(link).map((each) => ({ ...each, hardware }));
+      return planTensorParallel(request(machines, { allow: { batchSize, batches } }));
+    };
+    const [all, spare] = [plan(2, 64, 2), plan(4, 64, 2)];
+    expect(all.messageSeconds).toBe(spare.messageSeconds);
+    expect(all.wallSeconds - spare.wallSeconds).toBeCloseTo(all.messageSeconds / 2, 6);
+    // What comes is as much as what goes.
+    expect(all.messageSeconds).toBeGreaterThan(messageSeconds(0, 2 * all.sentBytes));
+    // Of the same rows a batch of one takes many more messages for the same bytes.
+    const single = plan(4, 1, 1);
+    expect(single.sentBytes).toBeCloseTo(spare.sentBytes, -3);
+    const beside = ({ messageSeconds: seconds, sentBytes }: ReturnType<typeof planTensorParallel>): number =>
+      seconds - messageSeconds(0, 2 * sentBytes);
+    expect(beside(single)).toBeGreaterThan(10 * beside(spare));
+    // Nothing hides one batch's messages, and they take longer where a machine has half a processor's time.
+    expect(single.waitingSeconds).toBeCloseTo(single.messageSeconds, 3);
+    expect(plan(0.5, 1, 1).waitingSeconds).toBeCloseTo(2 * single.messageSeconds, 3);
   });
 
   test('the slowest machine is waited for in every layer', () => {

@@ -5,7 +5,7 @@ import { PREAMBLE_BYTES, checkPreamble, preamble } from './preamble.js';
 
 export interface Frame {
   readonly name: FrameName;
-  /** Memory of its own. */
+  /** Memory of its own, or what its reader gave. */
   readonly payload: Buffer;
 }
 
@@ -95,9 +95,13 @@ export class FrameConnection {
    * The next frame that is no ping; undefined when the peer has closed the connection.
    *
    * @param limits frames that may come, and how large
+   * @param memoryFor gives memory for a payload. Default: new memory
    * @throws PeerError for what may not come, and a connection that fails or falls silent
    */
-  async read(limits: FrameLimits): Promise<Frame | undefined> {
+  async read(
+    limits: FrameLimits,
+    memoryFor: (name: FrameName, bytes: number) => Buffer = (_, bytes) => Buffer.allocUnsafeSlow(bytes),
+  ): Promise<Frame | undefined> {
     const header = Buffer.alloc(HEADER_BYTES);
     // Signs of life, and the beginning of a frame, are not what is waited for.
     this.waitingSince = performance.now();
@@ -105,8 +109,8 @@ export class FrameConnection {
       for (;;) {
         if (!(await this.fill(header))) return undefined;
         const { name, length } = readHeader(header, this.reads++, limits);
-        // Of its own: the numbers in it are looked at where they are, by whoever gets them.
-        const payload = Buffer.allocUnsafeSlow(length);
+        // The numbers in it are looked at where they are, by whoever gets them.
+        const payload = memoryFor(name, length);
         if (!(await this.fill(payload))) throw this.gone();
         checkFrame(header, payload);
         if (name !== 'ping') return { name, payload };

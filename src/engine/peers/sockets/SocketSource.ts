@@ -3,6 +3,7 @@ import type { ActivationSource } from '../ActivationLink.js';
 import type { PeerMessage } from '../PeerMessage.js';
 import { whole } from './codecs.js';
 import type { FrameConnection } from './FrameConnection.js';
+import { PayloadMemory } from './PayloadMemory.js';
 import type { FrameLimits } from './frames.js';
 import type { HiddenStates } from '../../grid/HiddenStates.js';
 import { payloadOf, reasonIn } from './handshake.js';
@@ -18,6 +19,7 @@ const MOST_UNTAKEN_BYTES = 2 ** 16;
 export class SocketSource implements ActivationSource {
   private taken = false;
   private readonly credits: number;
+  private readonly memory: PayloadMemory;
 
   /**
    * @param hiddenStates how they are sent
@@ -33,11 +35,17 @@ export class SocketSource implements ActivationSource {
     private readonly onEnd: () => void = () => undefined,
   ) {
     this.credits = Math.max(LEAST_CREDITS, slots);
+    // Of each slot one is added up while the next one comes.
+    this.memory = new PayloadMemory(2 * slots);
   }
 
   /** Tells whether somebody reads this source. */
   get isTaken(): boolean {
     return this.taken;
+  }
+
+  giveBack({ buffer }: Float32Array): void {
+    if (buffer instanceof ArrayBuffer) this.memory.giveBack(buffer);
   }
 
   [Symbol.asyncIterator](): AsyncIterator<PeerMessage> {
@@ -93,8 +101,11 @@ export class SocketSource implements ActivationSource {
   }
 
   private async message(): Promise<PeerMessage | undefined> {
-    const { connection } = this;
-    const frame = await connection.read(this.limits);
+    const { connection, memory } = this;
+    // Sums come by the thousand; whoever adds them up gives their memory back.
+    const frame = await connection.read(this.limits, (name, bytes) =>
+      name === 'partial' ? memory.take(bytes) : Buffer.allocUnsafeSlow(bytes),
+    );
     if (!frame) throw new PeerError(`${connection.peer}: the connection was closed before the run had ended`);
     if (frame.name !== 'end') return messageIn(frame, this.hiddenStates);
     if (frame.payload.length > 0) throw new PeerError(`${connection.peer} has failed: ${reasonIn(frame)}`);

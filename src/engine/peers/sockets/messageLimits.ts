@@ -1,6 +1,6 @@
 import type { EngineFacts } from './EngineFacts.js';
 import { HIDDEN_STATE_BYTES, type HiddenStates } from '../../grid/HiddenStates.js';
-import { MOST_PAGES_BYTES } from '../pageStretches.js';
+import { MOST_PAGES_BYTES } from '../../../plan/reserves.js';
 import type { FrameLimits } from './frames.js';
 import { isWhole } from './layerPlace.js';
 

@@ -8,12 +8,13 @@ import { SocketSink } from '../../../../src/engine/peers/sockets/SocketSink.js';
 import { SocketSource } from '../../../../src/engine/peers/sockets/SocketSource.js';
 import { PeerError } from '../../../../src/errors/engineErrors.js';
 
-const LIMITS = messageLimits({
+const SHAPE = {
   block: { slots: 2, rowsPerSlot: 2, tokensPerSquare: 16 },
   hiddenSize: 8,
   vocabularySize: 100,
   contextTokens: 128,
-});
+};
+const LIMITS = messageLimits(SHAPE);
 const hidden = (pass: number): PeerMessage => ({
   kind: 'hidden',
   pass,
@@ -58,6 +59,36 @@ test('messages arrive once, in order and to the bit; hidden states beyond the cr
   await Promise.all(taken);
   sink.close();
   expect(await source.next()).toEqual({ done: true, value: undefined });
+});
+
+test('the memory of a partial sum that was added up takes the next one, and of one that was not stays as it is', async () => {
+  const [there, here] = duplexPair();
+  const times = { silenceSeconds: 30 };
+  const sink = new SocketSink(new FrameConnection(there, 'the receiver', times), 'float32', 2 ** 20, () => undefined);
+  const limits = messageLimits({ ...SHAPE, layers: { first: 0, count: 2, of: 2, share: 0, shares: 2 } });
+  const connection = new FrameConnection(here, 'the sender', times);
+  const source = new SocketSource(connection, 'float32', limits, 1, () => undefined);
+  const messages = source[Symbol.asyncIterator]();
+  const valuesOf = (pass: number): Float32Array => Float32Array.from({ length: 64 }, (_, at) => pass * 64 + at);
+  const next = async (pass: number): Promise<Float32Array> => {
+    await sink.send({ kind: 'partial', pass, slot: 0, layer: 1, step: 0, values: valuesOf(pass) });
+    const { value } = (await messages.next()) as { value: PeerMessage };
+    if (value.kind !== 'partial') throw new TypeError(value.kind);
+    expect(value.values).toEqual(valuesOf(pass));
+    return value.values;
+  };
+  const kept = await next(0);
+  const memories = new Set<ArrayBufferLike>();
+  for (let pass = 1; pass < 20; pass++) {
+    const values = await next(pass);
+    memories.add(values.buffer);
+    source.giveBack(values);
+  }
+  expect(memories.size).toBe(1);
+  expect(memories.has(kept.buffer)).toBe(false);
+  expect(kept).toEqual(valuesOf(0));
+  sink.close();
+  await messages.return?.();
 });
 
 test('as many batches may be on their way as there are slots, and as few as two', async () => {
