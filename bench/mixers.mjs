@@ -46,7 +46,16 @@ for (const name of names) {
     .filter(({ layer, kind }) => layer >= 0 && kind === 'matrix')
     .reduce((all, { rows: outputs, columns }) => all + outputs * columns, 0);
   const rows = syntheticRows({ rows: count, promptTokens, vocabularySize: decoder.vocabularySize });
-  models.push({ name, path, weights, rows, vocabularySize: decoder.vocabularySize, prompts: [], steps: [], theirs: { prompts: [], steps: [] } });
+  models.push({
+    name,
+    path,
+    weights,
+    rows,
+    vocabularySize: decoder.vocabularySize,
+    prompts: [],
+    steps: [],
+    theirs: { prompts: [], steps: [] },
+  });
 }
 const seconds = async (engine, rows, tokens) => {
   const start = performance.now();
@@ -114,7 +123,9 @@ console.log(
         (prompt / llama[0]).toFixed(2),
         ((count * maxNewTokens) / median(model.steps)).toFixed(0),
         (step / llama[1]).toFixed(2),
-        ...(program === undefined ? [] : [prompts, prompts / llamaPrompts, steps, steps / llamaSteps].map((each) => each.toFixed(2))),
+        ...(program === undefined
+          ? []
+          : [prompts, prompts / llamaPrompts, steps, steps / llamaSteps].map((each) => each.toFixed(2))),
       ];
     }),
   ).join('\n'),

@@ -5,8 +5,8 @@
 
 namespace spillway {
 
-// A state of rows and columns is blocks of columns, one after another, each [rows, columns]: one stays in the first-level
-// cache while a row's tokens go through it, and the next one is what memory has next.
+// A state of rows and columns is blocks of columns, one after another, each [rows, columns]: one stays in the
+// first-level cache while a row's tokens go through it, and the next one is what memory has next.
 constexpr size_t kBlockColumns = 32;
 
 struct StateBlock {

@@ -60,23 +60,24 @@ void CpuPass::applyStateSpace(size_t layer) const {
     }
   });
   const size_t blocks = stateBlocks(headDim);
-  forRows(batch.ranges.size() * heads * blocks, stateDim * kBlockColumns * tokensOfRange(), [&](size_t index, unsigned) {
-    const size_t at = index / blocks, head = at % heads, group = head / (heads / groups);
-    const BatchRange& range = batch.ranges[at / heads];
-    float* state = remembered[at / heads] + (space.taps - 1) * convolved + head * stateDim * headDim;
-    const StateBlock block = stateBlock(state, stateDim, headDim, index % blocks);
-    const size_t first = head * headDim + block.first;
-    const float* row = activations.mixed + range.firstToken * stride;
-    const float* written = row + values + group * stateDim;
-    const float* steps = factors + range.firstToken * 2 * heads + head;
-    float* output = outputs + range.firstToken * values + first;
-    stateSteps(block.state, stateDim, block.columns,
-               {range.tokens, stride, row + first, written, written + groups * stateDim, steps, steps + heads,
-                2 * heads, output, values});
-    const float skip = layerWeights.skip[head];
-    for (size_t t = 0; t < range.tokens; t++)
-      for (size_t p = 0; p < block.columns; p++) output[t * values + p] += row[t * stride + first + p] * skip;
-  });
+  forRows(batch.ranges.size() * heads * blocks, stateDim * kBlockColumns * tokensOfRange(),
+          [&](size_t index, unsigned) {
+            const size_t at = index / blocks, head = at % heads, group = head / (heads / groups);
+            const BatchRange& range = batch.ranges[at / heads];
+            float* state = remembered[at / heads] + (space.taps - 1) * convolved + head * stateDim * headDim;
+            const StateBlock block = stateBlock(state, stateDim, headDim, index % blocks);
+            const size_t first = head * headDim + block.first;
+            const float* row = activations.mixed + range.firstToken * stride;
+            const float* written = row + values + group * stateDim;
+            const float* steps = factors + range.firstToken * 2 * heads + head;
+            float* output = outputs + range.firstToken * values + first;
+            stateSteps(block.state, stateDim, block.columns,
+                       {range.tokens, stride, row + first, written, written + groups * stateDim, steps, steps + heads,
+                        2 * heads, output, values});
+            const float skip = layerWeights.skip[head];
+            for (size_t t = 0; t < range.tokens; t++)
+              for (size_t p = 0; p < block.columns; p++) output[t * values + p] += row[t * stride + first + p] * skip;
+          });
   const size_t width = values / groups;
   forRows(tokens() * groups, width, [&](size_t index, unsigned) {
     const size_t first = index % groups * width;

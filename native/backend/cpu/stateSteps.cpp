@@ -6,7 +6,8 @@ namespace spillway {
 
 namespace {
 
-// Some columns of a token's step, whose sums stay in registers. Last: of the range's, where the next block is asked for.
+// Some columns of a token's step, whose sums stay in registers. Last: of the range's, where the next block is asked
+// for.
 template <size_t Count, bool Last>
 __attribute__((always_inline)) inline void stepColumns(float* state, size_t stride, size_t stateDim,
                                                        const StateTokens& tokens, size_t token, size_t column) {
@@ -36,8 +37,7 @@ __attribute__((always_inline)) inline void stepColumns(float* state, size_t stri
 template <size_t Count>
 __attribute__((always_inline)) inline void stepColumns(float* state, size_t stride, size_t stateDim,
                                                        const StateTokens& tokens, size_t column) {
-  for (size_t t = 0; t + 1 < tokens.count; t++)
-    stepColumns<Count, false>(state, stride, stateDim, tokens, t, column);
+  for (size_t t = 0; t + 1 < tokens.count; t++) stepColumns<Count, false>(state, stride, stateDim, tokens, t, column);
   stepColumns<Count, true>(state, stride, stateDim, tokens, tokens.count - 1, column);
 }
 

@@ -222,8 +222,7 @@ struct Decoder {
       const Vector held = read(state, first, key, valueDim);
       for (size_t v = 0; v < valueDim; v++) change[v] = (change[v] - held[v]) * logistic(betas[h]);
       write(state, first, key, change);
-      const Vector own =
-          rms(read(state, first, query, valueDim), role(layer, "delta_norm.weight"), delta.deltaEpsilon);
+      const Vector own = rms(read(state, first, query, valueDim), role(layer, "delta_norm.weight"), delta.deltaEpsilon);
       for (size_t v = 0; v < valueDim; v++) {
         const double gate = gates[h * valueDim + v];
         out.push_back(own[v] * gate * logistic(gate));
@@ -233,23 +232,21 @@ struct Decoder {
   }
   Vector stateSpace(int layer, const Vector& x) {
     const RecurrentSpec& space = spec.recurrent;
-    const size_t heads = space.stateHeads, dim = space.stateHeadDim, elements = space.stateDim,
-                 all = heads * dim, shared = space.stateGroups * elements;
+    const size_t heads = space.stateHeads, dim = space.stateHeadDim, elements = space.stateDim, all = heads * dim,
+                 shared = space.stateGroups * elements;
     Vector &state = states[size_t(layer)], out;
     state.resize(heads * elements * dim);
     const Vector projected = linear(layer, "state_in", x);
     const Vector mixed = convolve(layer, "state_conv", part(projected, 0, all + 2 * shared));
     for (size_t h = 0; h < heads; h++) {
       const size_t group = h / (heads / space.stateGroups);
-      const double step =
-          softplus(projected[2 * all + 2 * shared + h] + role(layer, "decay.bias").values[h]);
+      const double step = softplus(projected[2 * all + 2 * shared + h] + role(layer, "decay.bias").values[h]);
       Vector input = part(mixed, h * dim, dim);
       forget(state, h * elements * dim, elements * dim,
              std::exp(-std::exp(double(role(layer, "decay.log").values[h])) * step));
       for (double& v : input) v *= step;
       write(state, h * elements * dim, part(mixed, all + group * elements, elements), input);
-      const Vector own =
-          read(state, h * elements * dim, part(mixed, all + shared + group * elements, elements), dim);
+      const Vector own = read(state, h * elements * dim, part(mixed, all + shared + group * elements, elements), dim);
       for (size_t p = 0; p < dim; p++) {
         const double gate = projected[all + 2 * shared + h * dim + p];
         const double skipped = own[p] + mixed[h * dim + p] * role(layer, "state_skip").values[h];

@@ -61,8 +61,16 @@ struct DeltaCase {
   }
   DeltaTokens tokens(size_t first, size_t count, const StateBlock& block, float* outputs) const {
     const float* row = rows.data() + first * stride;
-    return {count, stride, row, row + keys, row + 3 * keys + block.first, row + 3 * keys + values, row + 2 * keys,
-            byKey, outputs + first * values + block.first, values};
+    return {count,
+            stride,
+            row,
+            row + keys,
+            row + 3 * keys + block.first,
+            row + 3 * keys + values,
+            row + 2 * keys,
+            byKey,
+            outputs + first * values + block.first,
+            values};
   }
   // Plain loops, token after token.
   Floats expected(Floats& state) const {

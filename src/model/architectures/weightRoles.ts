@@ -36,7 +36,7 @@ const GLOBAL_ROLES = {
   'head.bias': ({ vocabulary }) => [vocabulary],
 } satisfies Roles;
 
-/** Those that layers with one mixer have alone. */
+/** The roles that layers with one mixer have alone. */
 const MIXER_ROLES = {
   attention: {
     'q.weight': ({ queries, queryInputs }) => [queries, queryInputs],
@@ -127,7 +127,7 @@ const DECAY_ROLES = {
   'decay.bias': ({ decayBiases }) => [decayBiases],
 } satisfies Roles;
 
-/** Those of feed-forward blocks; `expert.N.*` stand for one expert of a mixture. */
+/** The roles of feed-forward blocks; `expert.N.*` stand for one expert of a mixture. */
 const BLOCK_ROLES = {
   'norm2.weight': hiddenVector, // before the block or, residual `post`, after it
   'norm2.bias': hiddenVector,
