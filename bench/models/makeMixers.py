@@ -62,7 +62,7 @@ def delta_rule():  # Qwen3.5-0.8B
     facts = common(
         layers, hidden, inner, 8, 2, 256,
         **{"ssm.conv_kernel": 4, "ssm.state_size": size, "ssm.group_count": heads, "ssm.time_step_rank": heads, "ssm.inner_size": values, "full_attention_interval": 4},
-    ) | {"rope.dimension_count": 64, "attention.recurrent_layers": [layer % 4 != 3 for layer in range(layers)]}
+    ) | {"rope.dimension_count": 64, "rope.dimension_sections": [11, 11, 10, 0], "attention.recurrent_layers": [layer % 4 != 3 for layer in range(layers)]}
     return "qwen35", facts, [(own | block, own_norms | norms) if layer % 4 == 3 else (mixed | block, vectors | norms) for layer in range(layers)]
 
 

@@ -102,11 +102,15 @@ struct CpuPass final : Pass {
   void rememberedBy(size_t layer, float** states) const;
   // Of a range, on average.
   size_t tokensOfRange() const { return std::max<size_t>(1, tokens() / std::max<size_t>(1, batch.ranges.size())); }
-  // Of some channels of a range's rows, from `channel` on: each element becomes the sum of its channel's last elements,
-  // itself included, by the layer's weights. What comes next of the channels begins with the last ones, kept in `last`,
-  // [taps - 1, width].
-  void convolve(const BatchRange& range, size_t layer, float* last, size_t width, size_t channel,
+  // The weights of a layer's convolution over `width` channels as convolve() takes them, in scratch: of each kLanes
+  // channels [taps, kLanes].
+  const float* turnTaps(size_t layer, size_t width) const;
+  // Of some channels of a range's rows, from `channel` on, a multiple of kLanes: each element becomes the sum of its
+  // channel's last elements, itself included, by the layer's weights. What comes next of the channels begins with the
+  // last ones, kept in `last`, [taps - 1, width].
+  void convolve(const BatchRange& range, const float* turned, float* last, size_t width, size_t channel,
                 size_t channels) const;
+  static constexpr size_t kConvolvedChannels = 256;  // at once
   // The first `width` channels of all rows so, with the layer's bias, where it has one, and SiLU after it. remembered:
   // of each range.
   void convolveMixed(size_t layer, size_t width, float* const* remembered) const;

@@ -2,29 +2,31 @@
 
 #include "CpuPass.h"
 #include "decay.h"
-#include "deltaStep.h"
+#include "deltaSteps.h"
+#include "stateBlocks.h"
 
 namespace spillway {
 
 namespace {
 
-// y = x / sqrt(sum of squares + epsilon) * scale
-void normalise(const float* x, size_t n, float scale, float* y) {
+// Each of Count vectors, which follow one another, becomes x / sqrt(sum of squares + epsilon) * scale. Sums are of each
+// vector in order, so several of them are added up at once.
+template <size_t Count>
+void normaliseSome(float* x, size_t n, float scale) {
   constexpr float kEpsilon = 1e-6f;
-  float squares = 0;
-  for (size_t i = 0; i < n; i++) squares += x[i] * x[i];
-  const float factor = scale / std::sqrt(squares + kEpsilon);
-  for (size_t i = 0; i < n; i++) y[i] = x[i] * factor;
+  float squares[Count] = {};
+  for (size_t i = 0; i < n; i++)
+    for (size_t v = 0; v < Count; v++) squares[v] += x[v * n + i] * x[v * n + i];
+  for (size_t v = 0; v < Count; v++) {
+    const float factor = scale / std::sqrt(squares[v] + kEpsilon);
+    for (size_t i = 0; i < n; i++) x[v * n + i] *= factor;
+  }
 }
 
-// What is left of a head's state by each element of its key.
-void decaysOfKey(const RecurrentSpec& delta, float forgets, const float* rates, const float* biases, size_t head,
-                 float* decays) {
-  for (size_t k = 0; k < delta.keyDim; k++) {
-    const float rate = rates[head * delta.keyDim + k] + biases[head * delta.keyDim + k];
-    decays[k] =
-        std::exp(delta.leastDecay == 0 ? -forgets * softplus(rate) : delta.leastDecay * logistic(forgets * rate));
-  }
+void normalise(float* x, size_t count, size_t n, float scale) {
+  size_t v = 0;
+  for (; v + 8 <= count; v += 8) normaliseSome<8>(x + v * n, n, scale);
+  for (; v < count; v++) normaliseSome<1>(x + v * n, n, scale);
 }
 
 }  // namespace
@@ -35,49 +37,59 @@ void decaysOfKey(const RecurrentSpec& delta, float forgets, const float* rates, 
 void CpuPass::applyDeltaRule(size_t layer) const {
   const RecurrentSpec& delta = spec.recurrent;
   const size_t keys = spec.deltaKeys(), values = spec.deltaValues(), stride = spec.mixedWidth(),
-               convolved = spec.convolvedWidth(Mixer::DeltaRule), scratchFloats = 3 * delta.keyDim;
+               convolved = spec.convolvedWidth(Mixer::DeltaRule), heads = delta.valueHeads, keyDim = delta.keyDim,
+               valueDim = delta.valueDim, decaysEach = delta.decaysByKey ? keyDim : 1;
   const ScratchScope scope(*this);
-  float* normed = scratch.take<float>(compute.pool.threads() * scratchFloats);
+  float* forgets = scratch.take<float>(heads);
   float** remembered = scratch.take<float*>(batch.ranges.size());
-  if (measuring) return;
-  rememberedBy(layer, remembered);
   const LayerWeights& layerWeights = weights.layer(layer);
-  const RowKernels& rows = compute.kernels.rows;
+  if (!measuring) {
+    rememberedBy(layer, remembered);
+    for (size_t head = 0; head < heads; head++) forgets[head] = decayRate(delta, layerWeights.decay[head]);
+  }
   convolveMixed(layer, convolved, remembered);
-  const size_t tokensEach = tokensOfRange();
-  const size_t heads = delta.valueHeads, stateFloats = size_t(delta.keyDim) * delta.valueDim;
-  const float scale = 1.0f / std::sqrt(static_cast<float>(delta.keyDim));
-  forRows(batch.ranges.size() * heads, stateFloats * tokensEach, [&](size_t index, unsigned worker) {
-    const BatchRange& range = batch.ranges[index / heads];
-    const size_t head = index % heads,
-                 keyHead = delta.tiledHeads ? head % delta.keyHeads : head / (heads / delta.keyHeads);
-    float* query = normed + worker * scratchFloats;
-    float* key = query + delta.keyDim;
-    float* decays = key + delta.keyDim;
-    float* state = remembered[index / heads] + (delta.taps - 1) * convolved + head * stateFloats;
-    const float forgets = decayRate(delta, layerWeights.decay[head]);
-    for (size_t t = range.firstToken; t < size_t(range.firstToken) + range.tokens; t++) {
-      float* row = activations.mixed + t * stride;
-      normalise(row + keyHead * delta.keyDim, delta.keyDim, scale, query);
-      normalise(row + keys + keyHead * delta.keyDim, delta.keyDim, 1.0f, key);
-      float* gate = row + convolved + head * delta.valueDim;
-      const float* beta = row + convolved + values;
-      const float written = delta.betaScale * logistic(beta[head]);
-      const float* rates = beta + heads;
-      if (delta.decaysByKey) decaysOfKey(delta, forgets, rates, layerWeights.decayBias, head, decays);
-      const float decay =
-          delta.decaysByKey ? 0 : std::exp(-forgets * softplus(rates[head] + layerWeights.decayBias[head]));
-      float* output = activations.queries + t * values + head * delta.valueDim;
-      deltaStep(state, query, key, row + 2 * keys + head * delta.valueDim, decay, written, delta.keyDim, delta.valueDim,
-                output, delta.decaysByKey ? decays : nullptr);
-      rows.rmsNorm(output, layerWeights.mixNorm, delta.deltaEpsilon, delta.valueDim, output);
-      if (delta.decaysByKey) {
-        for (size_t i = 0; i < delta.valueDim; i++) output[i] *= logistic(gate[i]);
-        continue;
-      }
-      rows.activate(Activation::Silu, gate, output, delta.valueDim);
-      std::copy_n(gate, delta.valueDim, output);
+  const float scale = 1.0f / std::sqrt(static_cast<float>(keyDim));
+  // What a head's token is forgotten and written by takes the place of what it is made of.
+  forRows(tokens(), stride, [&](size_t t, unsigned) {
+    float* row = activations.mixed + t * stride;
+    normalise(row, delta.keyHeads, keyDim, scale);
+    normalise(row + keys, delta.keyHeads, keyDim, 1.0f);
+    float* betas = row + convolved + values;
+    for (size_t head = 0; head < heads; head++) betas[head] = delta.betaScale * logistic(betas[head]);
+    float* decays = betas + heads;
+    for (size_t i = 0; i < heads * decaysEach; i++) {
+      const float rate = decays[i] + layerWeights.decayBias[i], forgotten = forgets[i / decaysEach];
+      decays[i] =
+          std::exp(delta.leastDecay == 0 ? -forgotten * softplus(rate) : delta.leastDecay * logistic(forgotten * rate));
     }
+  });
+  const size_t blocks = stateBlocks(valueDim);
+  forRows(batch.ranges.size() * heads * blocks, keyDim * kBlockColumns * tokensOfRange(), [&](size_t index, unsigned) {
+    const size_t at = index / blocks, head = at % heads,
+                 keyHead = delta.tiledHeads ? head % delta.keyHeads : head / (heads / delta.keyHeads);
+    const BatchRange& range = batch.ranges[at / heads];
+    float* state = remembered[at / heads] + (delta.taps - 1) * convolved + head * keyDim * valueDim;
+    const StateBlock block = stateBlock(state, keyDim, valueDim, index % blocks);
+    const size_t value = head * valueDim + block.first;
+    const float* row = activations.mixed + range.firstToken * stride;
+    const float* betas = row + convolved + values;
+    deltaSteps(block.state, keyDim, block.columns,
+               {range.tokens, stride, row + keyHead * keyDim, row + keys + keyHead * keyDim, row + 2 * keys + value,
+                betas + head, betas + heads + head * decaysEach, delta.decaysByKey,
+                activations.queries + range.firstToken * values + value, values});
+  });
+  const RowKernels& rows = compute.kernels.rows;
+  forRows(tokens() * heads, valueDim, [&](size_t index, unsigned) {
+    const size_t t = index / heads, first = index % heads * valueDim;
+    float* output = activations.queries + t * values + first;
+    float* gate = activations.mixed + t * stride + convolved + first;
+    rows.rmsNorm(output, layerWeights.mixNorm, delta.deltaEpsilon, valueDim, output);
+    if (delta.decaysByKey) {
+      for (size_t i = 0; i < valueDim; i++) output[i] *= logistic(gate[i]);
+      return;
+    }
+    rows.activate(Activation::Silu, gate, output, valueDim);
+    std::copy_n(gate, valueDim, output);
   });
 }
 

@@ -1,6 +1,7 @@
 #include "CpuPass.h"
 #include "decay.h"
-#include "stateStep.h"
+#include "stateBlocks.h"
+#include "stateSteps.h"
 
 namespace spillway {
 
@@ -9,8 +10,7 @@ namespace spillway {
 // query; a norm of all heads together, and a gate. Token by token in order, so that chunks change no bit.
 void CpuPass::applyLightning(size_t layer) const {
   const size_t heads = spec.recurrent.lightningHeads, headDim = spec.recurrent.lightningDim,
-               values = spec.lightningValues(), stride = spec.mixedWidth(), stateFloats = headDim * headDim,
-               tokensEach = tokensOfRange();
+               values = spec.lightningValues(), stride = spec.mixedWidth();
   const ScratchScope scope(*this);
   float** remembered = scratch.take<float*>(batch.ranges.size());
   if (measuring) return;
@@ -18,16 +18,21 @@ void CpuPass::applyLightning(size_t layer) const {
   const RowKernels& rows = compute.kernels.rows;
   const std::vector<float>& decays = spec.layerSpecs[layer].decays;
   float* const outputs = activations.queries;
-  forRows(batch.ranges.size() * heads, stateFloats * tokensEach, [&](size_t index, unsigned) {
-    const BatchRange& range = batch.ranges[index / heads];
-    const size_t head = index % heads;
-    float* state = remembered[index / heads] + head * stateFloats;
-    for (size_t t = range.firstToken; t < size_t(range.firstToken) + range.tokens; t++) {
-      float* query = activations.mixed + t * stride + head * 3 * headDim;
-      const float *key = query + headDim, *value = key + headDim;
-      rows.activate(Activation::Silu, query, nullptr, 3 * headDim);
-      stateStep(state, value, key, query, decays[head], headDim, headDim, outputs + t * values + head * headDim);
-    }
+  forRows(tokens(), 3 * values, [&](size_t t, unsigned) {
+    rows.activate(Activation::Silu, activations.mixed + t * stride, nullptr, 3 * values);
+  });
+  const float whole = 1;  // of a value is written
+  const size_t blocks = stateBlocks(headDim);
+  forRows(batch.ranges.size() * heads * blocks, headDim * kBlockColumns * tokensOfRange(), [&](size_t index, unsigned) {
+    const size_t at = index / blocks, head = at % heads;
+    const BatchRange& range = batch.ranges[at / heads];
+    float* state = remembered[at / heads] + head * headDim * headDim;
+    const StateBlock block = stateBlock(state, headDim, headDim, index % blocks);
+    const float* query = activations.mixed + range.firstToken * stride + head * 3 * headDim;
+    const float *key = query + headDim, *value = key + headDim;
+    stateSteps(block.state, headDim, block.columns,
+               {range.tokens, stride, value + block.first, key, query, &whole, &decays[head], 0,
+                outputs + range.firstToken * values + head * headDim + block.first, values});
   });
   forRows(tokens(), values, [&](size_t t, unsigned) {
     float* output = outputs + t * values;

@@ -40,8 +40,8 @@ void CpuPass::prepareScan(size_t layer) const {
   if (!measuring) {
     std::fill_n(ones, most, 1.0f);
     rememberedBy(layer, remembered);
-    convolveMixed(layer, at.channels, remembered);
   }
+  convolveMixed(layer, at.channels, remembered);
   float* const mixed = activations.mixed;
   forRows(count, at.channels,
           [&](size_t t, unsigned) { std::copy_n(mixed + t * stride, at.channels, inputs + t * at.channels); });

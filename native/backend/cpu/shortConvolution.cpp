@@ -9,21 +9,21 @@ namespace spillway {
 void CpuPass::applyShortConvolution(size_t layer) const {
   const ScratchScope scope(*this);
   float** remembered = scratch.take<float*>(batch.ranges.size());
+  const float* turned = turnTaps(layer, spec.hiddenSize);
   if (measuring) return;
   rememberedBy(layer, remembered);
   const size_t width = spec.hiddenSize, stride = spec.mixedWidth();
   const float* bias = weights.layer(layer).convBias;
-  constexpr size_t kChannels = 256;  // at once
-  const size_t blocks = (width + kChannels - 1) / kChannels;
-  forRows(batch.ranges.size() * blocks, kChannels * tokensOfRange(), [&](size_t index, unsigned) {
+  const size_t blocks = (width + kConvolvedChannels - 1) / kConvolvedChannels;
+  forRows(batch.ranges.size() * blocks, kConvolvedChannels * tokensOfRange(), [&](size_t index, unsigned) {
     const BatchRange& range = batch.ranges[index / blocks];
-    const size_t first = index % blocks * kChannels, end = std::min(width, first + kChannels);
+    const size_t first = index % blocks * kConvolvedChannels, end = std::min(width, first + kConvolvedChannels);
     const size_t firstToken = range.firstToken, endToken = firstToken + range.tokens;
     for (size_t t = firstToken; t < endToken; t++) {
       float* row = activations.mixed + t * stride;
       for (size_t c = first; c < end; c++) row[c] *= row[2 * width + c];
     }
-    convolve(range, layer, remembered[index / blocks], width, first, end - first);
+    convolve(range, turned, remembered[index / blocks], width, first, end - first);
     for (size_t t = firstToken; t < endToken; t++) {
       const float* row = activations.mixed + t * stride;
       float* output = activations.queries + t * width;

@@ -2,7 +2,8 @@
 
 #include "CpuPass.h"
 #include "decay.h"
-#include "stateStep.h"
+#include "stateBlocks.h"
+#include "stateSteps.h"
 
 namespace spillway {
 
@@ -34,36 +35,49 @@ void CpuPass::applyStateSpace(size_t layer) const {
                stride = spec.mixedWidth(), heads = space.stateHeads, headDim = space.stateHeadDim,
                stateDim = space.stateDim, groups = space.stateGroups;
   const ScratchScope scope(*this);
-  float* inputs = scratch.take<float>(compute.pool.threads() * headDim);
+  float* rates = scratch.take<float>(heads);
+  float* factors = scratch.take<float>(tokens() * 2 * heads);  // of a token all heads' steps, then their decays
   float** remembered = scratch.take<float*>(batch.ranges.size());
-  if (measuring) return;
-  rememberedBy(layer, remembered);
   const LayerWeights& layerWeights = weights.layer(layer);
+  if (!measuring) {
+    rememberedBy(layer, remembered);
+    for (size_t head = 0; head < heads; head++) rates[head] = decayRate(space, layerWeights.decay[head]);
+  }
   const RowKernels& rows = compute.kernels.rows;
   float* const outputs = spec.layerSpecs[layer].stateBeside ? besideOutputs() : activations.queries;
   if (space.stateScales.projected())
     forRows(tokens(), stride,
             [&](size_t t, unsigned) { scaleParts(space, values, convolved, activations.mixed + t * stride); });
   convolveMixed(layer, convolved, remembered);
-  const size_t stateFloats = stateDim * headDim, tokensEach = tokensOfRange();
-  forRows(batch.ranges.size() * heads, stateFloats * tokensEach, [&](size_t index, unsigned worker) {
-    const BatchRange& range = batch.ranges[index / heads];
-    const size_t head = index % heads, group = head / (heads / groups);
-    float* input = inputs + worker * headDim;
-    float* state = remembered[index / heads] + (space.taps - 1) * convolved + head * stateFloats;
-    const float rate = decayRate(space, layerWeights.decay[head]), skip = layerWeights.skip[head];
-    for (size_t t = range.firstToken; t < size_t(range.firstToken) + range.tokens; t++) {
-      const float* row = activations.mixed + t * stride;
-      const float* written = row + values + group * stateDim;
-      const float step = std::min(
-          std::max(softplus(row[convolved + values + head] + layerWeights.decayBias[head]), space.leastTimeStep),
-          space.mostTimeStep);
-      for (size_t p = 0; p < headDim; p++) input[p] = row[head * headDim + p] * step;
-      float* output = outputs + t * values + head * headDim;
-      stateStep(state, input, written, written + groups * stateDim, std::exp(-rate * step), stateDim, headDim, output);
-      for (size_t p = 0; p < headDim; p++) output[p] += row[head * headDim + p] * skip;
+  constexpr size_t kElementsOfHead = 64;  // that a head's step and decay cost as much as
+  forRows(tokens(), heads * kElementsOfHead, [&](size_t t, unsigned) {
+    const float* projected = activations.mixed + t * stride + convolved + values;
+    float* steps = factors + t * 2 * heads;
+    for (size_t head = 0; head < heads; head++) {
+      steps[head] = std::min(std::max(softplus(projected[head] + layerWeights.decayBias[head]), space.leastTimeStep),
+                             space.mostTimeStep);
+      steps[heads + head] = std::exp(-rates[head] * steps[head]);
     }
   });
+  const size_t blocks = stateBlocks(headDim);
+  forRows(batch.ranges.size() * heads * blocks, stateDim * kBlockColumns * tokensOfRange(),
+          [&](size_t index, unsigned) {
+            const size_t at = index / blocks, head = at % heads, group = head / (heads / groups);
+            const BatchRange& range = batch.ranges[at / heads];
+            float* state = remembered[at / heads] + (space.taps - 1) * convolved + head * stateDim * headDim;
+            const StateBlock block = stateBlock(state, stateDim, headDim, index % blocks);
+            const size_t first = head * headDim + block.first;
+            const float* row = activations.mixed + range.firstToken * stride;
+            const float* written = row + values + group * stateDim;
+            const float* steps = factors + range.firstToken * 2 * heads + head;
+            float* output = outputs + range.firstToken * values + first;
+            stateSteps(block.state, stateDim, block.columns,
+                       {range.tokens, stride, row + first, written, written + groups * stateDim, steps, steps + heads,
+                        2 * heads, output, values});
+            const float skip = layerWeights.skip[head];
+            for (size_t t = 0; t < range.tokens; t++)
+              for (size_t p = 0; p < block.columns; p++) output[t * values + p] += row[t * stride + first + p] * skip;
+          });
   const size_t width = values / groups;
   forRows(tokens() * groups, width, [&](size_t index, unsigned) {
     const size_t first = index % groups * width;

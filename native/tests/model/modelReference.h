@@ -24,9 +24,16 @@ struct Decoder {
   const DecoderSpec& spec;
   const std::map<std::pair<int, std::string>, Tensor>& weights;
   std::vector<std::vector<Vector>> keys, values;  // [layer][position]
+  std::vector<Vector> states;                     // of layers that remember one
+  std::vector<std::vector<Vector>> convolved;     // [layer][position]: what goes through their convolutions
 
   Decoder(const DecoderSpec& spec, const std::map<std::pair<int, std::string>, Tensor>& weights)
-      : spec(spec), weights(weights), keys(spec.layers), values(spec.layers) {}
+      : spec(spec),
+        weights(weights),
+        keys(spec.layers),
+        values(spec.layers),
+        states(spec.layers),
+        convolved(spec.layers) {}
 
   const Tensor* find(int layer, const std::string& role) const {
     const auto at = weights.find({layer, role});
@@ -53,10 +60,11 @@ struct Decoder {
     for (size_t i = 0; i < a.size(); i++) a[i] += b[i];
     return a;
   }
-  Vector rms(const Vector& x, const Tensor& weight) const {
+  Vector rms(const Vector& x, const Tensor& weight) const { return rms(x, weight, spec.normEpsilon); }
+  static Vector rms(const Vector& x, const Tensor& weight, double epsilon) {
     double squares = 0;
     for (double v : x) squares += v * v;
-    const double scale = 1 / std::sqrt(squares / double(x.size()) + double(spec.normEpsilon));
+    const double scale = 1 / std::sqrt(squares / double(x.size()) + epsilon);
     Vector y(x);
     for (size_t i = 0; i < y.size(); i++) y[i] *= scale * weight.values[i];
     return y;
@@ -137,6 +145,137 @@ struct Decoder {
     const double slope = spec.alibiSlopes[head];
     if (!spec.alibiRoundToBfloat16) return dot * spec.attentionScale + slope * (double(key) - double(query));
     return (dot + bfloat16(bfloat16(slope) * bfloat16(double(key)))) * spec.attentionScale;
+  }
+  static double logistic(double x) { return 1 / (1 + std::exp(-x)); }
+  static double softplus(double x) { return std::log1p(std::exp(x)); }
+  static Vector part(const Vector& x, size_t first, size_t count) {
+    return Vector(x.begin() + long(first), x.begin() + long(first + count));
+  }
+  const Tensor& role(int layer, const std::string& name) const { return *find(layer, name); }
+  // Of a head's state, [key.size(), value.size()], from element `first` on.
+  static void forget(Vector& state, size_t first, size_t count, double decay) {
+    for (size_t i = first; i < first + count; i++) state[i] *= decay;
+  }
+  static void write(Vector& state, size_t first, const Vector& key, const Vector& value) {
+    for (size_t k = 0; k < key.size(); k++)
+      for (size_t v = 0; v < value.size(); v++) state[first + k * value.size() + v] += key[k] * value[v];
+  }
+  static Vector read(const Vector& state, size_t first, const Vector& key, size_t width) {
+    Vector sum(width);
+    for (size_t k = 0; k < key.size(); k++)
+      for (size_t v = 0; v < width; v++) sum[v] += state[first + k * width + v] * key[k];
+    return sum;
+  }
+  // The last elements of each channel by the layer's weights, then SiLU.
+  Vector convolve(int layer, const std::string& name, const Vector& x) {
+    std::vector<Vector>& seen = convolved[size_t(layer)];
+    seen.push_back(x);
+    const size_t taps = spec.recurrent.taps;
+    const Tensor &weights = role(layer, name + ".weight"), *bias = find(layer, name + ".bias");
+    Vector y(x.size());
+    for (size_t c = 0; c < x.size(); c++) {
+      double sum = bias == nullptr ? 0 : bias->values[c];
+      for (size_t k = 0; k < taps && k < seen.size(); k++)
+        sum += seen[seen.size() - 1 - k][c] * weights.values[c * taps + taps - 1 - k];
+      y[c] = sum * logistic(sum);
+    }
+    return y;
+  }
+  Vector lightning(int layer, const Vector& x) {
+    const size_t heads = spec.recurrent.lightningHeads, dim = spec.recurrent.lightningDim;
+    Vector &state = states[size_t(layer)], out, projected = linear(layer, "lightning_in", x);
+    state.resize(heads * dim * dim);
+    for (double& v : projected) v *= logistic(v);
+    for (size_t h = 0; h < heads; h++) {
+      forget(state, h * dim * dim, dim * dim, spec.layerSpecs[size_t(layer)].decays[h]);
+      write(state, h * dim * dim, part(projected, (3 * h + 1) * dim, dim), part(projected, (3 * h + 2) * dim, dim));
+      const Vector own = read(state, h * dim * dim, part(projected, 3 * h * dim, dim), dim);
+      out.insert(out.end(), own.begin(), own.end());
+    }
+    out = rms(out, role(layer, "lightning_norm.weight"), spec.recurrent.lightningEpsilon);
+    const Vector gates = linear(layer, "lightning_gate", x);
+    for (size_t i = 0; i < out.size(); i++) out[i] *= logistic(gates[i]);
+    return linear(layer, "lightning_out", out);
+  }
+  Vector deltaRule(int layer, const Vector& x) {
+    const RecurrentSpec& delta = spec.recurrent;
+    const size_t keyDim = delta.keyDim, valueDim = delta.valueDim, all = delta.keyHeads * keyDim;
+    Vector &state = states[size_t(layer)], out;
+    state.resize(delta.valueHeads * keyDim * valueDim);
+    const Vector mixed = convolve(layer, "delta_conv", linear(layer, "delta_in", x)),
+                 gates = linear(layer, "delta_gate", x), betas = linear(layer, "delta_beta", x),
+                 rates = linear(layer, "delta_decay", x);
+    const auto unit = [](Vector v, double scale) {
+      double squares = 1e-6;
+      for (double e : v) squares += e * e;
+      for (double& e : v) e *= scale / std::sqrt(squares);
+      return v;
+    };
+    for (size_t h = 0; h < delta.valueHeads; h++) {
+      const size_t keyHead = h / (delta.valueHeads / delta.keyHeads), first = h * keyDim * valueDim;
+      const Vector query = unit(part(mixed, keyHead * keyDim, keyDim), 1 / std::sqrt(double(keyDim))),
+                   key = unit(part(mixed, all + keyHead * keyDim, keyDim), 1);
+      forget(state, first, keyDim * valueDim,
+             std::exp(-std::exp(double(role(layer, "decay.log").values[h])) *
+                      softplus(rates[h] + role(layer, "decay.bias").values[h])));
+      Vector change = part(mixed, 2 * all + h * valueDim, valueDim);
+      const Vector held = read(state, first, key, valueDim);
+      for (size_t v = 0; v < valueDim; v++) change[v] = (change[v] - held[v]) * logistic(betas[h]);
+      write(state, first, key, change);
+      const Vector own = rms(read(state, first, query, valueDim), role(layer, "delta_norm.weight"), delta.deltaEpsilon);
+      for (size_t v = 0; v < valueDim; v++) {
+        const double gate = gates[h * valueDim + v];
+        out.push_back(own[v] * gate * logistic(gate));
+      }
+    }
+    return linear(layer, "delta_out", out);
+  }
+  Vector stateSpace(int layer, const Vector& x) {
+    const RecurrentSpec& space = spec.recurrent;
+    const size_t heads = space.stateHeads, dim = space.stateHeadDim, elements = space.stateDim, all = heads * dim,
+                 shared = space.stateGroups * elements;
+    Vector &state = states[size_t(layer)], out;
+    state.resize(heads * elements * dim);
+    const Vector projected = linear(layer, "state_in", x);
+    const Vector mixed = convolve(layer, "state_conv", part(projected, 0, all + 2 * shared));
+    for (size_t h = 0; h < heads; h++) {
+      const size_t group = h / (heads / space.stateGroups);
+      const double step = softplus(projected[2 * all + 2 * shared + h] + role(layer, "decay.bias").values[h]);
+      Vector input = part(mixed, h * dim, dim);
+      forget(state, h * elements * dim, elements * dim,
+             std::exp(-std::exp(double(role(layer, "decay.log").values[h])) * step));
+      for (double& v : input) v *= step;
+      write(state, h * elements * dim, part(mixed, all + group * elements, elements), input);
+      const Vector own = read(state, h * elements * dim, part(mixed, all + shared + group * elements, elements), dim);
+      for (size_t p = 0; p < dim; p++) {
+        const double gate = projected[all + 2 * shared + h * dim + p];
+        const double skipped = own[p] + mixed[h * dim + p] * role(layer, "state_skip").values[h];
+        out.push_back(skipped * gate * logistic(gate));
+      }
+    }
+    const size_t width = all / space.stateGroups;
+    Vector normed;
+    for (size_t g = 0; g < space.stateGroups; g++) {
+      Tensor weight = role(layer, "state_norm.weight");
+      weight.values.erase(weight.values.begin(), weight.values.begin() + long(g * width));
+      const Vector own = rms(part(out, g * width, width), weight);
+      normed.insert(normed.end(), own.begin(), own.end());
+    }
+    return linear(layer, "state_out", normed);
+  }
+  // What mixes a layer's tokens.
+  Vector mixed(int layer, const Vector& x, size_t position) {
+    switch (spec.layerSpecs[size_t(layer)].mixer) {
+      case Mixer::Lightning: return lightning(layer, x);
+      case Mixer::DeltaRule: return deltaRule(layer, x);
+      case Mixer::StateSpace: return stateSpace(layer, x);
+      default: return attention(layer, x, position);
+    }
+  }
+  static Vector weighed(const BranchSum& sum, const Vector& kept, const Vector& added) {
+    Vector y(kept);
+    for (size_t i = 0; i < y.size(); i++) y[i] = sum.kept * kept[i] + sum.added * added[i];
+    return y;
   }
   Vector attention(int layer, const Vector& x, size_t position) {
     Vector q = linear(layer, "q", x), k = linear(layer, "k", x), v = linear(layer, "v", x);
@@ -246,14 +385,15 @@ struct Decoder {
       return Decoder::plus(a, b);
     };
     for (int l = 0; l < int(spec.layers); l++) {
+      const LayerSpec& own = spec.layerSpecs[size_t(l)];
       switch (spec.residual) {
         case Residual::Pre:
-          h = plus(h, attention(l, norm(l, "norm1", h), position));
+          h = plus(h, mixed(l, norm(l, "norm1", h), position));
           h = plus(h, branchNormed(l, feedForward(l, norm(l, "norm2", h))));
           break;
         case Residual::Post:
-          h = norm(l, "norm1", plus(h, attention(l, h, position)));
-          h = norm(l, "norm2", plus(h, feedForward(l, h)));
+          h = norm(l, "norm1", weighed(own.mixerSum, h, mixed(l, h, position)));
+          h = norm(l, "norm2", weighed(own.blockSum, h, feedForward(l, h)));
           break;
         case Residual::Sandwich:
           h = plus(h, norm(l, "post_norm1", attention(l, norm(l, "norm1", h), position)));

@@ -1,19 +1,22 @@
-// Steps of what layers remember: their columns are computed several at once, and no bit may tell.
+// Steps of what layers remember: columns of a block are computed several at once and what consecutive tokens do to an
+// element in one go, and no bit may tell.
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <vector>
 
-#include "../../backend/cpu/deltaStep.h"
-#include "../../backend/cpu/stateStep.h"
+#include "../../backend/cpu/deltaSteps.h"
+#include "../../backend/cpu/stateBlocks.h"
+#include "../../backend/cpu/stateSteps.h"
 
 namespace spillway {
 namespace {
 
 using Floats = std::vector<float>;
 
-// Widths of whole and of several vectors, and with some columns left.
-constexpr size_t kSizes[][2] = {{128, 128}, {128, 64}, {24, 16}, {16, 24}, {24, 100}, {7, 5}, {1, 1}, {3, 80}};
+// Rows and columns: whole blocks, several, and with some columns left.
+constexpr size_t kSizes[][2] = {{128, 128}, {128, 64}, {24, 16}, {16, 24}, {24, 100}, {7, 5}, {1, 1}, {3, 80}, {9, 49}};
+constexpr size_t kTokens = 5;
 
 Floats drawn(size_t count, uint32_t seed) {
   Floats values(count);
@@ -24,68 +27,144 @@ Floats drawn(size_t count, uint32_t seed) {
   return values;
 }
 
+// A state that lies row after row, as blocks.
+Floats blocked(const Floats& plain, size_t rows, size_t columns) {
+  Floats state(plain.size());
+  for (size_t b = 0; b < stateBlocks(columns); b++) {
+    const StateBlock block = stateBlock(state.data(), rows, columns, b);
+    for (size_t r = 0; r < rows; r++)
+      for (size_t c = 0; c < block.columns; c++)
+        block.state[r * block.columns + c] = plain[r * columns + block.first + c];
+  }
+  return state;
+}
+
+TEST(StateSteps, BlocksAreAllOfAState) {
+  for (const auto& [rows, columns] : kSizes) {
+    Floats state(rows * columns);
+    size_t next = 0;
+    for (size_t b = 0; b < stateBlocks(columns); b++) {
+      const StateBlock block = stateBlock(state.data(), rows, columns, b);
+      EXPECT_EQ(block.first, next);
+      EXPECT_EQ(block.state, state.data() + next * rows);
+      next += block.columns;
+    }
+    EXPECT_EQ(next, columns);
+  }
+}
+
+// Tokens' rows: what a step reads of one, then numbers that it must not touch.
+struct DeltaCase {
+  DeltaCase(size_t keys, size_t values, bool byKey) : keys(keys), values(values), byKey(byKey) {
+    stride = 3 * keys + values + 1 + 3;
+    rows = drawn(kTokens * stride, 7);
+  }
+  DeltaTokens tokens(size_t first, size_t count, const StateBlock& block, float* outputs) const {
+    const float* row = rows.data() + first * stride;
+    return {count,
+            stride,
+            row,
+            row + keys,
+            row + 3 * keys + block.first,
+            row + 3 * keys + values,
+            row + 2 * keys,
+            byKey,
+            outputs + first * values + block.first,
+            values};
+  }
+  // Plain loops, token after token.
+  Floats expected(Floats& state) const {
+    Floats outputs(kTokens * values);
+    for (size_t t = 0; t < kTokens; t++) {
+      const float *query = &rows[t * stride], *key = query + keys, *decays = key + keys, *value = decays + keys,
+                  *beta = value + values;
+      Floats held(values), change(values);
+      for (size_t k = 0; k < keys; k++)
+        for (size_t v = 0; v < values; v++) {
+          state[k * values + v] *= decays[byKey ? k : 0];
+          held[v] += state[k * values + v] * key[k];
+        }
+      for (size_t v = 0; v < values; v++) change[v] = (value[v] - held[v]) * beta[0];
+      for (size_t k = 0; k < keys; k++)
+        for (size_t v = 0; v < values; v++) {
+          state[k * values + v] += key[k] * change[v];
+          outputs[t * values + v] += state[k * values + v] * query[k];
+        }
+    }
+    return outputs;
+  }
+  size_t keys, values, stride;
+  bool byKey;
+  Floats rows;
+};
+
 TEST(StateSteps, DeltaRuleIsThatOfPlainLoops) {
   for (const auto& [keys, values] : kSizes) {
-    Floats state = drawn(keys * values, 1), expected = state;
-    for (uint32_t token = 0; token < 4; token++) {
-      const Floats query = drawn(keys, 10 + token), key = drawn(keys, 20 + token), value = drawn(values, 30 + token);
-      Floats output(values), plain(values), change(values);
-      deltaStep(state.data(), query.data(), key.data(), value.data(), 0.9f, 0.3f, keys, values, output.data());
-      for (size_t k = 0; k < keys; k++)
-        for (size_t v = 0; v < values; v++) {
-          expected[k * values + v] *= 0.9f;
-          plain[v] += expected[k * values + v] * key[k];
+    for (const bool byKey : {false, true}) {
+      const DeltaCase each(keys, values, byKey);
+      Floats plain = drawn(keys * values, 1);
+      const Floats begin = blocked(plain, keys, values), outputs = each.expected(plain);
+      // All tokens at once, in two pieces, one by one.
+      for (const std::vector<size_t>& pieces : {std::vector<size_t>{kTokens}, {2, 3}, {1, 1, 1, 1, 1}}) {
+        Floats state = begin, given(outputs.size());
+        for (size_t b = 0; b < stateBlocks(values); b++) {
+          const StateBlock block = stateBlock(state.data(), keys, values, b);
+          size_t first = 0;
+          for (const size_t count : pieces) {
+            deltaSteps(block.state, keys, block.columns, each.tokens(first, count, block, given.data()));
+            first += count;
+          }
         }
-      for (size_t v = 0; v < values; v++) {
-        change[v] = (value[v] - plain[v]) * 0.3f;
-        plain[v] = 0;
+        ASSERT_EQ(given, outputs) << keys << " x " << values << ", " << pieces.size() << " pieces";
+        ASSERT_EQ(state, blocked(plain, keys, values)) << keys << " x " << values << ", " << pieces.size() << " pieces";
       }
-      for (size_t k = 0; k < keys; k++)
-        for (size_t v = 0; v < values; v++) {
-          expected[k * values + v] += key[k] * change[v];
-          plain[v] += expected[k * values + v] * query[k];
-        }
-      ASSERT_EQ(output, plain) << keys << " x " << values;
-      ASSERT_EQ(state, expected) << keys << " x " << values;
     }
   }
 }
 
-TEST(StateSteps, DeltaRuleForgetsByElementsOfKeys) {
-  for (const auto& [keys, values] : kSizes) {
-    Floats state = drawn(keys * values, 1), expected = state, decays = drawn(keys, 2);
-    const Floats query = drawn(keys, 10), key = drawn(keys, 20), value = drawn(values, 30);
-    Floats output(values), plain(values);
-    deltaStep(state.data(), query.data(), key.data(), value.data(), 0, 0.3f, keys, values, output.data(),
-              decays.data());
-    // As a state that was forgotten before, of which all is kept.
-    for (size_t k = 0; k < keys; k++)
-      for (size_t v = 0; v < values; v++) expected[k * values + v] *= decays[k];
-    deltaStep(expected.data(), query.data(), key.data(), value.data(), 1, 0.3f, keys, values, plain.data());
-    ASSERT_EQ(output, plain) << keys << " x " << values;
-    ASSERT_EQ(state, expected) << keys << " x " << values;
-  }
-}
-
-TEST(StateSteps, StateSpaceIsThatOfPlainLoops) {
-  for (const auto& [states, width] : kSizes) {
-    Floats state = drawn(states * width, 2), expected = state;
-    for (uint32_t token = 0; token < 4; token++) {
-      const Floats input = drawn(width, 40 + token), written = drawn(states, 50 + token),
-                   read = drawn(states, 60 + token);
-      Floats output(width), plain(width);
-      stateStep(state.data(), input.data(), written.data(), read.data(), 0.8f, states, width, output.data());
-      for (size_t n = 0; n < states; n++)
+// Tokens' rows, as lightning attention has them: each head's query, key and value; then a step and a decay, which may
+// be those of all tokens.
+void checkStateSpace(bool ownFactors) {
+  for (const auto& [elements, width] : kSizes) {
+    const size_t stride = 2 * elements + width + 2;
+    const Floats rows = drawn(kTokens * stride, 3), factors = {1.0f, 0.8f};
+    const auto factor = [&](size_t t, size_t at) {
+      return ownFactors ? rows[t * stride + 2 * elements + width + at] : factors[at];
+    };
+    Floats plain = drawn(elements * width, 2);
+    const Floats begin = blocked(plain, elements, width);
+    Floats outputs(kTokens * width);
+    for (size_t t = 0; t < kTokens; t++) {
+      const float *read = &rows[t * stride], *written = read + elements, *input = written + elements;
+      for (size_t n = 0; n < elements; n++)
         for (size_t p = 0; p < width; p++) {
-          float& held = expected[n * width + p];
-          held = held * 0.8f + input[p] * written[n];
-          plain[p] += held * read[n];
+          float& held = plain[n * width + p];
+          held = held * factor(t, 1) + input[p] * factor(t, 0) * written[n];
+          outputs[t * width + p] += held * read[n];
         }
-      ASSERT_EQ(output, plain) << states << " x " << width;
-      ASSERT_EQ(state, expected) << states << " x " << width;
+    }
+    for (const std::vector<size_t>& pieces : {std::vector<size_t>{kTokens}, {2, 3}, {1, 1, 1, 1, 1}}) {
+      Floats state = begin, given(outputs.size());
+      for (size_t b = 0; b < stateBlocks(width); b++) {
+        const StateBlock block = stateBlock(state.data(), elements, width, b);
+        size_t first = 0;
+        for (const size_t count : pieces) {
+          const float* row = rows.data() + first * stride;
+          const float* own = ownFactors ? row + 2 * elements + width : factors.data();
+          stateSteps(block.state, elements, block.columns,
+                     {count, stride, row + 2 * elements + block.first, row + elements, row, own, own + 1,
+                      ownFactors ? stride : 0, given.data() + first * width + block.first, width});
+          first += count;
+        }
+      }
+      ASSERT_EQ(given, outputs) << elements << " x " << width << ", " << pieces.size() << " pieces";
+      ASSERT_EQ(state, blocked(plain, elements, width)) << elements << " x " << width;
     }
   }
 }
+
+TEST(StateSteps, StateSpaceIsThatOfPlainLoops) { checkStateSpace(true); }
+TEST(StateSteps, LightningAttentionIsThatOfPlainLoops) { checkStateSpace(false); }
 
 }  // namespace
 }  // namespace spillway

@@ -1,6 +1,6 @@
 import type { DecoderSpec } from '../DecoderSpec.js';
 import type { SequenceClassifier } from '../ModelSource.js';
-import type { GlobalRole, LayerRole } from '../TensorBinding.js';
+import type { GlobalRole, LayerRole } from './weightRoles.js';
 import type { Fields } from './Fields.js';
 import type { TensorIndex } from './TensorIndex.js';
 

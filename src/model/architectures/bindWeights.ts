@@ -4,9 +4,8 @@ import type { TensorInfo } from '../ModelSource.js';
 import { WEIGHT_TYPES } from '../weightTypes.js';
 import { type TensorBinding, type TensorSegment } from '../TensorBinding.js';
 import type { Description, FusedPart, WeightSource } from './Family.js';
-import { hasRole, isOfBlock } from './mixers.js';
-import { roleShape } from './roleShape.js';
 import type { TensorIndex } from './TensorIndex.js';
+import { hasRole, isOfBlock, roleShape } from './weightRoles.js';
 
 /**
  * Finds the tensor of every weight that the description asks for, checks its shape and type, and says where its rows

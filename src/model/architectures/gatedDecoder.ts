@@ -1,5 +1,5 @@
 import type { DecoderSpec } from '../DecoderSpec.js';
-import type { LayerRole } from '../TensorBinding.js';
+import type { LayerRole } from './weightRoles.js';
 import { partialRotary, wholeHeadRotary } from './configRotary.js';
 import type { GgufModel, WeightSource } from './Family.js';
 import { LIMITS, type Fields } from './Fields.js';

@@ -1,35 +1,5 @@
 import type { DecoderSpec, LayerSpec, Mixer } from '../DecoderSpec.js';
-import type { GlobalRole, LayerRole } from '../TensorBinding.js';
 import type { Fields } from './Fields.js';
-
-/** Roles that layers with one of these mixers have alone, by how they begin. */
-const ROLES_OF_MIXERS: readonly (readonly [beginning: RegExp, mixers: readonly Mixer[]])[] = [
-  [/^([qkvo]|q_norm|k_norm|q_gate|q_down|q_down_norm|latent|latent_norm|k_up|v_up)\.|^sinks$/, ['attention']],
-  [/^conv(_in|_out)?\./, ['short-convolution']],
-  [/^delta_/, ['delta-rule']],
-  [/^state_/, ['state-space']],
-  [/^scan_/, ['selective-scan']],
-  [/^lightning_/, ['lightning-attention']],
-  [/^decay\./, ['delta-rule', 'state-space', 'selective-scan']],
-];
-
-/** Roles of feed-forward blocks, by how they begin. */
-const BLOCK_ROLES = /^(norm2|post_norm2|gate|up|down|router|shared_gate|expert)\./;
-
-/** Tells whether a role is of layers' feed-forward blocks. */
-export function isOfBlock(role: GlobalRole | LayerRole): boolean {
-  return BLOCK_ROLES.test(role);
-}
-
-/** Tells whether a layer has a weight of that role. */
-export function hasRole(
-  { mixer = 'attention', mixerOnly = false, stateBeside = false }: Partial<LayerSpec>,
-  role: GlobalRole | LayerRole,
-): boolean {
-  if (mixerOnly && isOfBlock(role)) return false;
-  if (stateBeside && /^(state_|decay\.)/.test(role)) return true;
-  return ROLES_OF_MIXERS.find(([beginning]) => beginning.test(role))?.[1].includes(mixer) ?? true;
-}
 
 /** Elements of a state space's projections: what is convolved, what its heads come to, and both with the time steps. */
 export function stateSpaceWidths({ recurrent }: Pick<DecoderSpec, 'recurrent'>): {

@@ -1,5 +1,5 @@
 import type { DecoderSpec, ExpertsSpec, RouterSpec } from '../DecoderSpec.js';
-import type { LayerRole } from '../TensorBinding.js';
+import type { LayerRole } from './weightRoles.js';
 import type { GgufModel, WeightSource } from './Family.js';
 import { LIMITS, type Fields } from './Fields.js';
 import { LLAMA_LAYER } from './gatedDecoder.js';

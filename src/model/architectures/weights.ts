@@ -1,5 +1,5 @@
 import type { DecoderSpec } from '../DecoderSpec.js';
-import type { GlobalRole, LayerRole } from '../TensorBinding.js';
+import type { GlobalRole, LayerRole } from './weightRoles.js';
 import type { FusedPart, WeightSource } from './Family.js';
 import type { TensorIndex } from './TensorIndex.js';
 

@@ -1,4 +1,4 @@
-import type { LayerRole } from '../../TensorBinding.js';
+import type { LayerRole } from '../weightRoles.js';
 import { wholeHeadRotary } from '../configRotary.js';
 import type { Description, Family, GgufModel } from '../Family.js';
 import { type Fields, LIMITS } from '../Fields.js';

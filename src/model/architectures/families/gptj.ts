@@ -1,4 +1,4 @@
-import type { LayerRole } from '../../TensorBinding.js';
+import type { LayerRole } from '../weightRoles.js';
 import { defaultFrequencies } from '../rotaryFrequencies.js';
 import type { Description, Family, WeightSource } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';

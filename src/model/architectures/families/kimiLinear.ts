@@ -1,5 +1,5 @@
 import type { DecoderSpec } from '../../DecoderSpec.js';
-import type { LayerRole } from '../../TensorBinding.js';
+import type { LayerRole } from '../weightRoles.js';
 import type { Family, WeightSource } from '../Family.js';
 import { LIMITS, type Fields } from '../Fields.js';
 import { LLAMA_BASES, LLAMA_LAYER } from '../gatedDecoder.js';

@@ -1,0 +1,68 @@
+import { describe, expect, test } from '@jest/globals';
+import type { DecoderSpec, Mixer } from '../../../src/model/DecoderSpec.js';
+import { hasRole, isOfBlock, roleShape } from '../../../src/model/architectures/weightRoles.js';
+import { readModel } from '../../../src/model/readModel.js';
+import { model } from '../../e2e/support.js';
+
+const MIXERS: readonly Mixer[] = [
+  'attention',
+  'delta-rule',
+  'short-convolution',
+  'state-space',
+  'selective-scan',
+  'lightning-attention',
+];
+const withRole = (role: Parameters<typeof hasRole>[1]): Mixer[] => MIXERS.filter((mixer) => hasRole({ mixer }, role));
+const shapeOf = (decoder: DecoderSpec, role: Parameters<typeof hasRole>[1], layer = 0): readonly number[] =>
+  roleShape(decoder, role, decoder.layerSpecs[layer]);
+
+describe('roles of weights', () => {
+  test.each([
+    ['q.weight', ['attention']],
+    ['sinks', ['attention']],
+    ['k_norm.bias', ['attention']],
+    ['conv.bias', ['short-convolution']],
+    ['delta_q.weight', ['delta-rule']],
+    ['state_skip', ['state-space']],
+    ['scan_step_norm.weight', ['selective-scan']],
+    ['lightning_norm.weight', ['lightning-attention']],
+    ['decay.log', ['delta-rule', 'state-space', 'selective-scan']],
+    ['norm1.weight', MIXERS],
+    ['gate.weight', MIXERS],
+    ['expert.3.up.weight', MIXERS],
+  ] as const)('%s is of layers that have %j', (role, mixers) => {
+    expect(withRole(role)).toEqual(mixers);
+  });
+
+  test('a state space beside attention has both of their roles', () => {
+    const layer = { stateBeside: true };
+    for (const role of ['q.weight', 'state_in.weight', 'decay.bias', 'beside_out.weight'] as const)
+      expect(hasRole(layer, role)).toBe(true);
+    expect(hasRole(layer, 'scan_in.weight')).toBe(false);
+  });
+
+  test('a layer that mixes alone has none of a block', () => {
+    for (const role of ['down.weight', 'norm2.weight', 'router.weight', 'expert.0.gate.weight'] as const) {
+      expect(isOfBlock(role)).toBe(true);
+      expect(hasRole({ mixerOnly: true }, role)).toBe(false);
+    }
+    expect(isOfBlock('router_norm.weight')).toBe(false);
+    expect(hasRole({ mixerOnly: true, mixer: 'state-space' }, 'state_out.weight')).toBe(true);
+  });
+
+  test('shapes follow from the decoder and from the layer', async () => {
+    const { decoder } = await readModel(model('minimax')); // 4 heads of 12, of 32; 5 experts
+    expect(shapeOf(decoder, 'lightning_in.weight', 1)).toEqual([144, 32]);
+    expect(shapeOf(decoder, 'lightning_out.weight', 1)).toEqual([32, 48]);
+    expect(shapeOf(decoder, 'q.weight')).toEqual([48, 32]);
+    expect(shapeOf(decoder, 'k.weight')).toEqual([24, 32]);
+    expect(shapeOf(decoder, 'router.weight')).toEqual([5, 32]);
+    expect(shapeOf(decoder, 'expert.4.down.weight')).toEqual([32, 64]);
+    expect(shapeOf(decoder, 'head.weight')).toEqual([128, 32]);
+  });
+
+  test('a layer over pooled states that the decoder does not have is refused', async () => {
+    const { decoder } = await readModel(model('minimax'));
+    expect(() => roleShape(decoder, 'pooled.0.weight', undefined)).toThrow('pooled.0');
+  });
+});
