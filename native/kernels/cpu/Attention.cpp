@@ -81,19 +81,23 @@ Place placeOf(const Run& run, size_t index) {
           static_cast<uint32_t>(index % run.layout.kvHeads)};
 }
 
-// Where the first keys are that an index reads, block by block; null beyond those, and beyond the end.
-void firstKeys(const Run& run, size_t index, const uint8_t* (&keys)[kMostBlocksAhead]) {
-  std::fill(std::begin(keys), std::end(keys), nullptr);
-  if (index >= run.firstBlock[run.bundles] * run.layout.kvHeads) return;
-  const Place place = placeOf(run, index);
+// That of the next index: mostly the same block's next KV head.
+Place placeAfter(const Run& run, size_t index, Place place) {
+  if (++place.kvHead < run.layout.kvHeads) return place;
+  return placeOf(run, index + 1);
+}
+
+// Where the first keys are that are read at a place, block by block; null beyond those.
+void firstKeys(const Run& run, const Place& place, const uint8_t* (&keys)[kMostBlocksAhead]) {
   const AttentionRow& range = run.rows[place.row];
   const uint32_t position = range.firstPosition + static_cast<uint32_t>(place.token - run.firstToken[place.row]),
                  blocksPerPage = run.layout.pageTokens / kKeyBlock;
   const uint32_t first = std::max(range.firstKey, firstSeen(run.shape.window, position)) / kKeyBlock;
+  const size_t offset = cacheKeysOffset(run.layout, place.kvHead), bytes = cacheKeyBlockBytes(run.layout);
+  uint32_t page = first / blocksPerPage, inPage = first % blocksPerPage;
   for (uint32_t i = 0; i < kMostBlocksAhead && first + i <= position / kKeyBlock; i++) {
-    const uint32_t block = first + i;
-    keys[i] = range.pages[block / blocksPerPage] + cacheKeysOffset(run.layout, place.kvHead) +
-              block % blocksPerPage * cacheKeyBlockBytes(run.layout);
+    keys[i] = range.pages[page] + offset + inPage * bytes;
+    if (++inPage == blocksPerPage) inPage = 0, page++;
   }
 }
 
@@ -147,9 +151,8 @@ void describe(const Run& run, size_t row, uint32_t kvHead, uint32_t firstToken, 
   std::fill(std::begin(task.next), std::end(task.next), nullptr);
 }
 
-// `next`: the index that the same thread is most likely to take after this one; beyond the end there is none.
-void attendOne(const Run& run, size_t index, size_t next, unsigned worker) {
-  const Place place = placeOf(run, index);
+// `next`: the place that the same thread is most likely to take after this one, or null.
+void attendOne(const Run& run, const Place& place, const Place* next, unsigned worker) {
   AttentionBlock tasks[kMostBlockRows];
   uint32_t count = 0;
   for (size_t token = place.token, row = place.row; token < place.end; token = run.firstToken[++row]) {
@@ -157,7 +160,7 @@ void attendOne(const Run& run, size_t index, size_t next, unsigned worker) {
                    tokens = static_cast<uint32_t>(std::min(place.end, run.firstToken[row + 1]) - token);
     if (tokens > 0) describe(run, row, place.kvHead, firstToken, tokens, &tasks[count++]);
   }
-  firstKeys(run, next, tasks[count - 1].next);
+  if (next != nullptr) firstKeys(run, *next, tasks[count - 1].next);
   tasks[0].workspace = run.workspaces + worker * (run.workspaceFloats + run.sparseFloats);
   tasks[0].sparseSpace = tasks[0].workspace + run.workspaceFloats;
   run.kernels.attention.attendBlocks(tasks, count);
@@ -282,7 +285,12 @@ void attend(const Compute& compute, const CacheLayout& layout, const AttentionSh
   const size_t span = std::max<size_t>(1, std::min<size_t>(layout.kvHeads, all / (threads * kSharesPerThread)));
   compute.pool.parallelFor((all + span - 1) / span, [&run, all, span](size_t share, unsigned worker) {
     const size_t first = share * span, last = std::min(all, first + span);
-    for (size_t index = first; index < last; index++) attendOne(run, index, index + 1, worker);
+    Place place = placeOf(run, first), next = place;
+    for (size_t index = first; index < last; index++, place = next) {
+      const bool isLast = index + 1 == all;
+      if (!isLast) next = placeAfter(run, index, place);
+      attendOne(run, place, isLast ? nullptr : &next, worker);
+    }
   });
   scratch.release(mark);
 }

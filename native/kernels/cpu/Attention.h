@@ -94,7 +94,7 @@ void attend(const Compute& compute, const CacheLayout& layout, const AttentionSh
             size_t rowCount, size_t queryStride, size_t outputStride, Scratch& scratch);
 
 // What attend() takes for this many rows on this many threads, however long the rows are: 35 KiB a thread for
-// 64-element heads, with 16-bit floats 160 KiB, and 24 bytes a row. Where attention is sparse, also the scores of rows
+// 64-element heads, with 16-bit floats 245 KiB, and 24 bytes a row. Where attention is sparse, also the scores of rows
 // of up to `sparseTokens` tokens: 40 bytes a token and thread.
 size_t attentionScratchBytes(const CacheLayout& layout, uint32_t heads, size_t rowCount, unsigned threads,
                              size_t sparseTokens = 0);

@@ -77,8 +77,8 @@ struct AttentionKernels {
 // A block holds as many tokens as give this many queries, and at least one token.
 constexpr uint32_t kQueriesPerBlock = 32;
 // Where prompts' keys and values are rounded first (promptAttention.cpp), for all queries of a block: with 32 of them
-// that takes half as long as multiplying, with 128 an eighth.
-constexpr uint32_t kPromptQueries = 128;
+// that takes half as long as multiplying, with 128 an eighth. With 256 attention of 1,000 tokens takes 3% less (Zen 4).
+constexpr uint32_t kPromptQueries = 256;
 // Rows that a block's tokens belong to, at most.
 constexpr uint32_t kMostBlockRows = 32;
 static_assert(kQueriesPerBlock <= kMostBlockRows, "each token of a block may be another row's");
