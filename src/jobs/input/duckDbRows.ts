@@ -54,8 +54,8 @@ export const COUNTED_BYTES = 256 * 2 ** 20;
 /** The remedy where they do not do. */
 export const MORE_MEMORY = "`set memory_limit = '1GB'` before the query gives DuckDB more";
 /**
- * Bytes that it makes ahead: of texts it counts the places alone, so that its own megabyte would be some thirty thousand rows
- * of any size.
+ * Bytes that it makes ahead: of texts it counts the places alone, so that its own megabyte would be some thirty
+ * thousand rows of any size.
  */
 const BUFFERED = '1KB';
 /** Processors that it has at once: the model has the rest, and each has two thousand rows at hand. */

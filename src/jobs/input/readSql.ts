@@ -19,8 +19,9 @@ import { noteDatabase, noteRead, noteTable } from './tableOfRows.js';
 
 export interface ReadSqlOptions {
   /**
-   * A file of DuckDB's, opened for reading alone, which nobody has open to write, this process neither; or `postgres://…`, which is asked by a cursor within one transaction
-   * that reads. Default: a database in memory. Others are attached by the statements before the query.
+   * A file of DuckDB's, opened for reading alone, which nobody has open to write, this process neither; or
+   * `postgres://…`, which is asked by a cursor within one transaction that reads. Default: a database in memory. Others
+   * are attached by the statements before the query.
    */
   readonly database?: string;
   /**
