@@ -153,7 +153,7 @@ module.exports = {
       to: {
         path: '^src/',
         pathNot:
-          '^src/(jobs|files|errors|arguments|rows|schema|model|collections|telemetry)/|^src/(Row|Results|RunStats|EngineOptions|units)\\.ts$',
+          '^src/(jobs|files|errors|arguments|rows|schema|model|collections|telemetry)/|^src/(Row|Results|RunStats|EngineOptions|packageRoot|units)\\.ts$',
       },
     },
     {
