@@ -1,6 +1,7 @@
 import type { RowJobFlags } from './flags/rowJobFlags.js';
 import { queryOf, readOptions } from './flags/tableFlags.js';
 import {
+  DUCKDB_BYTES,
   readRows,
   readSql,
   UsageError,
@@ -31,6 +32,8 @@ export function rowsOfQuery(
       ownTexts,
       onColumns,
       ...(flags.disk !== undefined && { disk: flags.disk }),
+      // Under a cap it has what is reserved for it.
+      ...(flags.cpuMemory !== undefined && { memory: DUCKDB_BYTES }),
       signal,
       carryFields: carryFields || output.format.carries === true || flags.truth !== undefined,
     });

@@ -22,10 +22,12 @@ import { ValueBuilder } from './valueParts.js';
 /** Bytes of its process for each that DuckDB counts: for the program, and the values of the rows at hand. */
 const OF_COUNTED = 2;
 /**
- * Bytes that the process of a query of DuckDB may have. The system holds it to them (`ulimit -d`, on Linux), as DuckDB
- * hands over some two thousand rows at a time, whatever they take.
+ * Bytes that the process of a query of DuckDB may have under a cap. The system holds it to them (`ulimit -d`, Linux),
+ * as DuckDB hands over some two thousand rows at a time, whatever they take.
  */
 export const DUCKDB_BYTES = OF_COUNTED * COUNTED_BYTES;
+/** The part of the memory that is free which it may have where nobody says how much. */
+const FREE_SHARE = 1 / 4;
 const PROGRAM = 'dist/jobs/input/duckDbProcess.js';
 /** Threads, stacks and young values take memory that rows then have. */
 const NODE_FLAGS = ['--expose-gc', '--max-semi-space-size=4', '--v8-pool-size=1', '--max-old-space-size=192'];
@@ -42,6 +44,8 @@ const PARTS = 2 ** 11;
 export interface DuckDbOptions {
   /** The folder for what has no room in memory. Default: the user's cache folder. */
   readonly disk?: string | undefined;
+  /** Bytes that its process may have. Default: a quarter of what is free, at least `DUCKDB_BYTES`. */
+  readonly memory?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -54,7 +58,11 @@ export interface DuckDbOptions {
 export async function duckDbQuery(
   sql: string,
   database: string,
-  { disk = userCacheFolder(), signal }: DuckDbOptions = {},
+  {
+    disk = userCacheFolder(),
+    memory = Math.max(DUCKDB_BYTES, FREE_SHARE * process.availableMemory()),
+    signal,
+  }: DuckDbOptions = {},
 ): Promise<OpenQuery> {
   const name = database === MEMORY ? 'SQL' : withoutSecrets(database);
   const temporary = temporaryPath(join(disk, 'duckdb'));
@@ -64,7 +72,7 @@ export async function duckDbQuery(
   } catch {
     // Few queries need it; DuckDB says why it cannot be used.
   }
-  const running = new DuckDbRun(name, limitOf(sql), temporary, signal);
+  const running = new DuckDbRun(name, limitOf(sql, memory), temporary, signal);
   try {
     const { header } = await running.ask({ sql, database, temporary }, 'header');
     return { name, header, chunks: () => running.chunks(header), [Symbol.asyncDispose]: () => running.end() };
@@ -79,12 +87,13 @@ const LIMIT =
 const SIZE = /^(\d+(?:\.\d+)?)\s*([kmgt])(i?)b$/i;
 
 /**
- * The bytes that the process may have: more where the statements before a query say that DuckDB may; undefined where
- * they say it in other ways than as a size.
+ * The bytes that the process may have: as the statements before a query say that DuckDB may; undefined where they say
+ * it in other ways than as a size.
+ * @param otherwise where they say nothing
  */
-export function limitOf(sql: string): number | undefined {
+export function limitOf(sql: string, otherwise: number): number | undefined {
   const said = [...sql.matchAll(LIMIT)].at(-1)?.[1];
-  if (said === undefined) return DUCKDB_BYTES;
+  if (said === undefined) return otherwise;
   const [, count, unit = '', binary] = SIZE.exec(said) ?? [];
   if (count === undefined) return undefined;
   return OF_COUNTED * Number(count) * (binary === '' ? 1000 : 1024) ** (1 + 'kmgt'.indexOf(unit.toLowerCase()));

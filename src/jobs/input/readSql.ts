@@ -1,12 +1,12 @@
 import { checkMembers, type Check } from '../../arguments/checkMembers.js';
 import { checkBoolean, checkFunction, checkSignal, checkText } from '../../arguments/checks.js';
-import { text } from '../../arguments/memberChecks.js';
+import { size, text } from '../../arguments/memberChecks.js';
 import { inTurns } from '../../collections/inTurns.js';
 import { Turns } from '../../collections/Turns.js';
 import { UsageError } from '../../errors/UsageError.js';
 import { PARQUET_LIMITS } from '../../model/files/limits.js';
 import type { BadRow, RowInput } from '../../Row.js';
-import { formatBytes } from '../../units.js';
+import { formatBytes, parseBytes, type Size } from '../../units.js';
 import { checkColumns } from '../formats/checkColumns.js';
 import type { TakenColumns } from '../formats/RowFormat.js';
 import { checkPromptColumn, fieldsOfTable, tableRow, takenColumns, tableRowInTurns } from '../formats/tableRow.js';
@@ -48,6 +48,11 @@ export interface ReadSqlOptions {
    * folder.
    */
   readonly disk?: string;
+  /**
+   * Memory that the process of a query of DuckDB may have, where the query itself says no `memory_limit`. Default: a
+   * quarter of what is free, at least `DUCKDB_BYTES`.
+   */
+  readonly memory?: Size;
   /** Ends a query of DuckDB at once, whatever it does: the rows end with an InterruptedError. */
   readonly signal?: AbortSignal;
 }
@@ -60,6 +65,7 @@ const CHECKS: Readonly<Record<keyof ReadSqlOptions, Check>> = {
   templated: checkBoolean,
   onColumns: checkFunction,
   disk: text('a folder'),
+  memory: size,
   signal: checkSignal,
 };
 
@@ -70,7 +76,7 @@ const CHECKS: Readonly<Record<keyof ReadSqlOptions, Check>> = {
  * job takes, copy first: `create temp table asked as select …; select * from asked`. Values are as JSON holds them:
  * decimals, dates, moments and whole numbers beyond 2^53 are text.
  * @param sql one query, after whatever statements it needs (`attach …; select …`); of Postgres one query alone
- * A query of DuckDB runs in a process of its own, which has `DUCKDB_BYTES` of memory.
+ * A query of DuckDB runs in a process of its own.
  * @throws UsageError at once for a wrong argument, and, while it is iterated, where the package `@duckdb/node-api`, or
  * `pg`, is not installed; JobFileError where the database fails, or there is no column of prompts
  * @example
@@ -99,13 +105,18 @@ async function* rowsOf(
     templated = false,
     onColumns,
     disk,
+    memory,
     signal,
   }: ReadSqlOptions,
   onHeader: (columns: readonly string[]) => void,
 ): AsyncGenerator<RowInput, void, undefined> {
   await using query = await (isPostgres(database)
     ? postgresQuery(sql, database)
-    : duckDbQuery(sql, database, { disk, signal }));
+    : duckDbQuery(sql, database, {
+        disk,
+        signal,
+        ...(memory !== undefined && { memory: parseBytes(memory, 'memory') }),
+      }));
   const { name, header } = query;
   if (!templated) checkPromptColumn(name, header, columns);
   const fields = fieldsOfTable(name, header, columns, ownTexts);
