@@ -1,7 +1,7 @@
 // Spillway beside other tools, on the same model and the same rows, in one run on one machine.
 // Greedy decoding, every row gets exactly the same number of new tokens. First a small sweep finds each tool's best
 // setting, then runs alternate, so that a slow spell of the machine falls on all; each run is a process of its own.
-// Figures are medians.
+// Runs of the sweep that have all rows count as runs. Figures are medians.
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { availableParallelism, freemem, tmpdir } from 'node:os';
@@ -98,7 +98,7 @@ function say(figures, when) {
 
 /** Settings that are no further than this from the best one are told apart by one more run. */
 const NEAR = 0.95;
-/** A contender that is slower than this share of the fastest one gets no more settings and no more runs. */
+/** A contender that is slower than this share of the fastest one gets no more settings of a type, and no more runs. */
 const FAR = 0.5;
 
 /**
@@ -134,9 +134,10 @@ async function sweep(contender, job, { fastest, scratch }) {
       .filter(({ error }) => error === undefined)
       .sort((a, b) => b.generatedTokensPerSecond - a.generatedTokensPerSecond);
   for (const setting of settings) {
+    const isFar = found()[0]?.generatedTokensPerSecond < FAR * fastest;
+    if (isFar && tried.some((entry) => entry.setting.dtype === setting.dtype)) continue;
     tried.push({ setting, runs: [], figures: [] });
     await attempt(tried.at(-1));
-    if (found()[0]?.generatedTokensPerSecond < FAR * fastest) break;
   }
   const near = found().filter(
     ({ generatedTokensPerSecond }) => generatedTokensPerSecond >= NEAR * found()[0].generatedTokensPerSecond,

@@ -15,7 +15,7 @@ const EIGHT_BIT_CACHE = ['-fa', 'on', '-ctk', 'q8_0', '-ctv', 'q8_0'];
  * @property {string} name unique, e.g. `node-llama-cpp Q4_0`
  * @property {string} tool
  * @property {string} model path of the file that it runs
- * @property {object[]} settings those of the sweep; the first one is the usual one
+ * @property {object[]} settings those of the sweep; the first one is the usual one, and the only one of a type where a tool is slow
  * @property {(setting: object) => number} [sequencesOf] of a tool that takes the cache of all sequences at once: how
  *   many, and with `elementBytes` how large it is
  * @property {boolean} [stopsItself] when the job's time limit comes, with figures of what was done
@@ -44,7 +44,7 @@ export function spillway(name, model, settings = [{}, { compressCache: '8bit' }]
   return { name, tool: 'spillway', model, settings, stopsItself: true, command: script(process.execPath, 'runSpillway.mjs'), figures: jsonFigures };
 }
 
-export function nodeLlamaCpp(name, model, settings = [32, 64, 8].map((sequences) => ({ sequences }))) {
+export function nodeLlamaCpp(name, model, settings = [64, 32, 8].map((sequences) => ({ sequences }))) {
   return { name, tool: 'node-llama-cpp', model, settings, ...WHOLE_CACHE, stopsItself: true, command: script(process.execPath, 'runNodeLlamaCpp.mjs'), figures: jsonFigures };
 }
 
@@ -106,7 +106,7 @@ export function allContenders({ model, q4_0, type, python, openvinoPython, vllmP
     if (file === model) contenders.push(spillway(`spillway ${words} int8`, file, [{ weightsLayout: 'int8' }]));
     if (existsSync(join(HERE, 'node_modules/node-llama-cpp'))) contenders.push(nodeLlamaCpp(`node-llama-cpp ${words}`, file));
     if (existsSync(llamaCpp)) {
-      const settings = [...[32, 64, 8, 128].map((sequences) => ({ sequences })), { sequences: 128, arguments: EIGHT_BIT_CACHE }];
+      const settings = [...[64, 32, 8, 128].map((sequences) => ({ sequences })), { sequences: 128, arguments: EIGHT_BIT_CACHE }];
       contenders.push(batchedBench(`llama.cpp ${words}`, 'llama.cpp', file, llamaCpp, settings));
     }
     if (existsSync(ikLlamaCpp)) {

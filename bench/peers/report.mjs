@@ -59,7 +59,7 @@ function notes({ summary, peak, agreements, missing }) {
     ...(agreements.length === 0 ? [] : ['', 'Tokens beside the model\'s, of float32 (tools round activations in ways of their own, so texts go apart after a while; much less than others have means that a tool computes something else):']),
     ...agreements.map((entry) =>
       `- ${entry.of}: ${entry.rowsAlike} of ${entry.rows} rows alike throughout; ${((100 * entry.tokensBeforeFirstDifference) / entry.tokens).toFixed(1)}% of all tokens stand before a row's first difference.`),
-    ...(settings.length === 0 ? [] : ['', 'Settings that were tried, with generated tokens/s on fewer rows (medians of three runs where they were near the best):']),
+    ...(settings.length === 0 ? [] : ['', 'Settings that were tried, with generated tokens/s on fewer rows where there are many (medians of two runs where they were near the best):']),
     ...settings.map((line) => `- ${line}`),
     ...(missing.length === 0 ? [] : ['', 'Not compared:']),
     ...missing.map(({ name, reason }) => `- ${name}: ${reason}.`),
@@ -73,7 +73,7 @@ function workloadInWords({ date, machine, workload, runs }) {
   return [
     `${date}. ${machineInWords(machine)}.`,
     `${workload.rows} rows, ${prompts}, ${workload.maxNewTokens} new ones, greedy (${whole.promptTokens} and ${whole.generatedTokens} in all). ` +
-      'Medians of alternating runs, each a process of its own; loading is not counted in the rates.',
+      'Medians of runs in turn, those that chose a setting among them, each a process of its own; loading is not counted in the rates.',
   ];
 }
 

@@ -76,12 +76,15 @@ async function fetchRest(
   partial: PartialFile,
   keeps: boolean,
 ): Promise<void> {
-  const { offset, chunks, sized } = await askRest({ ...asked, bytes: file.bytes }, partial.bytes);
-  if (offset !== partial.bytes) {
-    if (keeps && !sized) throw new Error('it did not go on where the transfer had ended');
+  const rest = await askRest({ ...asked, bytes: file.bytes }, partial.bytes);
+  if (rest.offset !== partial.bytes) {
+    if (keeps && !rest.sized) {
+      await rest.cancel();
+      throw new Error('it did not go on where the transfer had ended');
+    }
     await partial.clear();
   }
-  await partial.fill(chunks, onBytes).catch(folderFailure);
+  await partial.fill(rest.chunks, onBytes).catch(folderFailure);
 }
 
 /** Errors that another attempt would meet again. */

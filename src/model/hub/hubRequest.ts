@@ -19,6 +19,8 @@ export interface HubAnswer {
   readonly headers: Headers;
   /** The body; the transfer ends with its iteration. */
   read(): AsyncGenerator<Uint8Array>;
+  /** Ends a transfer whose body nobody reads. */
+  cancel(): Promise<void>;
 }
 
 /**
@@ -46,9 +48,12 @@ export async function askHub(
   async function* read(): AsyncGenerator<Uint8Array> {
     if (body !== null) yield* timed.read(body);
   }
-  if (response.ok) return { status: response.status, headers: response.headers, read };
+  const cancel = async (): Promise<void> => {
+    await body?.cancel().catch(() => undefined);
+  };
+  if (response.ok) return { status: response.status, headers: response.headers, read, cancel };
   const code = response.headers.get('x-error-code') ?? '';
   const after = Number(response.headers.get('retry-after') ?? NaN);
-  await body?.cancel().catch(() => undefined);
+  await cancel();
   throw new HubRefusal(response.status, /^\w{1,64}$/.test(code) ? code : '', after >= 0 ? after : undefined);
 }

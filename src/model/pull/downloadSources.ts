@@ -98,9 +98,14 @@ export const hubSource: DownloadSource = {
   has: () => true,
   async open({ model: { bytes, hub }, offset, signal }: DownloadRequest): Promise<ModelDownload> {
     const settings = { ...(await hubSettings()), token: undefined };
+    if (settings.offline) throw new Error('it is not asked, as HF_HUB_OFFLINE says');
     const url = `${settings.endpoint}/${hub.repo}/resolve/${hub.revision}/${hub.path}`;
     try {
-      return await askRest({ url, bytes, settings, patience: PATIENCE, signal }, offset);
+      const rest = await askRest({ url, bytes, settings, patience: PATIENCE, signal }, offset);
+      if (rest.sized) return rest;
+      // A page of whoever stands between is no file: what is there is not given up for it.
+      await rest.cancel();
+      throw new Error(`its answer does not say how long it is, expected ${bytes} bytes`);
     } catch (error) {
       if (!(error instanceof HubRefusal && error.status === 404)) throw error;
       throw new Error(`${hub.repo} has no file ${hub.path} at ${hub.revision}`, { cause: error });

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { DownloadError } from '../../../src/errors/ModelFileError.js';
 import { InterruptedError } from '../../../src/errors/InterruptedError.js';
 import { hubSource } from '../../../src/model/pull/downloadSources.js';
 import { pullModel } from '../../../src/model/pull/pullModel.js';
@@ -17,6 +18,8 @@ class LoopbackHub {
   contents: Buffer = CONTENTS;
   cut = Infinity;
   silent = false;
+  /** Whoever stands between answers with a page of its own. */
+  page = false;
   #server: Server | undefined;
 
   async start(): Promise<string> {
@@ -37,6 +40,11 @@ class LoopbackHub {
   #answer(request: IncomingMessage, response: ServerResponse): void {
     this.requests.push(`${String(request.url)} ${String(request.headers.range)}`);
     if (this.silent) return;
+    if (this.page) {
+      response.writeHead(200, { 'Content-Type': 'text/html' });
+      response.write('<html>');
+      return;
+    }
     if (request.url !== `/${MODEL.hub.repo}/resolve/${MODEL.hub.revision}/${MODEL.hub.path}`) {
       response.writeHead(404, { 'X-Error-Code': 'EntryNotFound' }).end();
       return;
@@ -75,6 +83,29 @@ describe('hubSource', () => {
     await using folder = await temporaryFolder();
     const path = await pullModel(MODEL, { folder: folder.path, sources: [hubSource] });
     expect((await readFile(path)).equals(CONTENTS)).toBe(true);
+  });
+
+  test('a page that is no file leaves what is there', async () => {
+    await using folder = await temporaryFolder();
+    const fetched = (): Promise<string> => pullModel(MODEL, { folder: folder.path, sources: [hubSource] });
+    hub.cut = 1000;
+    await expect(fetched()).rejects.toThrow(DownloadError);
+    hub.page = true;
+    await expect(fetched()).rejects.toThrow(`its answer does not say how long it is, expected ${MODEL.bytes} bytes`);
+    [hub.page, hub.cut] = [false, Infinity];
+    expect((await readFile(await fetched())).equals(CONTENTS)).toBe(true);
+    expect(hub.requests.at(-1)).toMatch(/ bytes=1000-$/);
+  });
+
+  test('is not asked offline', async () => {
+    await using folder = await temporaryFolder();
+    process.env['HF_HUB_OFFLINE'] = '1';
+    try {
+      await expect(pullModel(MODEL, { folder: folder.path, sources: [hubSource] })).rejects.toThrow('HF_HUB_OFFLINE');
+    } finally {
+      delete process.env['HF_HUB_OFFLINE'];
+    }
+    expect(hub.requests).toEqual([]);
   });
 
   test('resumes with a ranged request after a broken connection', async () => {
