@@ -165,8 +165,7 @@ export async function runRowJob(
       ...(flags.trace === undefined ? {} : { onTrace: (event) => trace?.add(event) }),
     };
     const { cpuMemory } = flags;
-    // Without a cap nothing is reserved: the engine leaves a tenth of what is free, and the limit of DuckDB's process
-    // holds.
+    // Without a cap nothing is reserved: the engine leaves a tenth of what is free, and DuckDB's process has no more.
     const cap =
       query !== undefined && (flags.database === undefined || !isPostgres(flags.database)) ? cpuMemory : undefined;
     const settings: EngineOptions = {

@@ -4,6 +4,9 @@ import { heldBytes, keyBytes, memberBytes } from '../../rows/heldBytes.js';
 /** Values take more memory than they may. */
 class TooManyBytes extends Error {}
 
+/** Bytes of a list or an object beside what `memberBytes` counts: its header, and that of its members. */
+const HEADER_BYTES = 48;
+
 /** Members that are made between two moments at which others may have their turn. */
 const SLICE = 2 ** 10;
 
@@ -19,7 +22,7 @@ export class ValueTally {
   /** Counts a member of a list or an object, without what is in it where that is one itself. @throws TooManyBytes */
   member<T>(value: T): T {
     this.#made += 1;
-    this.take(memberBytes(value));
+    this.take(memberBytes(value) + (typeof value === 'object' && value !== null ? HEADER_BYTES : 0));
     return value;
   }
 

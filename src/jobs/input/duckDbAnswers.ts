@@ -5,7 +5,7 @@ import { SpillwayError } from '../../errors/SpillwayError.js';
 import { PARQUET_LIMITS } from '../../model/files/limits.js';
 import { heldBytes } from '../../rows/heldBytes.js';
 import { ANSWER_BYTES, ANSWER_PARTS, ANSWER_ROWS, type Answer, type Request } from './duckDbMessages.js';
-import type { OpenQuery } from './OpenQuery.js';
+import type { OpenQuery, QueryRow } from './OpenQuery.js';
 import { bytesOfPart, partsOf, type ValuePart } from './valueParts.js';
 
 /**
@@ -35,7 +35,18 @@ export async function* answersOf(query: OpenQuery): AsyncGenerator<Answer, void,
     bytes = 0;
     return full;
   };
-  for await (const chunk of query.chunks()) {
+  const chunks = query.chunks();
+  for (;;) {
+    let chunk: Iterable<QueryRow>;
+    try {
+      const next = await chunks.next();
+      if (next.done === true) break;
+      chunk = next.value;
+    } catch (error) {
+      // The rows before it come first.
+      if (rows.length > 0) yield answer();
+      throw error;
+    }
     for (const row of chunk) {
       if (garbage >= GARBAGE_BYTES) {
         garbage = 0;
@@ -50,9 +61,10 @@ export async function* answersOf(query: OpenQuery): AsyncGenerator<Answer, void,
           asked = yield { kind: 'values', values: await inTurns(row.values(asked.columns, asked.most)) };
         continue;
       }
-      const held = heldBytes(values, PARQUET_LIMITS.rowBytes);
-      garbage += held;
-      if (held >= ANSWER_BYTES) {
+      const held = heldBytes(values, ANSWER_BYTES);
+      const isLong = held >= ANSWER_BYTES;
+      garbage += isLong ? GARBAGE_BYTES : held;
+      if (isLong) {
         yield answer('long');
         yield* inParts(values);
         continue;

@@ -12,9 +12,12 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal
 
 let temporary: string | undefined;
 process.on('disconnect', () => {
-  if (temporary !== undefined) rmSync(temporary, { recursive: true, force: true });
-  // At once: the threads of a query would be waited for.
-  process.kill(process.pid, 'SIGKILL');
+  try {
+    if (temporary !== undefined) rmSync(temporary, { recursive: true, force: true });
+  } finally {
+    // At once: the threads of a query would be waited for.
+    process.kill(process.pid, 'SIGKILL');
+  }
 });
 
 let answers: AsyncGenerator<Answer, void, Request> | undefined;

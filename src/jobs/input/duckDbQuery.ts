@@ -26,11 +26,13 @@ const OF_COUNTED = 2;
  * as DuckDB hands over some two thousand rows at a time, whatever they take.
  */
 export const DUCKDB_BYTES = OF_COUNTED * COUNTED_BYTES;
-/** The part of the memory that is free which it may have where nobody says how much. */
-const FREE_SHARE = 1 / 4;
+/** The part of the memory that is free which it may have where nobody says how much: an engine leaves as much. */
+const FREE_SHARE = 1 / 10;
 const PROGRAM = 'dist/jobs/input/duckDbProcess.js';
 /** Threads, stacks and young values take memory that rows then have. */
-const NODE_FLAGS = ['--expose-gc', '--max-semi-space-size=4', '--v8-pool-size=1', '--max-old-space-size=192'];
+const NODE_FLAGS = ['--expose-gc', '--max-semi-space-size=4', '--v8-pool-size=1'];
+/** The heap's part of what it may have. */
+const HEAP_SHARE = 3 / 8;
 const SHELL = '/bin/sh';
 /** Where the limit is lower already it stays so. */
 const LIMITED = 'ulimit -d "$0" 2>/dev/null; exec "$@"';
@@ -44,7 +46,7 @@ const PARTS = 2 ** 11;
 export interface DuckDbOptions {
   /** The folder for what has no room in memory. Default: the user's cache folder. */
   readonly disk?: string | undefined;
-  /** Bytes that its process may have. Default: a quarter of what is free, at least `DUCKDB_BYTES`. */
+  /** Bytes that its process may have. Default: a tenth of what is free, and at least `DUCKDB_BYTES`. */
   readonly memory?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -72,19 +74,30 @@ export async function duckDbQuery(
   } catch {
     // Few queries need it; DuckDB says why it cannot be used.
   }
-  const running = new DuckDbRun(name, limitOf(sql, memory), temporary, signal);
+  let running: DuckDbRun | undefined;
   try {
-    const { header } = await running.ask({ sql, database, temporary }, 'header');
-    return { name, header, chunks: () => running.chunks(header), [Symbol.asyncDispose]: () => running.end() };
+    const run = (running = new DuckDbRun(name, limitOf(sql, memory), temporary, signal));
+    const { header } = await run.ask({ sql, database, temporary }, 'header');
+    return { name, header, chunks: () => run.chunks(header), [Symbol.asyncDispose]: () => run.end() };
   } catch (error) {
-    await running.end();
+    await running?.end();
     throw error;
   }
 }
 
+/** Pieces of a query: comments, texts, names in quotes, ends of statements, and all else. */
+const PIECES = /--[^\n]*|\/\*[^]*?\*\/|'(?:[^']|'')*'|"(?:[^"]|"")*"|\$\$[^]*?\$\$|;|[^;'"$/-]+|[^]/g;
 const LIMIT =
-  /\b(?:set|pragma)\s+(?:(?:global|session|local)\s+)?(?:memory_limit|max_memory)\s*(?:=|\bto\b)\s*'?\s*([^';\s]*(?:\s*[kmgt]i?b)?)/gi;
+  /^\s*(?:set|pragma)\s+(?:(?:global|session|local)\s+)?(?:memory_limit|max_memory)\s*(?:=|\bto\b)\s*'?\s*([^';\s]*(?:\s*[kmgt]i?b)?)/i;
 const SIZE = /^(\d+(?:\.\d+)?)\s*([kmgt])(i?)b$/i;
+
+function statementsOf(sql: string): readonly string[] {
+  const statements = [''];
+  for (const [piece] of sql.matchAll(PIECES))
+    if (piece === ';') statements.push('');
+    else if (!/^(?:--|\/\*)/.test(piece)) statements.push((statements.pop() ?? '') + piece);
+  return statements;
+}
 
 /**
  * The bytes that the process may have: as the statements before a query say that DuckDB may; undefined where they say
@@ -92,11 +105,14 @@ const SIZE = /^(\d+(?:\.\d+)?)\s*([kmgt])(i?)b$/i;
  * @param otherwise where they say nothing
  */
 export function limitOf(sql: string, otherwise: number): number | undefined {
-  const said = [...sql.matchAll(LIMIT)].at(-1)?.[1];
+  const said = statementsOf(sql)
+    .flatMap((statement) => LIMIT.exec(statement)?.[1] ?? [])
+    .at(-1);
   if (said === undefined) return otherwise;
   const [, count, unit = '', binary] = SIZE.exec(said) ?? [];
   if (count === undefined) return undefined;
-  return OF_COUNTED * Number(count) * (binary === '' ? 1000 : 1024) ** (1 + 'kmgt'.indexOf(unit.toLowerCase()));
+  const counted = Number(count) * (binary === '' ? 1000 : 1024) ** (1 + 'kmgt'.indexOf(unit.toLowerCase()));
+  return Math.max(DUCKDB_BYTES, OF_COUNTED * counted);
 }
 
 type AnswerOf<Kind extends Answer['kind']> = Extract<Answer, { readonly kind: Kind }>;
@@ -117,7 +133,9 @@ class DuckDbRun {
     private readonly temporary: string,
     private readonly signal: AbortSignal | undefined,
   ) {
-    const program = [process.execPath, ...NODE_FLAGS, fileURLToPath(new URL(PROGRAM, packageRoot().folder))];
+    const heap =
+      limitBytes === undefined ? [] : [`--max-old-space-size=${Math.floor((HEAP_SHARE * limitBytes) / 2 ** 20)}`];
+    const program = [process.execPath, ...NODE_FLAGS, ...heap, fileURLToPath(new URL(PROGRAM, packageRoot().folder))];
     const [command = '', ...args] =
       limitBytes !== undefined && existsSync(SHELL)
         ? [SHELL, '-c', LIMITED, String(Math.floor(limitBytes / 1024)), ...program]
@@ -125,7 +143,8 @@ class DuckDbRun {
     // Flags of the program that is running are for itself.
     const { NODE_OPTIONS: _, ...environment } = process.env;
     const child = spawn(command, args, {
-      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+      // `/dev/stdin` may be a file of the query's.
+      stdio: ['inherit', 'ignore', 'pipe', 'ipc'],
       serialization: 'advanced',
       env: { ...environment, UV_THREADPOOL_SIZE: '2' },
     });
@@ -162,7 +181,8 @@ class DuckDbRun {
       const answer = await new Promise<Answer>((resolve, reject) => {
         this.#waiting = { resolve, reject };
         // Where it has died, that is told when all that it said has come.
-        this.#child.send(request, () => undefined);
+        // One that could not be started has no channel.
+        this.#child.send?.(request, () => undefined);
       });
       if (answer.kind === 'error')
         throw answer.file === undefined ? new UsageError(answer.words) : new JobFileError(answer.file, answer.words);

@@ -1,6 +1,6 @@
 import { checkMembers, type Check } from '../../arguments/checkMembers.js';
 import { checkBoolean, checkFunction, checkSignal, checkText } from '../../arguments/checks.js';
-import { size, text } from '../../arguments/memberChecks.js';
+import { text } from '../../arguments/memberChecks.js';
 import { inTurns } from '../../collections/inTurns.js';
 import { Turns } from '../../collections/Turns.js';
 import { UsageError } from '../../errors/UsageError.js';
@@ -11,7 +11,7 @@ import { checkColumns } from '../formats/checkColumns.js';
 import type { TakenColumns } from '../formats/RowFormat.js';
 import { checkPromptColumn, fieldsOfTable, tableRow, takenColumns, tableRowInTurns } from '../formats/tableRow.js';
 import { isPostgres } from '../database/postgresUrl.js';
-import { duckDbQuery } from './duckDbQuery.js';
+import { DUCKDB_BYTES, duckDbQuery } from './duckDbQuery.js';
 import { MEMORY } from './duckDbRows.js';
 import { postgresQuery } from './postgresQuery.js';
 import type { QueryRow } from './OpenQuery.js';
@@ -50,7 +50,8 @@ export interface ReadSqlOptions {
   readonly disk?: string;
   /**
    * Memory that the process of a query of DuckDB may have, where the query itself says no `memory_limit`. Default: a
-   * quarter of what is free, at least `DUCKDB_BYTES`.
+   * tenth of what is free, and at least `DUCKDB_BYTES`.
+   * @throws UsageError for less than `DUCKDB_BYTES`
    */
   readonly memory?: Size;
   /** Ends a query of DuckDB at once, whatever it does: the rows end with an InterruptedError. */
@@ -65,7 +66,11 @@ const CHECKS: Readonly<Record<keyof ReadSqlOptions, Check>> = {
   templated: checkBoolean,
   onColumns: checkFunction,
   disk: text('a folder'),
-  memory: size,
+  memory: (name, value) => {
+    const bytes = parseBytes(value as Size, name);
+    if (bytes < DUCKDB_BYTES)
+      throw new UsageError(`${name}: found ${formatBytes(bytes)}, expected at least ${formatBytes(DUCKDB_BYTES)}`);
+  },
   signal: checkSignal,
 };
 
@@ -75,8 +80,8 @@ const CHECKS: Readonly<Record<keyof ReadSqlOptions, Check>> = {
  * resumed needs them in the same order each time: say `order by`. Where a database should not be held for as long as a
  * job takes, copy first: `create temp table asked as select …; select * from asked`. Values are as JSON holds them:
  * decimals, dates, moments and whole numbers beyond 2^53 are text.
- * @param sql one query, after whatever statements it needs (`attach …; select …`); of Postgres one query alone
  * A query of DuckDB runs in a process of its own.
+ * @param sql one query, after whatever statements it needs (`attach …; select …`); of Postgres one query alone
  * @throws UsageError at once for a wrong argument, and, while it is iterated, where the package `@duckdb/node-api`, or
  * `pg`, is not installed; JobFileError where the database fails, or there is no column of prompts
  * @example

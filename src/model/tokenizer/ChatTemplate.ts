@@ -81,25 +81,26 @@ export class ChatTemplate {
 
   /** @throws RowError 'chat-template' if the template cannot be parsed, refuses the messages, or goes beyond a limit */
   render(messages: readonly ChatMessage[], input: TemplateInput = {}): string {
-    try {
+    return this.#orRefused(() => {
       const { template, given } = this.#begun(messages, input);
       return template.render(given);
-    } catch (error) {
-      throw refusal(error);
-    }
+    });
   }
 
   /** `render`, which does on a thread what would keep others from their turn. @throws RowError 'chat-template' */
   *renderInParts(messages: readonly ChatMessage[], input: TemplateInput = {}): Work<string> {
-    let begun: Begun | undefined;
-    try {
-      begun = this.#begun(messages, input);
-      // In a turn of the event loop of its own, as it may take all of one.
-      if (begun.given.size > OWN_TURN_UNITS) yield setImmediate();
-      return begun.template.render(begun.given, true);
-    } catch (error) {
-      if (!begun || !(error instanceof TooLong)) throw refusal(error);
-    }
+    const begun = this.#orRefused(() => this.#begun(messages, input));
+    // In a turn of the event loop of its own, as it may take all of one. Who ends the run ends it here.
+    if (begun.given.size > OWN_TURN_UNITS) yield setImmediate();
+    const text = this.#orRefused(() => {
+      try {
+        return begun.template.render(begun.given, true);
+      } catch (error) {
+        if (error instanceof TooLong) return undefined;
+        throw error;
+      }
+    });
+    if (text !== undefined) return text;
     const rendering = new ThreadRendering(begun.source, begun.given);
     try {
       yield rendering.over;
@@ -109,6 +110,15 @@ export class ChatTemplate {
     const { rendered } = rendering;
     if (rendered && 'text' in rendered) return rendered.text;
     throw refusal(rendered?.failure);
+  }
+
+  /** @throws RowError 'chat-template' */
+  #orRefused<T>(work: () => T): T {
+    try {
+      return work();
+    } catch (error) {
+      throw refusal(error);
+    }
   }
 
   #begun(messages: readonly ChatMessage[], input: TemplateInput): Begun {

@@ -48,6 +48,9 @@ test.each<[string, number | undefined]>([
   ["SET GLOBAL max_memory TO '1.5 GiB'; select 1", 3 * 2 ** 30],
   ["pragma memory_limit='600MB'; set memory_limit='700 MiB'; select 1", 1400 * 2 ** 20],
   ["set memory_limit = '80%'; select 1", undefined],
+  ["set memory_limit = '10MB'; select 1", DUCKDB_BYTES],
+  ["-- set memory_limit = '16MB' would do\nselect 'set memory_limit = ''1MB''; set memory_limit = x' as prompt", 5e9],
+  ["/* ; */ set memory_limit = '1GB'; select 1", 2e9],
 ])('the process may have as much as the statements say: %s', (sql, bytes) => {
   expect(limitOf(sql, 5e9)).toBe(bytes);
 });
@@ -86,14 +89,50 @@ test.each<[string, number | undefined]>([
     expect(rows[2]).toMatchObject({ id: 'r2', carry: { note: 'nnnn' } });
   });
 
-  test('where nobody says how much it may have, documents fit', async () => {
+  test('documents fit where it may have more', async () => {
     const rows = readSql(
       "create temp table t as select i, repeat('n', 60000) as note from range(3000) t(i); select i as id, 'a' as prompt, note from t",
-      { carryFields: true },
+      { carryFields: true, memory: '1GiB' },
     );
     let length = 0;
     for await (const { carry } of rows) length += (carry?.['note'] as string).length;
     expect(length).toBe(3000 * 60_000);
+  });
+
+  test('rows of small lists are rows, or too large by themselves', async () => {
+    const rows = await collect(
+      readSql(
+        `select i as id, 'a' as prompt, case i when 1 then list_transform(range(2500000), k -> []) when 2 then
+           list_transform(range(300000), k -> [k % 2]) end as note from range(4) t(i) order by i`,
+        { carryFields: true, memory: '3GiB' },
+      ),
+    );
+    expect(rows.map((row) => ('error' in row ? row.error.code : (row.carry?.['note'] as [] | null)?.length))).toEqual([
+      undefined,
+      'limit',
+      300_000,
+      undefined,
+    ]);
+  });
+
+  test('the rows before an error come', async () => {
+    const rows = readSql(
+      "select i as id, case when i < 29000 then 'p' else error('no ' || i) end as prompt from range(30000) t(i) where i % 5 = 0",
+    );
+    let count = 0;
+    const error = await failureOf(
+      (async () => {
+        for await (const _ of rows) count += 1;
+      })(),
+    );
+    expect(error.message).toContain(`broke off after row ${count},`);
+    expect(count).toBeGreaterThan(4096);
+  });
+
+  test('less than it takes is refused', () => {
+    expect(() => readSql('select 1 as prompt', { memory: '64MB' })).toThrow(
+      'memory: found 61 MiB, expected at least 512 MiB',
+    );
   });
 
   test('an id that is too long itself is a number', async () => {
