@@ -49,10 +49,10 @@ export const MOVING_TOKENS = 4096;
 export const MOST_PAGES_BYTES = 4 * 2 ** 20;
 
 /**
- * Copies of what goes round engines with a share of each layer: one that is here, two that go in turn, one that has
- * come.
+ * Copies of what goes round engines with a share of each layer: one that is here, two that go in turn, one that is
+ * added up, and the next one that comes.
  */
-const RING_COPIES = 4;
+const RING_COPIES = 5;
 
 /** The whole model's heads. */
 export type AllHeads = Pick<RowAttention, 'heads' | 'kvHeads' | 'headDim'>;
