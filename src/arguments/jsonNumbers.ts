@@ -1,6 +1,7 @@
-import { drained, type Work } from '../collections/drained.js';
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
+import { drained, type Work } from '../collections/drained.js';
+import { setOwn } from '../collections/setOwn.js';
 import { isObject } from './isObject.js';
 
 /** Shorter numbers of JSON are what JSON.parse makes of them, to the last digit. */
@@ -148,14 +149,10 @@ function copied(name: string, given: unknown, deepest: number): unknown {
   const copy: Record<string, unknown> = {};
   for (const [key, member] of Object.entries(value)) {
     const made = copied(key, member, deepest - 1);
-    if (made === undefined) continue;
-    if (key === '__proto__') Object.defineProperty(copy, key, { value: made, ...OWN });
-    else copy[key] = made;
+    if (made !== undefined) setOwn(copy, key, made);
   }
   return copy;
 }
-
-const OWN = { enumerable: true, writable: true, configurable: true } as const;
 
 /** Gives what JSON.stringify takes a value for. */
 function bareValue(name: string, given: unknown): unknown {

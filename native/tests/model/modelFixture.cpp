@@ -153,6 +153,32 @@ std::unique_ptr<HeadResult> TinyRuntime::pass(const std::vector<Range>& ranges, 
   return std::unique_ptr<HeadResult>(static_cast<HeadResult*>(completion.result.release()));
 }
 
+ReferenceText::ReferenceText(const TinyModel& model, std::vector<int32_t> text)
+    : decoder_(model.spec, model.weights), tokens_(std::move(text)) {
+  for (size_t p = 0; p < tokens_.size(); p++) {
+    logits_ = decoder_.step(tokens_[p], p);
+    if (p + 1 < tokens_.size()) scores_.push_back(reference::logProbability(logits_, tokens_[p + 1]));
+  }
+}
+
+void ReferenceText::expectScores(const HeadResult& head, double tolerance) const {
+  ASSERT_EQ(head.scores.size(), scores_.size());
+  for (size_t i = 0; i < scores_.size(); i++) EXPECT_NEAR(head.scores[i], scores_[i], tolerance) << "position " << i;
+}
+
+void ReferenceText::expectContinuation(TinyRuntime& tiny, uint32_t row, size_t length,
+                                       const std::vector<int32_t>& pages, double tolerance) {
+  for (uint32_t first = 0; tokens_.size() < length; first = uint32_t(tokens_.size()) - 1) {
+    const auto head = tiny.pass({{row, first, uint32_t(tokens_.size()) - first, HeadMode::Sample, pages}});
+    ASSERT_EQ(head->tokens.size(), 1u);
+    const int32_t token = head->tokens[0];
+    for (size_t other = 0; other < logits_.size(); other++)
+      EXPECT_LE(logits_[other], logits_[size_t(token)] + tolerance);
+    logits_ = decoder_.step(token, tokens_.size());
+    tokens_.push_back(token);
+  }
+}
+
 SequenceOptions sequenceOptions(std::vector<int32_t> tokens, uint32_t capacity, uint32_t promptTokens) {
   SequenceOptions options;
   options.promptTokens = promptTokens;

@@ -81,6 +81,24 @@ class TinyRuntime {
 
 SequenceOptions sequenceOptions(std::vector<int32_t> tokens, uint32_t capacity, uint32_t promptTokens = kAllTokens);
 std::vector<int32_t> randomTokens(size_t count, uint32_t vocabulary, unsigned seed);
+// What the reference makes of a text of a model, token by token, and of what comes after it.
+class ReferenceText {
+ public:
+  ReferenceText(const TinyModel& model, std::vector<int32_t> text);
+  // All of the text, in one pass, has these log-probabilities. tolerance: of one of them.
+  void expectScores(const HeadResult& head, double tolerance) const;
+  // The row, which has the text, goes on greedily, one token a pass, until it has so many tokens. tolerance: of how far
+  // a chosen token's logit may be from the best one. Once.
+  void expectContinuation(TinyRuntime& tiny, uint32_t row, size_t length, const std::vector<int32_t>& pages,
+                          double tolerance);
+
+ private:
+  reference::Decoder decoder_;
+  std::vector<int32_t> tokens_;
+  std::vector<double> scores_;
+  reference::Vector logits_;  // after the last token
+};
+
 // The call throws an error whose message holds the words.
 void expectRefused(const std::function<void()>& call, const std::string& words,
                    ErrorCode code = ErrorCode::InvalidArgument);

@@ -88,30 +88,11 @@ TEST_P(Recurrent, ScoresAndContinuationsEqualTheReference) {
   GetParam().change(spec);
   const TinyModel model(spec);
   const std::vector<int32_t> text = randomTokens(40, spec.vocabularySize, 3);
-  reference::Decoder decoder(spec, model.weights);
-  std::vector<double> expected;
-  reference::Vector logits;
-  for (size_t p = 0; p < text.size(); p++) {
-    logits = decoder.step(text[p], p);
-    if (p + 1 < text.size()) expected.push_back(reference::logProbability(logits, text[p + 1]));
-  }
+  ReferenceText reference(model, text);
 
   TinyRuntime tiny(optionsOf(model, InstructionSet::Scalar));
-  const uint32_t scored = sequence(tiny, text, 40, 0);
-  const auto scores = tiny.pass({{scored, 0, 40, HeadMode::Score, {9, 2, 7}}});
-  ASSERT_EQ(scores->scores.size(), expected.size());
-  for (size_t i = 0; i < expected.size(); i++) EXPECT_NEAR(scores->scores[i], expected[i], 5e-4) << "position " << i;
-
-  const uint32_t grown = sequence(tiny, text, 52, 1);
-  std::vector<int32_t> tokens = text;
-  for (uint32_t first = 0; tokens.size() < 52; first = uint32_t(tokens.size()) - 1) {
-    const auto head = tiny.pass({{grown, first, uint32_t(tokens.size()) - first, HeadMode::Sample, {3, 11, 4, 30}}});
-    ASSERT_EQ(head->tokens.size(), 1u);
-    const int32_t token = head->tokens[0];
-    for (size_t other = 0; other < logits.size(); other++) EXPECT_LE(logits[other], logits[size_t(token)] + 5e-4);
-    logits = decoder.step(token, tokens.size());
-    tokens.push_back(token);
-  }
+  reference.expectScores(*tiny.pass({{sequence(tiny, text, 40, 0), 0, 40, HeadMode::Score, {9, 2, 7}}}), 5e-4);
+  reference.expectContinuation(tiny, sequence(tiny, text, 52, 1), 52, {3, 11, 4, 30}, 5e-4);
 }
 
 // Pieces of a prompt, several of them in a pass with another row's, one token alone: the same bits.

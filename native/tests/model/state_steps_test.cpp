@@ -98,26 +98,37 @@ struct DeltaCase {
   Floats rows;
 };
 
+// All tokens at once, in two pieces, one by one: the outputs and the state that plain loops have.
+// step(block, first, count, outputs): so many tokens, from one on, in a block of the state.
+template <typename Step>
+void checkPieces(size_t rows, size_t columns, const Floats& begin, const Floats& end, const Floats& outputs,
+                 const Step& step) {
+  for (const std::vector<size_t>& pieces : {std::vector<size_t>{kTokens}, {2, 3}, {1, 1, 1, 1, 1}}) {
+    Floats state = blocked(begin, rows, columns), given(outputs.size());
+    for (size_t b = 0; b < stateBlocks(columns); b++) {
+      const StateBlock block = stateBlock(state.data(), rows, columns, b);
+      size_t first = 0;
+      for (const size_t count : pieces) {
+        step(block, first, count, given.data());
+        first += count;
+      }
+    }
+    ASSERT_EQ(given, outputs) << rows << " x " << columns << ", " << pieces.size() << " pieces";
+    ASSERT_EQ(state, blocked(end, rows, columns)) << rows << " x " << columns << ", " << pieces.size() << " pieces";
+  }
+}
+
 TEST(StateSteps, DeltaRuleIsThatOfPlainLoops) {
   for (const auto& [keys, values] : kSizes) {
     for (const bool byKey : {false, true}) {
       const DeltaCase each(keys, values, byKey);
-      Floats plain = drawn(keys * values, 1);
-      const Floats begin = blocked(plain, keys, values), outputs = each.expected(plain);
-      // All tokens at once, in two pieces, one by one.
-      for (const std::vector<size_t>& pieces : {std::vector<size_t>{kTokens}, {2, 3}, {1, 1, 1, 1, 1}}) {
-        Floats state = begin, given(outputs.size());
-        for (size_t b = 0; b < stateBlocks(values); b++) {
-          const StateBlock block = stateBlock(state.data(), keys, values, b);
-          size_t first = 0;
-          for (const size_t count : pieces) {
-            deltaSteps(block.state, keys, block.columns, each.tokens(first, count, block, given.data()));
-            first += count;
-          }
-        }
-        ASSERT_EQ(given, outputs) << keys << " x " << values << ", " << pieces.size() << " pieces";
-        ASSERT_EQ(state, blocked(plain, keys, values)) << keys << " x " << values << ", " << pieces.size() << " pieces";
-      }
+      const Floats begin = drawn(keys * values, 1);
+      Floats end = begin;
+      const Floats outputs = each.expected(end);
+      checkPieces(keys, values, begin, end, outputs,
+                  [&, rows = keys](const StateBlock& block, size_t first, size_t count, float* given) {
+                    deltaSteps(block.state, rows, block.columns, each.tokens(first, count, block, given));
+                  });
     }
   }
 }
@@ -131,9 +142,8 @@ void checkStateSpace(bool ownFactors) {
     const auto factor = [&](size_t t, size_t at) {
       return ownFactors ? rows[t * stride + 2 * elements + width + at] : factors[at];
     };
-    Floats plain = drawn(elements * width, 2);
-    const Floats begin = blocked(plain, elements, width);
-    Floats outputs(kTokens * width);
+    const Floats begin = drawn(elements * width, 2);
+    Floats plain = begin, outputs(kTokens * width);
     for (size_t t = 0; t < kTokens; t++) {
       const float *read = &rows[t * stride], *written = read + elements, *input = written + elements;
       for (size_t n = 0; n < elements; n++)
@@ -143,23 +153,14 @@ void checkStateSpace(bool ownFactors) {
           outputs[t * width + p] += held * read[n];
         }
     }
-    for (const std::vector<size_t>& pieces : {std::vector<size_t>{kTokens}, {2, 3}, {1, 1, 1, 1, 1}}) {
-      Floats state = begin, given(outputs.size());
-      for (size_t b = 0; b < stateBlocks(width); b++) {
-        const StateBlock block = stateBlock(state.data(), elements, width, b);
-        size_t first = 0;
-        for (const size_t count : pieces) {
-          const float* row = rows.data() + first * stride;
-          const float* own = ownFactors ? row + 2 * elements + width : factors.data();
-          stateSteps(block.state, elements, block.columns,
-                     {count, stride, row + 2 * elements + block.first, row + elements, row, own, own + 1,
-                      ownFactors ? stride : 0, given.data() + first * width + block.first, width});
-          first += count;
-        }
-      }
-      ASSERT_EQ(given, outputs) << elements << " x " << width << ", " << pieces.size() << " pieces";
-      ASSERT_EQ(state, blocked(plain, elements, width)) << elements << " x " << width;
-    }
+    checkPieces(elements, width, begin, plain, outputs,
+                [&, n = elements, w = width](const StateBlock& block, size_t first, size_t count, float* given) {
+                  const float* row = rows.data() + first * stride;
+                  const float* own = ownFactors ? row + 2 * n + w : factors.data();
+                  stateSteps(block.state, n, block.columns,
+                             {count, stride, row + 2 * n + block.first, row + n, row, own, own + 1,
+                              ownFactors ? stride : 0, given + first * w + block.first, w});
+                });
   }
 }
 

@@ -1,6 +1,7 @@
 import { stringify } from 'csv-stringify/sync';
 import type { Work } from '../../collections/drained.js';
 import { inTurns } from '../../collections/inTurns.js';
+import { setOwn } from '../../collections/setOwn.js';
 import { Turns } from '../../collections/Turns.js';
 import { JobFileError } from '../../errors/JobFileError.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
@@ -134,10 +135,7 @@ export function* valuesByName(
   const record: Record<string, unknown> = {};
   for (const [nth, [column, at]] of kept.entries()) {
     if (nth % COLUMNS === COLUMNS - 1) yield;
-    const value = values[at] ?? '';
-    if (column === '__proto__')
-      Object.defineProperty(record, column, { value, writable: true, enumerable: true, configurable: true });
-    else record[column] = value;
+    setOwn(record, column, values[at] ?? '');
   }
   return record;
 }

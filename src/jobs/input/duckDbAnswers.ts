@@ -5,7 +5,7 @@ import { SpillwayError } from '../../errors/SpillwayError.js';
 import { PARQUET_LIMITS } from '../../model/files/limits.js';
 import { heldBytes } from '../../rows/heldBytes.js';
 import { ANSWER_BYTES, ANSWER_PARTS, ANSWER_ROWS, type Answer, type Request } from './duckDbMessages.js';
-import type { OpenQuery, QueryRow } from './OpenQuery.js';
+import type { OpenQuery } from './OpenQuery.js';
 import { bytesOfPart, partsOf, type ValuePart } from './valueParts.js';
 
 /**
@@ -35,48 +35,43 @@ export async function* answersOf(query: OpenQuery): AsyncGenerator<Answer, void,
     bytes = 0;
     return full;
   };
-  const chunks = query.chunks();
-  for (;;) {
-    let chunk: Iterable<QueryRow>;
-    try {
-      const next = await chunks.next();
-      if (next.done === true) break;
-      chunk = next.value;
-    } catch (error) {
-      // The rows before it come first.
-      if (rows.length > 0) yield answer();
-      throw error;
-    }
-    for (const row of chunk) {
-      if (garbage >= GARBAGE_BYTES) {
+  try {
+    for await (const chunk of query.chunks()) {
+      for (const row of chunk) {
+        if (garbage >= GARBAGE_BYTES) {
+          garbage = 0;
+          await collect();
+        }
+        const made = inTurns(row.values(all, PARQUET_LIMITS.rowBytes));
+        const values = made instanceof Promise ? await made : made;
+        if (values === undefined) {
+          garbage += PARQUET_LIMITS.rowBytes;
+          let asked: Request = yield answer('too-large');
+          while (typeof asked === 'object' && 'columns' in asked)
+            asked = yield { kind: 'values', values: await inTurns(row.values(asked.columns, asked.most)) };
+          continue;
+        }
+        const held = heldBytes(values, ANSWER_BYTES);
+        const isLong = held >= ANSWER_BYTES;
+        garbage += isLong ? GARBAGE_BYTES : held;
+        if (isLong) {
+          yield answer('long');
+          yield* inParts(values);
+          continue;
+        }
+        rows.push(values);
+        bytes += held;
+        if (bytes >= ANSWER_BYTES || rows.length >= ANSWER_ROWS) yield answer();
+      }
+      if (garbage >= GARBAGE_BYTES / 4) {
         garbage = 0;
         await collect();
       }
-      const made = inTurns(row.values(all, PARQUET_LIMITS.rowBytes));
-      const values = made instanceof Promise ? await made : made;
-      if (values === undefined) {
-        garbage += PARQUET_LIMITS.rowBytes;
-        let asked: Request = yield answer('too-large');
-        while (typeof asked === 'object' && 'columns' in asked)
-          asked = yield { kind: 'values', values: await inTurns(row.values(asked.columns, asked.most)) };
-        continue;
-      }
-      const held = heldBytes(values, ANSWER_BYTES);
-      const isLong = held >= ANSWER_BYTES;
-      garbage += isLong ? GARBAGE_BYTES : held;
-      if (isLong) {
-        yield answer('long');
-        yield* inParts(values);
-        continue;
-      }
-      rows.push(values);
-      bytes += held;
-      if (bytes >= ANSWER_BYTES || rows.length >= ANSWER_ROWS) yield answer();
     }
-    if (garbage >= GARBAGE_BYTES / 4) {
-      garbage = 0;
-      await collect();
-    }
+  } catch (error) {
+    // The rows before it come first.
+    if (rows.length > 0) yield answer();
+    throw error;
   }
   yield answer();
   yield { kind: 'end' };

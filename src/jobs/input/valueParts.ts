@@ -1,3 +1,5 @@
+import { setOwn } from '../../collections/setOwn.js';
+
 /** Units of a text that are a part of their own. */
 const PIECE_UNITS = 2 ** 18;
 
@@ -80,9 +82,7 @@ export class ValueBuilder {
     else {
       const { key } = inner;
       inner.key = undefined;
-      if (key === '__proto__')
-        Object.defineProperty(inner.made, key, { value, writable: true, enumerable: true, configurable: true });
-      else inner.made[key] = value;
+      setOwn(inner.made, key, value);
     }
   }
 }

@@ -1,6 +1,7 @@
 import { JobFileError } from '../../../errors/JobFileError.js';
 import { PARQUET_LIMITS } from '../../../model/files/limits.js';
 import type { RowErrorCode } from '../../../errors/RowError.js';
+import { setOwn } from '../../../collections/setOwn.js';
 import { Turns } from '../../../collections/Turns.js';
 import type { RowInput } from '../../../Row.js';
 import type { ReadOptions, RowSource } from '../RowFormat.js';
@@ -209,12 +210,7 @@ async function readInTurns(
  */
 function recordOf(columns: readonly ReadColumn[], row: number): Record<string, unknown> {
   const record: Record<string, unknown> = {};
-  for (const [name, values] of columns) {
-    const value = values[row] ?? null;
-    if (name === '__proto__')
-      Object.defineProperty(record, name, { value, writable: true, enumerable: true, configurable: true });
-    else record[name] = value;
-  }
+  for (const [name, values] of columns) setOwn(record, name, values[row] ?? null);
   return record;
 }
 
