@@ -18,11 +18,12 @@ export const AGREEMENT = { rows: 24, promptTokens: 100, maxNewTokens: 64 };
 
 /**
  * Documents of bench/peers.mjs in a folder.
- * @returns those of all tools before those of some (`--only`), then the newest first; of one day, whole ones before
- * quick ones
+ * @returns those of at least three contenders before those of fewer (`--only`), which tell no order, then the newest
+ * first; of one day, those of all contenders first, and whole ones before quick ones
  */
 export function peerResults(folder) {
-  const rank = ({ name, document }) => `${/-part/.test(name) ? 0 : 1} ${document.date} ${/-quick/.test(name) ? 0 : 1}`;
+  const rank = ({ name, document: { date, summary } }) =>
+    [summary.length >= 3, date, !name.includes('-part'), !name.includes('-quick')].map(String).join(' ');
   return readdirSync(folder)
     .filter((name) => /^peers-.*\.json$/.test(name))
     .map((name) => ({ name, document: JSON.parse(readFileSync(join(folder, name), 'utf8')) }))

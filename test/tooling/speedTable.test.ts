@@ -117,18 +117,24 @@ describe('of results', () => {
     expect(table).toContain('\n| Spillway 1 | Q4_1 | 20.0 (10.0 to 30.0) | 90.0 (once) |');
   });
 
-  test('a run of all tools goes before newer ones of some; of its kind the newest goes first, quick ones last', () => {
+  test('the newest of three tools or more goes first; of one day all tools before some, whole before quick', () => {
     const folder = mkdtempSync(join(tmpdir(), 'spillway-speed-'));
     try {
-      const files = ['01', '02', '02-quick', '03-quick', '04-part', '05-quick-part'];
+      const tools = { '04-part': 3, '05-quick-part': 2, '06-part': 1, '03-quick-part': 4, '03-part': 5 };
+      const files = ['01', '02', '02-quick', '03-quick', ...Object.keys(tools)];
       for (const file of files)
         writeFileSync(
           join(folder, `peers-${file}.json`),
-          JSON.stringify({ date: `2026-01-${file.slice(0, 2)}`, file }),
+          JSON.stringify({
+            date: `2026-01-${file.slice(0, 2)}`,
+            file,
+            summary: Array.from({ length: (tools as Record<string, number>)[file] ?? 6 }, () => ({})),
+          }),
         );
       writeFileSync(join(folder, 'capped-2026.json'), '{}');
       const found = peerResults(folder).map((each) => (each as { file: string }).file);
-      expect(found).toEqual(['03-quick', '02', '02-quick', '01', '05-quick-part', '04-part']);
+      const few = ['06-part', '05-quick-part'];
+      expect(found).toEqual(['04-part', '03-quick', '03-part', '03-quick-part', '02', '02-quick', '01', ...few]);
     } finally {
       rmSync(folder, { recursive: true });
     }
