@@ -74,6 +74,9 @@ export async function* answersOf(query: OpenQuery): AsyncGenerator<Answer, void,
     throw error;
   }
   yield answer();
+  // Files that statements wrote are whole then, and their logs are gone: before it is said to be over.
+  await collect();
+  await query[Symbol.asyncDispose]();
   yield { kind: 'end' };
 }
 
