@@ -464,6 +464,17 @@ describe('a file that is not what it was taken for, and fields that are not what
     );
   });
 
+  test.each([
+    ['values without number, and the end of a sentence', `${','.repeat(2 ** 22)}.`],
+    ['blanks', `${' '.repeat(2 ** 22)}x`],
+    ['lists', `[${'[],'.repeat(2 ** 20)}`],
+    ['brackets', '['.repeat(2 ** 22)],
+  ])('a first line of megabytes is gone through once, and told by its beginning: %s', async (_, line) => {
+    const error = await errorOf(line);
+    expect(error).toMatch(/^(invalid-json|limit): line 1: /);
+    expect(error.length).toBeLessThan(400);
+  });
+
   test('a broken line of JSON, and a later line, are no other format', async () => {
     expect(await errorOf('{"prompt": ')).not.toContain('it may be');
     const [, second] = await rowsOf('{"prompt":"a"}\nid,question\n');
