@@ -80,6 +80,14 @@ describe('lines', () => {
     ]);
   });
 
+  test.each(['jsonl', 'text', 'openai-batch'] as const)('UTF-16 is refused as what it is: %s', async (format) => {
+    const little = Buffer.from('\ufeffhello\nyou\n', 'utf16le');
+    for (const bytes of [little, Buffer.from(little).swap16()])
+      await expect(rowsOf(bytes, { format })).rejects.toThrow(
+        /: found UTF-16, by its byte order mark, expected UTF-8; convert the file first: iconv -f UTF-16 -t UTF-8$/,
+      );
+  });
+
   test('a line over the limit is skipped to its end, and never held', async () => {
     const megabyte = Buffer.alloc(2 ** 20, 'x');
     async function* endless(): AsyncGenerator<Uint8Array> {
