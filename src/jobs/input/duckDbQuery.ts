@@ -181,6 +181,10 @@ class DuckDbRun {
       if (row instanceof LongRow) await inTurns(row.all());
       next = this.#next();
     }
+    // It closes what its statements wrote, and ends. Where it cannot, the next one that opens a file reads its log.
+    this.#hold(true);
+    await this.#closed;
+    this.#hold(false);
   }
 
   /** Ends it, whatever it does. Idempotent. */
