@@ -11,7 +11,10 @@ import { memberRanges } from '../../arguments/memberRanges.js';
 export function certaintyOf(certainties: readonly (number | undefined)[]): Certainty {
   const chosen = certainties.filter((certainty) => certainty !== undefined);
   if (chosen.length === 0) return { mean: 1, least: 1 };
-  return { mean: chosen.reduce((sum, certainty) => sum + certainty, 0) / chosen.length, least: chosen.reduce((least, certainty) => Math.min(least, certainty)) };
+  return {
+    mean: chosen.reduce((sum, certainty) => sum + certainty, 0) / chosen.length,
+    least: chosen.reduce((least, certainty) => Math.min(least, certainty)),
+  };
 }
 
 /**

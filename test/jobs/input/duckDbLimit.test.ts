@@ -31,7 +31,7 @@ test.each<[string, number | undefined]>([
   ["select lee'\\'; set memory_limit = '1GB'; select '\\'", 2e9],
   ["/* a /* b */ ; set memory_limit = '3GB'; */ set memory_limit = '1GB'; select 1", 2e9],
   ["set/**/memory_limit -- as\n = '1GB'; select 1", 2e9],
-  ["set \"memory_limit\" = '1GB'; select 1", 2e9],
+  ['set "memory_limit" = \'1GB\'; select 1', 2e9],
   ["select 'unclosed; set memory_limit = '1GB'; select 1", 5e9],
   ["select $a$; set memory_limit = '1GB'; select 1", 5e9],
   ["/* set memory_limit = '1GB'; select 1", 5e9],

@@ -171,6 +171,9 @@ test.each<WideHeads>([
 );
 
 test('where no layer attends, attention takes nothing', () => {
-  const shape = { ...requireKnownShape('opt-1.3b'), mixers: [{ layers: 24, projected: 64, mixed: 64, stateFloats: 64 }] };
+  const shape = {
+    ...requireKnownShape('opt-1.3b'),
+    mixers: [{ layers: 24, projected: 64, mixed: 64, stateFloats: 64 }],
+  };
   expect(attentionScratchBytes(shape, 8, { batchSize: 4, compressCache: 'none', spills: false })).toBe(0);
 });

@@ -115,7 +115,9 @@ export async function decompressPage(
   const page =
     length === 0
       ? new Uint8Array()
-      : await (module === undefined ? decompress(bytes, length) : onThread({ module, codec, bytes, length }, decompress));
+      : await (module === undefined
+          ? decompress(bytes, length)
+          : onThread({ module, codec, bytes, length }, decompress));
   if (page.length !== length)
     throw new Error(`a page has ${page.length} bytes decompressed, expected ${length}, as its header says`);
   const alone = page.byteOffset === 0 && page.buffer instanceof ArrayBuffer && page.buffer.byteLength === page.length;
