@@ -33,7 +33,7 @@ export type { JobIdentity } from '../jobs/record/jobRecord.js';
 export type { JobTaskName } from '../Results.js';
 export { readRows, openLines, type ByteSource, type ReadRowsOptions } from '../jobs/input/readRows.js';
 export { isPostgres } from '../jobs/database/postgresUrl.js';
-export { DUCKDB_BYTES } from '../jobs/input/duckDbQuery.js';
+export { DUCKDB_BYTES } from '../jobs/input/duckDbLimit.js';
 export { readSql, type ReadSqlOptions } from '../jobs/input/readSql.js';
 export { readRecordBatches, type ReadRecordBatchesOptions } from '../jobs/arrow/readRecordBatches.js';
 export { recordBatches, type ArrowLibrary, type RecordBatchesOptions } from '../jobs/arrow/recordBatches.js';

@@ -3,7 +3,7 @@ const MOST_DEPTH = 1000;
 
 const SPACE = /[ \t\n\r]*/y;
 /** Text of JSON up to its closing mark, as far as it is whole: an escape that is not is left out. */
-const TEXT = /(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*/y;
+const TEXT = /[^"\\\u0000-\u001f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\u0000-\u001f]*)*/y;
 /** A number is one when something else stands after it: before, more digits may come. */
 const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?=[ \t\n\r,\]}])/y;
 const WORD = /true|false|null/y;

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { loadAddon } from '../../src/bindings/loadAddon.js';
-import { DUCKDB_BYTES } from '../../src/jobs/input/duckDbQuery.js';
+import { DUCKDB_BYTES } from '../../src/jobs/input/duckDbLimit.js';
 import { CPU_MACHINE } from '../plan/support/hardware.js';
 import { temporaryFolder, writeLines } from '../jobs/support/files.js';
 import { float32, string, uint32, writeGguf, type GgufTensorInput } from '../model/support/GgufWriter.js';

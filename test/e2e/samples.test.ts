@@ -43,20 +43,23 @@ const answers = (results: readonly RowResult[]): unknown[] =>
   results.map(({ id, sample, tokens }) => [id, sample, tokens]);
 
 describe('several answers a row', () => {
-  test('sample k is what the row answers with k added to its seed, in order', async () => {
-    const row = { tokens: [3, 20, 37], temperature: 1.5, seed: 7 };
-    const alone = await generate([0, 1, 2].map((sample) => ({ ...row, id: sample, seed: 7 + sample })));
-    const { results } = await generate([
-      { ...row, id: 'a', samples: 3 },
-      { ...row, id: 'b' },
-    ]);
-    expect(answers(results)).toEqual([
-      ...alone.results.map(({ tokens }, sample) => ['a', sample, tokens]),
-      ['b', undefined, alone.results[0]?.tokens],
-    ]);
-    expect(results.map(({ index }) => index)).toEqual([0, 0, 0, 1]);
-    expect(new Set(results.map(({ tokens }) => tokens.join())).size).toBe(3);
-  });
+  test.each([7, 2 ** 32 - 2, 2 ** 33 + 2 ** 32 - 1, Number.MAX_SAFE_INTEGER - 2])(
+    'sample k is what the row answers with k added to its seed, in order: %d',
+    async (seed) => {
+      const row = { tokens: [3, 20, 37], temperature: 1.5, seed };
+      const alone = await generate([0, 1, 2].map((sample) => ({ ...row, id: sample, seed: seed + sample })));
+      const { results } = await generate([
+        { ...row, id: 'a', samples: 3 },
+        { ...row, id: 'b' },
+      ]);
+      expect(answers(results)).toEqual([
+        ...alone.results.map(({ tokens }, sample) => ['a', sample, tokens]),
+        ['b', undefined, alone.results[0]?.tokens],
+      ]);
+      expect(results.map(({ index }) => index)).toEqual([0, 0, 0, 1]);
+      expect(new Set(results.map(({ tokens }) => tokens.join())).size).toBe(3);
+    },
+  );
 
   test('of the run, unless a row says otherwise; greedy ones are computed once', async () => {
     const { results, stats } = await generate(

@@ -76,3 +76,9 @@ test.each<[string, unknown]>([
 test('what is very deep is read so far', () => {
   expect(JSON.stringify(partialJson('['.repeat(1e5)))).toBe('['.repeat(1000) + ']'.repeat(1000));
 });
+
+test('a text may be of any length', () => {
+  const text = 'a'.repeat(2 ** 24);
+  expect(partialJson(`{"a":"${text}`)).toEqual({ a: text });
+  expect(partialJson(`["${'\\n'.repeat(2 ** 21)}`)).toEqual(['\n'.repeat(2 ** 21)]);
+});

@@ -328,6 +328,24 @@ export const ATTACKS = [
     flags: ['--carry-fields'],
     codes: [2],
   },
+  {
+    name: 'a value of 8 MB in an error by SQL',
+    honest: 0,
+    write: () => "sql:select 'a' as id, [1, 3, 9] as tokens, cast(repeat('a', 8000000) as integer) as note",
+    codes: [2],
+  },
+  {
+    name: 'a first line of 8 MiB that is no JSON',
+    honest: HONEST,
+    write: (folder) =>
+      written(
+        join(folder, 'in.jsonl'),
+        (function* () {
+          yield `${','.repeat(7.9 * MIB)}.\n`;
+          for (let at = 0; at < HONEST; at += 1) yield `${honest(at)}\n`;
+        })(),
+      ),
+  },
   lines('log-probabilities without number', () => [`{"id":"a","tokens":[5]}`], {
     flags: ['--logprobs', '250', '--ignore-eos', '--max-new-tokens', '100'],
   }),

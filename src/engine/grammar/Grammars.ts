@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { linesOf } from '../../arguments/linesOf.js';
 import type { GrammarAddon, GrammarKind, NativeGrammar, NativeVocabulary } from '../../bindings/Grammars.js';
 import { inTurns } from '../../collections/inTurns.js';
 import { fromNativeError, isNativeError } from '../../bindings/nativeCall.js';
@@ -270,6 +271,6 @@ function inOneLine(message: string): string {
   // Where it panicked is nobody's business but its own.
   if (/panick?(ed)?\b|<backtrace>/.test(message)) return 'it is more than the engine can count in';
   const reason = /\nerror: ([^\n]*)/.exec(message)?.[1];
-  if (reason === undefined) return message.replace(/\s*\n\s*/g, ' ').trim();
+  if (reason === undefined) return linesOf(message).join(' ');
   return `${message.slice(0, message.indexOf('\n')).replace(/ \(in regex\): regex parse error:$/, '')}: ${reason}`;
 }

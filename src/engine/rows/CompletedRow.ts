@@ -92,7 +92,8 @@ export class CompletedRow<Result> implements RunRow<Result> {
     if (this.ended) return new Continuation();
     if (found instanceof RowError) return this.fail(found);
     this.completions.forEach((completion, each) => {
-      if (this.computedIn[each] === index) this.logprobs[each]?.push(...found.slice(0, completion.length - 1));
+      if (this.computedIn[each] !== index) return;
+      for (const logprob of found.slice(0, completion.length - 1)) this.logprobs[each]?.push(logprob);
     });
     this.left--;
     if (this.left === 0) return this.finish();

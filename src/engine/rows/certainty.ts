@@ -1,5 +1,6 @@
 import type { Certainty } from '../../KeptAnswer.js';
 import type { Tokenizer } from '../../model/Tokenizer.js';
+import { highest } from '../../collections/highest.js';
 import { memberRanges } from '../../arguments/memberRanges.js';
 
 /**
@@ -10,7 +11,10 @@ import { memberRanges } from '../../arguments/memberRanges.js';
 export function certaintyOf(certainties: readonly (number | undefined)[]): Certainty {
   const chosen = certainties.filter((certainty) => certainty !== undefined);
   if (chosen.length === 0) return { mean: 1, least: 1 };
-  return { mean: chosen.reduce((sum, certainty) => sum + certainty, 0) / chosen.length, least: Math.min(...chosen) };
+  return {
+    mean: chosen.reduce((sum, certainty) => sum + certainty, 0) / chosen.length,
+    least: chosen.reduce((least, certainty) => Math.min(least, certainty)),
+  };
 }
 
 /**
@@ -28,13 +32,13 @@ export function fieldCertainties(
   let end = 0;
   // A character of several tokens is there with the last of them, and all of them are its tokens.
   const ends = tokens.map((token) => (end += stream.push(token).length));
-  const ranges = memberRanges(text);
+  const begun = (at: number): number => ends[at - 1] ?? 0;
+  const many = Math.min(ends.length, certainties.length);
   return Object.fromEntries(
-    [...ranges].map(([name, { from, to }]) => {
-      const own = certainties.filter(
-        (_, at) => (ends[at - 1] ?? 0) < to && Math.max(ends[at] ?? 0, (ends[at - 1] ?? 0) + 1) > from,
-      );
-      return [name, certaintyOf(own)];
+    [...memberRanges(text)].map(([name, { from, to }]) => {
+      const first = highest(0, many, (at) => at === 0 || Math.max(ends[at - 1] ?? 0, begun(at - 1) + 1) <= from);
+      const last = highest(first, many, (at) => at === first || begun(at - 1) < to);
+      return [name, certaintyOf(certainties.slice(first, last))];
     }),
   );
 }

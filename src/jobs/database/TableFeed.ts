@@ -6,6 +6,7 @@ import type { FlatKind } from '../formats/Table.js';
 import { resultOfLine, type ResultLine } from '../formats/formatResult.js';
 import type { FinishedRow, WriteOptions } from '../formats/RowFormat.js';
 import { type Journal, type JournalLine, journalHeader, journalLines } from '../output/Journal.js';
+import { EXCERPT } from '../input/sqlSecrets.js';
 import { DoneRows } from '../record/DoneRows.js';
 import { rowsOfResult } from '../../rows/rowsOfResult.js';
 import { persistently } from '../work/persistently.js';
@@ -31,8 +32,6 @@ const PARTING_SECONDS = 5;
 /** More rows that do not fit are no matter of single rows. */
 const MOST_REFUSED = 10_000;
 const WRITING = 'write rows';
-/** DuckDB's excerpt of a statement. */
-const EXCERPT = /\n+LINE \d+:[\s\S]*$/;
 const KINDS: readonly FlatKind[] = ['text', 'integer', 'number', 'boolean', 'moment'];
 
 export interface FeedOptions {

@@ -61,12 +61,16 @@ function isListOfRows(line: string): boolean {
   }
 }
 
+/** Units of a line that tell what it is. */
+const TELLING_UNITS = 2 ** 16;
+
 /** Says what a file whose first line is no JSON probably is. */
-function likelyFormat(line: string): string {
+function likelyFormat(whole: string): string {
+  const line = whole.slice(0, TELLING_UNITS);
   const json = otherJson(line);
   if (json !== undefined) return `; it may begin ${json}`;
   if (/^\s*[[{"]/.test(line)) return '';
-  const format = line.includes('\t') ? 'tsv' : /^[^.?!]*[,;|][^.?!]*$/.test(line) ? 'csv' : 'text';
+  const format = line.includes('\t') ? 'tsv' : /[,;|]/.test(line) && !/[.?!]/.test(line) ? 'csv' : 'text';
   return `; it may be ${format} rather than jsonl: say so (\`inputFormat\`)`;
 }
 

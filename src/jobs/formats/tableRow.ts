@@ -155,7 +155,7 @@ function fieldOf(field: string, value: unknown): unknown {
   if (value === '') return undefined;
   if (WORDS.has(field)) return value;
   if (LISTS.has(field)) return BEGINS_JSON.test(value) ? orText(field, value) : value;
-  return /^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i.test(value) ? Number(value) : value;
+  return /^\s*[+-]?(\d+(?:\.\d*)?|\.\d+)(e[+-]?\d+)?\s*$/i.test(value) ? Number(value) : value;
 }
 
 /** @throws RowError for what would take more than a row may */

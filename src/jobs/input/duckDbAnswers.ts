@@ -21,7 +21,11 @@ async function collect(): Promise<void> {
   await setImmediate();
 }
 
-/** The answers about a query, the header first, each when it is asked for. @throws what reading the query throws */
+/**
+ * The answers about a query, the header first, each when it is asked for. Who asks for more than the end has the
+ * database closed.
+ * @throws what reading the query throws
+ */
 export async function* answersOf(query: OpenQuery): AsyncGenerator<Answer, void, Request> {
   const { header } = query;
   const all = [...header.keys()];
@@ -75,6 +79,9 @@ export async function* answersOf(query: OpenQuery): AsyncGenerator<Answer, void,
   }
   yield answer();
   yield { kind: 'end' };
+  // Nothing holds files open any more.
+  await collect();
+  await query[Symbol.asyncDispose]();
 }
 
 function* inParts(values: readonly unknown[]): Generator<Answer, void, Request> {

@@ -22,8 +22,21 @@ process.on('disconnect', () => {
 
 let answers: AsyncGenerator<Answer, void, Request> | undefined;
 process.on('message', (request: Request) => {
-  void answered(request).then((answer) => process.send?.(answer));
+  void answered(request).then((answer) =>
+    process.send?.(answer, () => {
+      if (answer.kind === 'end') void leave();
+    }),
+  );
 });
+
+/** Files that statements wrote are closed, so that they are whole and without a log, and then there is no more to do. */
+async function leave(): Promise<void> {
+  try {
+    await answers?.next('next');
+  } finally {
+    process.kill(process.pid, 'SIGKILL');
+  }
+}
 
 async function answered(request: Request): Promise<Answer> {
   try {

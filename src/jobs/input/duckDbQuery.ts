@@ -13,19 +13,14 @@ import { removeLeftovers, temporaryPath } from '../../files/temporaryFiles.js';
 import { userCacheFolder } from '../../files/userFolders.js';
 import { packageRoot } from '../../packageRoot.js';
 import { formatBytes } from '../../units.js';
+import { DUCKDB_BYTES, limitOf, OF_COUNTED } from './duckDbLimit.js';
 import type { Answer, Request } from './duckDbMessages.js';
-import { COUNTED_BYTES, MEMORY, MORE_MEMORY } from './duckDbRows.js';
+import { MEMORY, MORE_MEMORY } from './duckDbRows.js';
+import { loaderFlags } from './loaderFlags.js';
 import type { OpenQuery, QueryRow } from './OpenQuery.js';
 import { withoutSecrets } from './sqlSecrets.js';
 import { ValueBuilder } from './valueParts.js';
 
-/** Bytes of its process for each that DuckDB counts: for the program, and the values of the rows at hand. */
-const OF_COUNTED = 2;
-/**
- * Bytes that the process of a query of DuckDB may have under a cap. The system holds it to them (`ulimit -d`, Linux),
- * as DuckDB hands over some two thousand rows at a time, whatever they take.
- */
-export const DUCKDB_BYTES = OF_COUNTED * COUNTED_BYTES;
 /** The part of the memory that is free which it may have where nobody says how much: an engine leaves as much. */
 const FREE_SHARE = 1 / 10;
 const PROGRAM = 'dist/jobs/input/duckDbProcess.js';
@@ -40,6 +35,9 @@ const LIMITED = 'ulimit -d "$0" 2>/dev/null; exec "$@"';
 const LAST_WORDS = 2 ** 14;
 /** Ends of a process that gets no memory: V8 and C++ give up so. */
 const GIVEN_UP: ReadonlySet<string> = new Set(['SIGABRT', 'SIGTRAP', 'SIGILL']);
+/** The error with which Node ends a program, among what it says, and of it so many characters. */
+const ERROR = /^(?:\w+ )?\w*Error\b.*$/m;
+const ERROR_LENGTH = 300;
 /** Parts of a long row that are put together between two moments at which others may have their turn. */
 const PARTS = 2 ** 11;
 
@@ -85,36 +83,6 @@ export async function duckDbQuery(
   }
 }
 
-/** Pieces of a query: comments, texts, names in quotes, ends of statements, and all else. */
-const PIECES = /--[^\n]*|\/\*[^]*?\*\/|'(?:[^']|'')*'|"(?:[^"]|"")*"|\$\$[^]*?\$\$|;|[^;'"$/-]+|[^]/g;
-const LIMIT =
-  /^\s*(?:set|pragma)\s+(?:(?:global|session|local)\s+)?(?:memory_limit|max_memory)\s*(?:=|\bto\b)\s*'?\s*([^';\s]*(?:\s*[kmgt]i?b)?)/i;
-const SIZE = /^(\d+(?:\.\d+)?)\s*([kmgt])(i?)b$/i;
-
-function statementsOf(sql: string): readonly string[] {
-  const statements = [''];
-  for (const [piece] of sql.matchAll(PIECES))
-    if (piece === ';') statements.push('');
-    else if (!/^(?:--|\/\*)/.test(piece)) statements.push((statements.pop() ?? '') + piece);
-  return statements;
-}
-
-/**
- * The bytes that the process may have: as the statements before a query say that DuckDB may; undefined where they say
- * it in other ways than as a size.
- * @param otherwise where they say nothing
- */
-export function limitOf(sql: string, otherwise: number): number | undefined {
-  const said = statementsOf(sql)
-    .flatMap((statement) => LIMIT.exec(statement)?.[1] ?? [])
-    .at(-1);
-  if (said === undefined) return otherwise;
-  const [, count, unit = '', binary] = SIZE.exec(said) ?? [];
-  if (count === undefined) return undefined;
-  const counted = Number(count) * (binary === '' ? 1000 : 1024) ** (1 + 'kmgt'.indexOf(unit.toLowerCase()));
-  return Math.max(DUCKDB_BYTES, OF_COUNTED * counted);
-}
-
 type AnswerOf<Kind extends Answer['kind']> = Extract<Answer, { readonly kind: Kind }>;
 
 /** The process of one query: it is asked one thing at a time. */
@@ -135,12 +103,13 @@ class DuckDbRun {
   ) {
     const heap =
       limitBytes === undefined ? [] : [`--max-old-space-size=${Math.floor((HEAP_SHARE * limitBytes) / 2 ** 20)}`];
-    const program = [process.execPath, ...NODE_FLAGS, ...heap, fileURLToPath(new URL(PROGRAM, packageRoot().folder))];
+    const flags = [...loaderFlags(process.env, process.execArgv), ...NODE_FLAGS, ...heap];
+    const program = [process.execPath, ...flags, fileURLToPath(new URL(PROGRAM, packageRoot().folder))];
     const [command = '', ...args] =
       limitBytes !== undefined && existsSync(SHELL)
         ? [SHELL, '-c', LIMITED, String(Math.floor(limitBytes / 1024)), ...program]
         : program;
-    // Flags of the program that is running are for itself.
+    // Other flags of the program that is running are for itself.
     const { NODE_OPTIONS: _, ...environment } = process.env;
     const child = spawn(command, args, {
       // `/dev/stdin` may be a file of the query's.
@@ -212,6 +181,10 @@ class DuckDbRun {
       if (row instanceof LongRow) await inTurns(row.all());
       next = this.#next();
     }
+    // It closes what its statements wrote, and ends. Where it cannot, the next one that opens a file reads its log.
+    this.#hold(true);
+    await this.#closed;
+    this.#hold(false);
   }
 
   /** Ends it, whatever it does. Idempotent. */
@@ -256,7 +229,8 @@ class DuckDbRun {
   }
 
   #deathOf(code: number | null, killed: NodeJS.Signals | null): JobFileError {
-    const how = killed ?? `exit code ${code}`;
+    const why = killed === null ? ERROR.exec(this.#lastWords)?.[0].slice(0, ERROR_LENGTH) : undefined;
+    const how = killed ?? (why === undefined ? `exit code ${code}` : `exit code ${code}: ${withoutSecrets(why)}`);
     const where = this.#rows === 0 ? '' : ` after row ${this.#rows}`;
     const { limitBytes } = this;
     const outOfMemory =

@@ -207,7 +207,15 @@ interface Answer {
 async function answerOf(connection: Connection, sql: string): Promise<Answer> {
   const { before, query } = await lastStatement(connection, sql);
   const statements = before === '' ? undefined : await connection.extractStatements(before);
-  for (let at = 0; at < (statements?.count ?? 0); at += 1) await (await statements?.prepare(at))?.run();
+  for (let at = 0; at < (statements?.count ?? 0); at += 1) {
+    const statement = await statements?.prepare(at);
+    try {
+      await statement?.run();
+    } finally {
+      // As long as there is one, files are not closed.
+      statement?.destroySync();
+    }
+  }
   // On a line of its own, as the query may end with a comment.
   const width = await columnsOf(connection, `from (${query}\n)`);
   // What cannot be asked within another query (`call`, `insert … returning`) is made as a whole, and then its errors

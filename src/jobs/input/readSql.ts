@@ -11,7 +11,8 @@ import { checkColumns } from '../formats/checkColumns.js';
 import type { TakenColumns } from '../formats/RowFormat.js';
 import { checkPromptColumn, fieldsOfTable, tableRow, takenColumns, tableRowInTurns } from '../formats/tableRow.js';
 import { isPostgres } from '../database/postgresUrl.js';
-import { DUCKDB_BYTES, duckDbQuery } from './duckDbQuery.js';
+import { DUCKDB_BYTES } from './duckDbLimit.js';
+import { duckDbQuery } from './duckDbQuery.js';
 import { MEMORY } from './duckDbRows.js';
 import { postgresQuery } from './postgresQuery.js';
 import type { QueryRow } from './OpenQuery.js';
@@ -80,7 +81,8 @@ const CHECKS: Readonly<Record<keyof ReadSqlOptions, Check>> = {
  * resumed needs them in the same order each time: say `order by`. Where a database should not be held for as long as a
  * job takes, copy first: `create temp table asked as select …; select * from asked`. Values are as JSON holds them:
  * decimals, dates, moments and whole numbers beyond 2^53 are text.
- * A query of DuckDB runs in a process of its own.
+ * A query of DuckDB runs in a process of its own. Files that its statements write are whole when all rows have come;
+ * where it ends earlier, what it has committed stands in their logs, which whoever opens them next reads.
  * @param sql one query, after whatever statements it needs (`attach …; select …`); of Postgres one query alone
  * @throws UsageError at once for a wrong argument, and, while it is iterated, where the package `@duckdb/node-api`, or
  * `pg`, is not installed; JobFileError where the database fails, or there is no column of prompts

@@ -39,7 +39,7 @@ function parseAsPython(text: string): unknown {
   } catch (error) {
     if (!text.includes('Infinity')) throw error;
     return JSON.parse(
-      text.replace(/"(?:[^"\\]|\\.)*"|\bInfinity\b/g, (each) => (each === 'Infinity' ? '1e999' : each)),
+      text.replace(/"[^"\\]*(?:\\.[^"\\]*)*(?:"|$)|\bInfinity\b/gs, (each) => (each === 'Infinity' ? '1e999' : each)),
     );
   }
 }

@@ -1,3 +1,5 @@
+import { linesOf } from '../../arguments/linesOf.js';
+
 /**
  * An error and what caused it, on one line: `fetch failed: connect ECONNREFUSED`. Told by its shape, since errors may
  * come from another realm.
@@ -12,7 +14,9 @@ export function describeFailure(error: unknown): string {
     const text = textOf(at).trim();
     if (text !== '' && !parts.some((part) => part.includes(text))) parts.push(text);
   }
-  return (parts.join(': ') || 'unknown error').replace(/\s*\n\s*/g, '; ').slice(0, 600);
+  return linesOf(parts.join(': ') || 'unknown error')
+    .join('; ')
+    .slice(0, 600);
 }
 
 function textOf(value: unknown): string {

@@ -40,8 +40,8 @@ export async function readShards(
   for (const [index, shardName] of shardNames.entries()) {
     const shard = await readSafetensorsFile(join(folder, shardName), index, packed);
     files.push(shard.path);
-    tensors.push(...shard.tensors);
-    bytes.push(...shard.bytes);
+    for (const tensor of shard.tensors) tensors.push(tensor);
+    for (const tensor of shard.bytes) bytes.push(tensor);
     for (const name of shard.names) {
       const home = homes.get(name);
       if (home !== undefined) {

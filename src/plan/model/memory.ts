@@ -8,9 +8,9 @@ import { matmulKind } from './matmulKinds.js';
 import { workingMemory } from './workingMemory.js';
 import { HEAP_MARGIN_BYTES, PAGE_TOKENS, PINNED_BYTES } from '../reserves.js';
 
-/** Layers' weights that are where computing happens at once while they move. */
 /** Norms and biases of a layer, as wide as hidden states, at most. */
 const VECTORS = 4;
+/** Layers' weights that are where computing happens at once while they move. */
 const BUFFERS = 2;
 /**
  * Staged pages of squares, and hidden states on their way to the disk or back: one is read, one computed with, one
@@ -64,17 +64,18 @@ function onCpu(
   const slots = slotsOf(block);
   const states = slots * block.batchSize * sizes.rowStateBytes;
   const tokens = Math.max(tokensPerSquareOf(block), block.batchSize);
+  // What all rows begin with is in memory. Of a row's own pages all but the last may be on disk, in whole pages; hidden
+  // states in whole tokens, with room for several runs.
+  const ownPages = rowPages - sharedPages;
+  const diskPages = at ? Math.min(ownPages - 1, Math.round(ownPages * at.cn)) : undefined;
   const { scratchBytes, activationBytes } = workingMemory(
     shape,
     tokens,
     block.threads ?? hardware.cpu.threads,
     matmulKind(shape, block.compressWeights),
     hardware.machine.instructionSet,
+    { ...block, spills: spills && diskPages !== 0 },
   );
-  // What all rows begin with is in memory. Of a row's own pages all but the last may be on disk, in whole pages; hidden
-  // states in whole tokens, with room for several runs.
-  const ownPages = rowPages - sharedPages;
-  const diskPages = at ? Math.min(ownPages - 1, Math.round(ownPages * at.cn)) : undefined;
   const layerPageBytes = sizes.tokenCacheBytes * PAGE_TOKENS;
   const slotBytes = blocks(layerPageBytes) * (pageBytes / layerPageBytes);
   const keptTokens = at ? Math.round(tokens * (1 - at.hn)) : tokens;
@@ -143,6 +144,7 @@ function withGpu(
     block.threads ?? hardware.cpu.threads,
     matmulKind(shape, 'none'),
     hardware.machine.instructionSet,
+    undefined,
   );
   const cache = (sharedPages + liveRows * (rowPages - sharedPages)) * pageBytes;
   // Staged pages of two batches, of one layer; on the GPU of one long row at least.

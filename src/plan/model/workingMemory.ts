@@ -1,7 +1,6 @@
 import type { MatmulWeights } from '../HardwareProfile.js';
 import type { ModelShape } from '../ModelShape.js';
-
-const align = (bytes: number): number => Math.ceil(bytes / 64) * 64;
+import { align, attentionScratchBytes, type AttentionSetting } from './attentionMemory.js';
 
 /** Memory that computing takes beside weights and cache. */
 export interface WorkingMemory {
@@ -38,13 +37,15 @@ const BFLOAT16_ROWS = 16;
  * same bytes.
  * @param weights what products multiply by, compressed weights as such
  * @param instructionSet of the machine; with `amx` inputs are rounded otherwise, and for 16-bit weights too
+ * @param attention where the processor attends; undefined where a GPU does
  */
 export function workingMemory(
   shape: ModelShape,
   tokens: number,
   threads: number,
   weights: MatmulWeights,
-  instructionSet?: string,
+  instructionSet: string | undefined,
+  attention: AttentionSetting | undefined,
 ): WorkingMemory {
   const {
     hiddenSize: h,
@@ -116,8 +117,9 @@ export function workingMemory(
   const rows = Math.min(tokens, Math.min(256, Math.max(8, Math.floor((32 * 2 ** 20) / (v * 4)))));
   const head =
     floats(h, rows) + floats(v, rows) + threads * align(v * 8) + floats(1, rows) + rounded(h, rows) + workspaces;
+  const attend = attention ? attentionScratchBytes(shape, threads, attention) : 0;
   return {
-    scratchBytes: Math.max(finish + floats(1), project, expand, head),
+    scratchBytes: Math.max(finish + floats(1), project, attend, expand, head),
     activationBytes: floats(h) + floats(query) + floats(rotaryElements) + floats(beside),
   };
 }

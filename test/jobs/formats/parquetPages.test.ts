@@ -1,3 +1,6 @@
+import { execFile } from 'node:child_process';
+import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { expect, test } from '@jest/globals';
 import { parquetWriteBuffer } from 'hyparquet-writer';
@@ -6,6 +9,7 @@ import { decompressPage } from '../../../src/jobs/formats/parquet/decompressPage
 import { isForeign, PageBytes } from '../../../src/jobs/formats/parquet/PageBytes.js';
 import { valueCursor } from '../../../src/jobs/formats/parquet/ValueCursor.js';
 import { readRows } from '../../../src/jobs/input/readRows.js';
+import { built } from '../support/built.js';
 import { collect, temporaryFolder } from '../support/files.js';
 import { writeFileSync } from 'node:fs';
 
@@ -49,6 +53,34 @@ test.each(CODECS)('one of %s that has more, or less, than it says is an error', 
   await expect(read(3 * MIB)).rejects.toThrow(`a page has more than the ${3 * MIB} bytes`);
   await expect(read(6 * MIB)).rejects.toThrow(`a page has ${5 * MIB} bytes decompressed, expected ${6 * MIB}`);
 });
+
+// A hook of the process's own may be what finds packages.
+test.each(['a thread', 'itself, where the thread does not find the module'])(
+  'as the package has it, it has a large page of SNAPPY decompressed by %s',
+  async (by) => {
+    const script = `
+      import { createRequire, syncBuiltinESMExports } from 'node:module';
+      const threads = createRequire('file:///')('node:worker_threads');
+      const { Worker } = threads;
+      let started = 0;
+      threads.Worker = class extends Worker {
+        constructor(code, options) {
+          started += 1;
+          const module = ${by === 'a thread' ? 'options.workerData.module' : "'file:///none.js'"};
+          super(code, { ...options, workerData: { ...options.workerData, module } });
+        }
+      };
+      syncBuiltinESMExports();
+      const { decompressPage } = await import(${JSON.stringify(pathToFileURL(built('jobs/formats/parquet/decompressPage.js')).href)});
+      const page = Uint8Array.from({ length: 3 * 2 ** 20 }, (_, at) => (at * 31) & 127);
+      // Its length, and a literal of as many bytes.
+      const bytes = Uint8Array.from([0x80, 0x80, 0xc0, 0x01, 0xfc, 0xff, 0xff, 0x2f, 0x00, ...page]);
+      const read = await decompressPage(bytes, page.length, 'SNAPPY');
+      console.log(started, Buffer.from(read).equals(page));`;
+    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script]);
+    expect(stdout).toBe('1 true\n');
+  },
+);
 
 test('a long value is a view of its page, a short one is not', () => {
   const [long, short] = [drawn(3 * MIB, 5), drawn(100, 7)];

@@ -8,7 +8,7 @@ import { describe, expect, test } from '@jest/globals';
 import { InterruptedError } from '../../../src/errors/InterruptedError.js';
 import { JobFileError } from '../../../src/errors/JobFileError.js';
 import { isRunning } from '../../../src/files/processes.js';
-import { DUCKDB_BYTES, limitOf } from '../../../src/jobs/input/duckDbQuery.js';
+import { DUCKDB_BYTES } from '../../../src/jobs/input/duckDbLimit.js';
 import { readSql } from '../../../src/jobs/input/readSql.js';
 import { failureOf } from '../formats/support.js';
 import { built } from '../support/built.js';
@@ -40,20 +40,6 @@ function processesOf(parent: number): number[] {
     }
   });
 }
-
-test.each<[string, number | undefined]>([
-  ['select 1', 5e9],
-  ["select current_setting('memory_limit') as prompt where memory_limit = '7GB'", 5e9],
-  ["set memory_limit = '1GB'; select 1", 2e9],
-  ["SET GLOBAL max_memory TO '1.5 GiB'; select 1", 3 * 2 ** 30],
-  ["pragma memory_limit='600MB'; set memory_limit='700 MiB'; select 1", 1400 * 2 ** 20],
-  ["set memory_limit = '80%'; select 1", undefined],
-  ["set memory_limit = '10MB'; select 1", DUCKDB_BYTES],
-  ["-- set memory_limit = '16MB' would do\nselect 'set memory_limit = ''1MB''; set memory_limit = x' as prompt", 5e9],
-  ["/* ; */ set memory_limit = '1GB'; select 1", 2e9],
-])('the process may have as much as the statements say: %s', (sql, bytes) => {
-  expect(limitOf(sql, 5e9)).toBe(bytes);
-});
 
 (installed() ? describe : describe.skip)('the process of a query (skipped without @duckdb/node-api)', () => {
   test('rows come as they are, whatever their size, among short ones', async () => {
@@ -210,6 +196,64 @@ test.each<[string, number | undefined]>([
     );
     const [code] = (await once(spawn(process.execPath, [path('leave.mjs')], { stdio: 'ignore' }), 'exit')) as [number];
     expect(code).toBe(0);
+  });
+
+  test('files that statements wrote are whole when all rows have come', async () => {
+    const file = path('written.duckdb');
+    const written = `attach '${file}' as w; create table w.t as select range as id from range(1000); begin; insert into w.t
+      values (1000); commit; select id, 'p' as prompt from w.t`;
+    expect(await collect(readSql(written))).toHaveLength(1001);
+    expect(readdirSync(path('')).filter((name) => name.startsWith('written.'))).toEqual(['written.duckdb']);
+  });
+
+  test('what statements have committed is there, wherever the query ended', async () => {
+    const file = path('ended.duckdb');
+    const rows = readSql(
+      `attach '${file}' as w; create table w.t as select range as id from range(1000); insert into w.t values (1000);
+       select i as id, 'p' as prompt from range(100000000) t(i)`,
+    );
+    await rows.next();
+    await rows.return();
+    // Nobody may write it, and yet its log is read.
+    const counted = await collect(readSql("select count(*) as id, 'p' as prompt from t", { database: file }));
+    expect(counted).toEqual([{ id: 1001, prompt: 'p' }]);
+    const [first] = await collect(readSql(`attach '${file}' as w; select count(*) as id, 'p' as prompt from w.t`));
+    expect(first).toEqual({ id: 1001, prompt: 'p' });
+    expect(readdirSync(path('')).filter((name) => name.startsWith('ended.'))).toEqual(['ended.duckdb']);
+  });
+
+  test('it loads what modules are found by, and has no other flags of this process', async () => {
+    const [loaded, told] = [path('a hook.cjs'), path('told.json')];
+    writeFileSync(
+      loaded,
+      `require('node:fs').writeFileSync(${JSON.stringify(told)}, JSON.stringify([process.execArgv, process.env.NODE_OPTIONS ?? '']));`,
+    );
+    const before = process.env['NODE_OPTIONS'];
+    process.env['NODE_OPTIONS'] = `--max-old-space-size=64 --require "${loaded}" --inspect-port=1`;
+    try {
+      expect(await collect(readSql("select 1 as id, 'p' as prompt"))).toEqual([{ id: 1, prompt: 'p' }]);
+      const [flags, options] = JSON.parse(readFileSync(told, 'utf8')) as [string[], string];
+      expect(flags.slice(0, 2)).toEqual(['--require', loaded]);
+      expect([...flags, options].join(' ')).not.toMatch(/max-old-space-size=64|inspect/);
+    } finally {
+      if (before === undefined) delete process.env['NODE_OPTIONS'];
+      else process.env['NODE_OPTIONS'] = before;
+    }
+  });
+
+  test('where it does not start an error says why', async () => {
+    const before = process.env['NODE_OPTIONS'];
+    process.env['NODE_OPTIONS'] = `--require ${path('none.cjs')}`;
+    try {
+      const error = await failureOf(collect(readSql("select 'p' as prompt")));
+      expect(error).toBeInstanceOf(JobFileError);
+      expect(error.message).toMatch(
+        /^SQL: the process of DuckDB ended \(exit code 1: Error: Cannot find module '.*none\.cjs'\); rows/,
+      );
+    } finally {
+      if (before === undefined) delete process.env['NODE_OPTIONS'];
+      else process.env['NODE_OPTIONS'] = before;
+    }
   });
 
   test('what it has no memory for goes to the folder that is said, and nothing stays there', async () => {

@@ -80,6 +80,14 @@ describe('lines', () => {
     ]);
   });
 
+  test.each(['jsonl', 'text', 'openai-batch'] as const)('UTF-16 is refused as what it is: %s', async (format) => {
+    const little = Buffer.from('\ufeffhello\nyou\n', 'utf16le');
+    for (const bytes of [little, Buffer.from(little).swap16()])
+      await expect(rowsOf(bytes, { format })).rejects.toThrow(
+        /: found UTF-16, by its byte order mark, expected UTF-8; convert the file first: iconv -f UTF-16 -t UTF-8$/,
+      );
+  });
+
   test('a line over the limit is skipped to its end, and never held', async () => {
     const megabyte = Buffer.alloc(2 ** 20, 'x');
     async function* endless(): AsyncGenerator<Uint8Array> {
@@ -462,6 +470,17 @@ describe('a file that is not what it was taken for, and fields that are not what
     expect(await errorOf(line)).toMatch(
       new RegExp(`^invalid-json: line 1: .*; it may be ${format} rather than jsonl: say so \\(\`inputFormat\`\\)$`),
     );
+  });
+
+  test.each([
+    ['values without number, and the end of a sentence', `${','.repeat(2 ** 22)}.`],
+    ['blanks', `${' '.repeat(2 ** 22)}x`],
+    ['lists', `[${'[],'.repeat(2 ** 20)}`],
+    ['brackets', '['.repeat(2 ** 22)],
+  ])('a first line of megabytes is gone through once, and told by its beginning: %s', async (_, line) => {
+    const error = await errorOf(line);
+    expect(error).toMatch(/^(invalid-json|limit): line 1: /);
+    expect(error.length).toBeLessThan(400);
   });
 
   test('a broken line of JSON, and a later line, are no other format', async () => {

@@ -39,6 +39,38 @@ test('secrets are told by what stands before them, however they are quoted', () 
   expect(withoutSecrets(harmless, 'select * from t')).toBe(harmless);
 });
 
+test.each([
+  ['secret $$S3CR3T x$$', 'S3CR3T x'],
+  ['secret $a$S3CR3T $$ x$a$', 'S3CR3T $$ x'],
+  ['secret $ä$S3CR3T$ä$', 'S3CR3T'],
+  // Cut off in their midst.
+  ["secret 'S3CR3T x", 'S3CR3T x'],
+  ['password="S3CR3T', 'S3CR3T'],
+  ['password = $b$S3CR3T x', 'S3CR3T x'],
+])('so are texts between dollars, and what is not closed: %s', (said, secret) => {
+  expect(withoutSecrets(`near ${said}`)).toBe(`near ${said.replace(secret, '***')}`);
+  expect(withoutSecrets(`found ${secret}`, said)).toBe('found ***');
+});
+
+// A database repeats a value in its words: any row's.
+test.each([
+  ['letters', 'a'.repeat(2 ** 21)],
+  ['addresses', 'a://'.repeat(2 ** 19)],
+  ['blanks', `password${' '.repeat(2 ** 21)}'`],
+  ['lines', '\n'.repeat(2 ** 21)],
+  ['names', Array.from({ length: 2 ** 17 }, (_, at) => `password=a${at}`).join(' ')],
+  ['quotes', "password='".repeat(2 ** 17)],
+  ['pairs of quotes', `password=${"''".repeat(2 ** 20)}`],
+  ['tags', Array.from({ length: 2 ** 16 }, (_, at) => `password=$a${at}$`).join(' ')],
+  ['nears', 'at or near "'.repeat(2 ** 17)],
+])('words of any size are gone through once, and told to a bound: %s', (_, value) => {
+  for (const sql of ['select 1', "attach 'password=x'"]) {
+    const told = withoutSecrets(`Conversion Error: Could not convert string '${value}' to INT32`, sql);
+    expect(told.length).toBeLessThan(2 ** 15);
+    expect(told).toMatch(/^Conversion Error: Could not convert string '/);
+  }
+});
+
 let installed = true;
 try {
   createRequire(import.meta.url).resolve('@duckdb/node-api');

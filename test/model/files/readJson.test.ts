@@ -46,6 +46,10 @@ test('sizes are bounded, and so is what the text would take in memory', async ()
   );
 });
 
+test('a text that nothing closes is gone through once', async () => {
+  await expect(read(`{"a":-Infinity,"b":"${'\\"'.repeat(2 ** 20)}`)).rejects.toThrow(/found no JSON/);
+});
+
 test('a tokenizer larger than any known one is read', async () => {
   const tokens = Array.from({ length: 300_000 }, (_, id) => `token,${id}`);
   const tokenizer = {

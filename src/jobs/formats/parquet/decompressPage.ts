@@ -14,13 +14,14 @@ const CHUNKS = { chunkSize: 2 ** 18 };
 
 /** Pages of more that are decompressed in JavaScript, which others would wait for, go to a thread. */
 const ON_THREAD_BYTES = 2 ** 21;
+/** It gives the bytes back where it does not find the module: a hook of this process's own may find packages (PnP). */
 const THREAD = `
   const { parentPort, workerData: { module, codec, bytes, length } } = require('node:worker_threads');
   import(module).then(({ compressors, decompressZstd }) => {
     const page = codec === 'ZSTD' ? decompressZstd(bytes, new Uint8Array(length)) : compressors[codec](bytes, length);
     const alone = page.byteLength === page.buffer.byteLength ? page : page.slice();
-    parentPort.postMessage(alone, [alone.buffer]);
-  });`;
+    parentPort.postMessage({ page: alone }, [alone.buffer]);
+  }, () => parentPort.postMessage({ bytes }, [bytes.buffer]));`;
 
 /** Node 20 has none. */
 const { createZstdDecompress, zstdDecompressSync } = zlib as {
@@ -68,13 +69,18 @@ async function inChunks(decompressor: Transform, bytes: Uint8Array, length: numb
   return page.subarray(0, at);
 }
 
+type Answer = { readonly page: Uint8Array } | { readonly bytes: Uint8Array };
+
 /** @throws what the decompressor throws */
-async function onThread(work: {
-  readonly module: string;
-  readonly codec: string;
-  readonly bytes: Uint8Array<ArrayBuffer>;
-  readonly length: number;
-}): Promise<Uint8Array> {
+async function onThread(
+  work: {
+    readonly module: string;
+    readonly codec: string;
+    readonly bytes: Uint8Array<ArrayBuffer>;
+    readonly length: number;
+  },
+  otherwise: Decompress,
+): Promise<Uint8Array> {
   const worker = new Worker(THREAD, {
     eval: true,
     // The program's own flags, and those of NODE_OPTIONS, may say that what is evaluated is a module, or load others.
@@ -84,8 +90,8 @@ async function onThread(work: {
     transferList: [work.bytes.buffer],
   });
   try {
-    const [page] = (await once(worker, 'message')) as [Uint8Array];
-    return page;
+    const [answer] = (await once(worker, 'message')) as [Answer];
+    return 'page' in answer ? answer.page : await otherwise(answer.bytes, work.length);
   } finally {
     await worker.terminate();
   }
@@ -109,7 +115,9 @@ export async function decompressPage(
   const page =
     length === 0
       ? new Uint8Array()
-      : await (module === undefined ? decompress(bytes, length) : onThread({ module, codec, bytes, length }));
+      : await (module === undefined
+          ? decompress(bytes, length)
+          : onThread({ module, codec, bytes, length }, decompress));
   if (page.length !== length)
     throw new Error(`a page has ${page.length} bytes decompressed, expected ${length}, as its header says`);
   const alone = page.byteOffset === 0 && page.buffer instanceof ArrayBuffer && page.buffer.byteLength === page.length;
