@@ -116,6 +116,7 @@ struct RuntimeBytes {
   size_t scratch = 0;
   size_t activations = 0;  // of one buffer of limits.tokensPerSquare tokens
   size_t staging = 0;      // buffers for pages on disk, all of them
+  size_t held = 0;         // for values of such pages that were chosen, where ranges choose among their keys
   uint64_t spill = 0;      // of the spill file, on disk
   size_t pageSlot = 0;     // of it, a page of one layer
   size_t pageKeys = 0;     // of that, where ranges choose among their keys: what they read of it first; else 0

@@ -171,6 +171,8 @@ export interface RuntimeBytes {
   readonly activations: number;
   /** All staging buffers for pages on disk. */
   readonly staging: number;
+  /** As much again where sparse attention takes values of chosen keys alone from disk: for such values. Else 0. */
+  readonly held: number;
   /** The spill file: disk, not memory. */
   readonly spill: number;
   /** The size of one page of one layer, on disk and in a staging buffer: a multiple of 4096. */

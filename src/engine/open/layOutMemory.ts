@@ -234,7 +234,7 @@ class BlockMemory {
     const tablePages = rowsPerSlot * Math.ceil(decoder.contextTokens / PAGE_TOKENS);
     this.gpu = gpu && this.gpuTier(gpu, tablePages);
     this.onePage = this.measure(1);
-    const { staging, activations } = this.onePage;
+    const { staging, held, activations } = this.onePage;
     const { scratch } = this.gpu ? this.measure(tablePages) : this.onePage;
     const moving = spilled ? slots - spilled.stayingSlots : 0;
     const stores = spilled ? moving * spilled.residentTokens * hiddenBytes(decoder) : 0;
@@ -242,6 +242,7 @@ class BlockMemory {
     this.workingBytes =
       scratch +
       staging +
+      held +
       this.onePage.state * (this.states ?? 0) +
       activations * (slots - moving + (spilled?.buffers ?? 0)) +
       stores +

@@ -107,16 +107,17 @@ function reserve(addon: Addon, { runtime, host, gpu }: MemoryLayout, store: Weig
 
 /** The part of pages on disk that is read where values come once keys have been chosen; else undefined. */
 function choosingOf(
-  { settings, runtime }: MemoryLayout,
-  { pageSlot, pageKeys, spillBlock }: RuntimeBytes,
+  { settings, runtime, groups, spill }: MemoryLayout,
+  { pageSlot, pageKeys, spillBlock, held }: RuntimeBytes,
 ): Opened['cache']['choosing'] {
   if (pageKeys === 0) return undefined;
   const { heads, kvHeads } = runtime.decoder;
   const blockTokens = (spillBlock * kvHeads * runtime.cache.pageTokens) / (pageSlot - pageKeys);
   const { sparseAttention } = settings.numerics;
+  const heldShare = Math.min(1, held / (groups.width * spill.pages * (pageSlot - pageKeys)));
   return {
     pageKeyBytes: pageKeys,
-    shareOfValues: (tokens) => shareOfValuesRead(sparseAttention, (tokens * heads) / kvHeads, blockTokens),
+    shareOfValues: (tokens) => shareOfValuesRead(sparseAttention, (tokens * heads) / kvHeads, blockTokens, heldShare),
   };
 }
 

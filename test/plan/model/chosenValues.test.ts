@@ -21,6 +21,9 @@ describe('values that are read where keys are chosen', () => {
     // A row of values that fills several blocks is chosen as one.
     expect(shareOfValuesRead(0.1, 1, 0.25)).toBeCloseTo(0.1, 12);
     expect(shareOfValuesRead(1, 1, 1)).toBe(1);
+    // Of what is chosen without regard to what memory holds, as much is there as of all.
+    expect(shareOfValuesRead(0.1, 3, 4, 0.25)).toBeCloseTo(0.75 * (1 - 0.9 ** 12), 12);
+    expect(shareOfValuesRead(1, 1, 1, 1)).toBe(0);
   });
 
   test('are no fewer than agreeing heads choose, and no more than all choose apart', () => {
@@ -35,15 +38,27 @@ describe('values that are read where keys are chosen', () => {
     expect(boundsOfBlocksRead(0.1, { seen: 100, onDisk: 64 }, of)).toEqual({ least: 0, most: 16 });
     expect(boundsOfBlocksRead(1, { seen: 100, onDisk: 64 }, of)).toEqual({ least: 16, most: 16 });
     expect(boundsOfBlocksRead(0.001, { seen: 100, onDisk: 64 }, of)).toEqual({ least: 0, most: 0 });
+    // Memory may hold those that are chosen, or others.
+    const held = (blocks: number): object =>
+      boundsOfBlocksRead(0.1, { seen: 4000, onDisk: 3968 }, { ...of, held: blocks });
+    expect(held(90)).toEqual({ least: 2, most: 992 });
+    expect(held(200)).toEqual({ least: 0, most: 992 });
   });
 
   test('count beside the keys, in smaller requests, unless all pages are read whole', () => {
     const block = parsePolicy({ sparseAttention: 0.1 }, 'test');
-    // 128 elements of 16 bits are 256 bytes: a block of 512 holds two tokens'.
+    // 128 elements of 16 bits are 256 bytes: a block of 512 holds two tokens'. Of 32 layers three stage pages, and as
+    // much memory holds values, which are half as large.
+    const chosen = (1 - 0.9 ** 2) * (1 - 6 / 32);
     const { keyShare, valueShare, requestBytes } = valuesRead({ hardware: CPU_MACHINE, shape, block });
     expect(keyShare).toBe(0.5);
-    expect(valueShare).toBeCloseTo((1 - 0.9 ** 2) / 2, 12);
-    expect(requestBytes).toBeCloseTo(512 / 0.9 ** 2, 9);
+    expect(valueShare).toBeCloseTo(chosen / 2, 12);
+    expect(requestBytes).toBeCloseTo(512 / (1 - chosen), 9);
+    const slots = parsePolicy({ sparseAttention: 0.1, batches: 6 }, 'test');
+    expect(valuesRead({ hardware: CPU_MACHINE, shape, block: slots }).valueShare).toBeCloseTo(
+      ((1 - 0.9 ** 2) * (1 - 1 / 32)) / 2,
+      12,
+    );
     const whole = { keyShare: 1, valueShare: 0 };
     expect(valuesRead({ hardware: CPU_MACHINE, shape, block: parsePolicy({}, 'test') })).toMatchObject(whole);
     const memory = { ...CPU_MACHINE.memory, gpuBytes: 2 ** 30 };
@@ -54,7 +69,7 @@ describe('values that are read where keys are chosen', () => {
 
   test('are what plans, and the simulated device, save of the disk', async () => {
     const [dense, sparse] = [readSeconds({}), readSeconds({ sparseAttention: 0.1 })];
-    expect(sparse / dense).toBeGreaterThan(0.5 + (1 - 0.9 ** 2) / 2 - 0.01);
+    expect(sparse / dense).toBeGreaterThan(0.5 + ((1 - 0.9 ** 2) * (1 - 6 / 32)) / 2 - 0.01);
     expect(sparse / dense).toBeLessThan(0.61); // prompts read whole pages
     const simulated = async (policy: object): Promise<number> =>
       (await simulatePlan(request, parsePolicy({ ...onDisk, ...policy }, 'test'))).queueSeconds['disk-read'] ?? NaN;
