@@ -12,6 +12,7 @@ import { tmpdir } from 'node:os';
 import { parsePolicy, profileMachine, readModelShape, simulatePlan } from '../dist/api/plan.js';
 import { Engine } from '../dist/index.js';
 import { boundsOfBlocksRead, shareHeld } from '../dist/plan/model/chosenValues.js';
+import { gapWorthReading } from '../dist/plan/model/transferRates.js';
 import { readFlags } from './lib/flags.mjs';
 import { MachineCap } from './lib/MachineCap.mjs';
 import { atBound } from './lib/profileWithin.mjs';
@@ -72,13 +73,12 @@ const shape = await readModelShape(values.model);
 /** The answers of one setting, what was counted, and what the plan has of it. */
 async function measure(sparseAttention, onDisk) {
   const cache = { cpu: 1 - onDisk, disk: onDisk };
+  const policy = parsePolicy({ batchSize: rows, weights: { cpu: 1 }, cache, sparseAttention }, 'this benchmark');
   const engine = await Engine.open({
     model: values.model,
     disk: values.disk,
-    policy: 'default',
-    batchSize: rows,
-    sparseAttention,
-    cache,
+    policy,
+    hardware,
     expectedRows: { promptTokens, newTokens, rows },
     learn: false,
   });
@@ -94,7 +94,6 @@ async function measure(sparseAttention, onDisk) {
     answers.push(tokens);
   }
   await engine.close();
-  const policy = parsePolicy({ batchSize: rows, weights: { cpu: 1 }, cache, sparseAttention }, 'this benchmark');
   const plan = counting();
   await simulatePlan({ hardware, shape, workload: { promptTokens, newTokens, rows } }, policy, {
     onTrace: plan.onTrace,
@@ -105,6 +104,7 @@ async function measure(sparseAttention, onDisk) {
 const keep = Number(values.keep);
 // Of values, which are half of a page.
 const held = shareHeld(shape.layers, 1);
+const gapBlocks = Math.floor(gapWorthReading(hardware) / 512);
 const table = {
   'in memory, sparse': await measure(keep, 0),
   'on disk, dense': await measure(1, 1),
@@ -125,7 +125,8 @@ console.log(
 console.log(
   `of dense attention with as much memory, ${percent(held / 2, 1)} of the cache: ${percent(sparse.bytes, fair.bytes)} of the bytes, ${(sparse.rate / fair.rate).toFixed(2)} times the tokens/s`,
 );
-// Of 16 bits, in blocks of 512 bytes.
+console.log(`values with up to ${gapBlocks} blocks of 512 bytes between them are read together`);
+// Of 16 bits.
 const [groupHeads, blockTokens] = [shape.heads / shape.kvHeads, Math.max(1, 256 / shape.headDim)];
 let [least, most, all] = [0, 0, 0];
 for (let at = promptTokens; at < promptTokens + newTokens - 1; at++) {
@@ -134,6 +135,7 @@ for (let at = promptTokens; at < promptTokens + newTokens - 1; at++) {
     groupHeads,
     blockTokens,
     held: at === promptTokens ? 0 : (held * positions.onDisk) / blockTokens,
+    gapBlocks,
   });
   least += blocks.least;
   most += blocks.most;

@@ -7,6 +7,7 @@
 
 #include "../system/Error.h"
 #include "stagedPages.h"
+#include "stretches.h"
 
 namespace spillway {
 
@@ -71,7 +72,7 @@ class Reading {
 }  // namespace
 
 CacheSpill::CacheSpill(DirectFile& file, uint32_t firstLayer, const CacheGroups& groups, uint32_t pages,
-                       size_t slotBytes, std::vector<CacheLayout> layouts, size_t heldBytes)
+                       size_t slotBytes, std::vector<CacheLayout> layouts, size_t heldBytes, size_t gapBytes)
     : file_(file),
       firstLayer_(firstLayer),
       groups_(groups),
@@ -80,6 +81,7 @@ CacheSpill::CacheSpill(DirectFile& file, uint32_t firstLayer, const CacheGroups&
       layouts_(std::move(layouts)),
       states_(new std::atomic<uint8_t>[size_t(groups.width()) * pages]()),
       held_(heldBytes, file.blockBytes()),
+      gapBytes_(gapBytes),
       writings_(held_.places() == 0 ? nullptr : new std::atomic<uint32_t>[size_t(groups.width()) * pages]()) {}
 
 size_t CacheSpill::keyBytes(uint32_t layer) const {
@@ -142,14 +144,19 @@ uint64_t CacheSpill::loadValues(uint32_t layer, uint32_t window, const Batch& ba
     }
     // Whoever is read is not written meanwhile.
     const uint32_t writing = writings_ == nullptr ? 0 : writings_[slot(layer, page.diskPage)].load();
-    for (size_t b = keyBytes(layer) / block; b < blocks; b++) {
+    const size_t keys = keyBytes(layer) / block;
+    const uint64_t number = firstBlock(layer, page.diskPage);
+    uint8_t* const memory = buffer + page.place * slotBytes_;
+    for (size_t b = keys; b < blocks; b++) {
       if (wanted[b] == 0) continue;
-      const uint64_t number = firstBlock(layer, page.diskPage) + b;
-      uint8_t* const memory = buffer + page.place * slotBytes_ + b * block;
-      if (held_.take(number, writing, memory)) continue;
-      missed.push_back({number, writing, memory});
-      reading.add(number * block, memory, block);
+      if (held_.take(number + b, writing, memory + b * block))
+        wanted[b] = 0;
+      else
+        missed.push_back({number + b, writing, memory + b * block});
     }
+    forStretches(wanted.data(), keys, blocks, gapBytes_ / block, [&](size_t first, size_t count) {
+      reading.add((number + first) * block, memory + first * block, count * block);
+    });
     return true;
   });
   const uint64_t bytes = reading.finish();

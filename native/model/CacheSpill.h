@@ -22,9 +22,10 @@ class CacheSpill {
   // alone, and values of chosen ones after them.
   // firstLayer: the number that messages give the first of the layers.
   // groups: must outlive this.
-  // heldBytes: of memory, for values that have been chosen once.
+  // heldBytes: of memory, for values that have been chosen once. Chosen values of a page with no more than gapBytes
+  // between them are read together.
   CacheSpill(DirectFile& file, uint32_t firstLayer, const CacheGroups& groups, uint32_t pages, size_t slotBytes,
-             std::vector<CacheLayout> layouts, size_t heldBytes);
+             std::vector<CacheLayout> layouts, size_t heldBytes, size_t gapBytes);
 
   // Moves what forStagedPages() names for a layer with this window; a place of `buffer` is slotBytes large. By one
   // thread at a time each. Reading gives up between requests once `stopped` is set. Throws FileError naming layer,
@@ -58,6 +59,7 @@ class CacheSpill {
   const std::vector<CacheLayout> layouts_;
   std::unique_ptr<std::atomic<uint8_t>[]> states_;
   HeldBlocks held_;
+  size_t gapBytes_;
   std::unique_ptr<std::atomic<uint32_t>[]> writings_;  // of each slot, begun so far; where blocks are held
 };
 

@@ -30,6 +30,7 @@ struct SpillOptions {
   uint32_t buffers = 0;      // for staging; 0 where there are no pages
   uint32_t bufferPages = 0;  // of one layer that a buffer has places for; likewise
   uint64_t hiddenBytes = 0;  // for hidden stores
+  uint64_t gapBytes = 0;     // so much more is read to save a request
 };
 
 // Whose products a device computes with: its own kernels' alone, or, for long prompts, cuBLASLt's.

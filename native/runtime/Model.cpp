@@ -215,7 +215,7 @@ void Model::reserve(DiskTraffic* traffic) {
     const SpillOptions& spill = *options_.spill;
     const size_t slotBytes = DirectFile::aligned(cache_.pageBytes());
     cacheSpill_ = std::make_unique<CacheSpill>(*spillFile(), options_.decoder.firstLayer, cache_.groups(), spill.pages,
-                                               slotBytes, cache_.layouts(), bytes().held);
+                                               slotBytes, cache_.layouts(), bytes().held, spill.gapBytes);
     staging_.reserve(spill.buffers, spill.bufferPages * slotBytes);
   } else if (options_.gpu) {
     staging_.reserve(options_.gpu->cacheBuffers, 0);

@@ -150,6 +150,11 @@ export interface RuntimeOptions {
     readonly bufferPages: number;
     /** Room for hidden stores, see `createHiddenStore`. */
     readonly hiddenBytes: number;
+    /**
+     * Values of chosen keys of a page that have no more bytes between them are read together: that costs less than one
+     * request more. Default 0.
+     */
+    readonly gapBytes?: number;
   };
   /** Computes on an NVIDIA GPU. Default: the processor computes. */
   readonly gpu?: GpuRuntimeOptions;

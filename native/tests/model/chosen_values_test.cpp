@@ -50,6 +50,7 @@ class ChosenValues : public testing::Test {
 
 TEST_F(ChosenValues, MixturesOfMemoryAndDiskGiveTheSameBits) {
   std::mt19937 random(59);
+  uint64_t gapBytes = 0;
   for (const uint32_t kvHeads : {1u, 2u, 4u}) {
     DecoderSpec spec = wideSpec(kvHeads);
     if (kvHeads == 2) spec.layerSpecs[1].window = 37;
@@ -57,7 +58,9 @@ TEST_F(ChosenValues, MixturesOfMemoryAndDiskGiveTheSameBits) {
     for (const CacheType type : {CacheType::F32, CacheType::F16, CacheType::Q8, CacheType::Q4}) {
       for (const float keep : {0.05f, 0.5f}) {
         const RuntimeOptions memory = sparse(model, keep, type);
-        SpillingRuntime runtime(spilling(memory));
+        RuntimeOptions options = spilling(memory);
+        options.spill->gapBytes = (gapBytes += 600) % 2400;
+        SpillingRuntime runtime(options);
         for (const uint32_t promptTokens : {1u, 30u}) {
           std::vector<SpilledRow> rows = randomRows(spilling(memory), 1 + random() % 6, random);
           scoreSpilling(runtime, rows, random, promptTokens);
@@ -115,7 +118,7 @@ TEST_F(ChosenValues, OfPagesTheBlocksOfChosenKeysCome) {
     SpillFile spill(folder_.path(), 2 * 2 * slot);
     DirectFile& file = spill.file();
     const CacheGroups groups(2);
-    CacheSpill cache(file, 0, groups, 2, slot, {{type, 1, 16, 32, false, true}, layout}, 0);
+    CacheSpill cache(file, 0, groups, 2, slot, {{type, 1, 16, 32, false, true}, layout}, 0, 0);
     Batch batch = twoPages();
     const Arena pages(2 * slot, "pages"), found(2 * slot, "pages");
     for (size_t i = 0; i < 2 * slot; i++) pages.data()[i] = uint8_t(1 + i % 251);
@@ -163,7 +166,7 @@ TEST_F(ChosenValues, BlocksThatWereReadComeFromMemoryUntilTheirPageIsWrittenAgai
   for (const size_t heldBytes : {size_t{0}, size_t{20000}, 8 * slot}) {
     SpillFile spill(folder_.path(), 2 * slot);
     const CacheGroups groups(1);
-    CacheSpill cache(spill.file(), 0, groups, 2, slot, {layout}, heldBytes);
+    CacheSpill cache(spill.file(), 0, groups, 2, slot, {layout}, heldBytes, 0);
     const size_t places = HeldBlocks(heldBytes, spill.file().blockBytes()).places();
     const size_t words = chosenWords(64, 1);
     std::vector<uint64_t> bits(3 * words);
@@ -196,6 +199,32 @@ TEST_F(ChosenValues, BlocksThatWereReadComeFromMemoryUntilTheirPageIsWrittenAgai
         }
       }
     }
+  }
+}
+
+// Tokens 0, 4 and 20 of a head's first page: of blocks of four tokens the first two, and the sixth.
+TEST_F(ChosenValues, WhatIsNearEachOtherIsReadTogether) {
+  const CacheLayout layout = {CacheType::F16, 1, 64, 32, false, true};
+  const size_t slot = DirectFile::aligned(cachePageBytes(layout));
+  for (const size_t gapBytes : {size_t{0}, size_t{1535}, size_t{1536}, size_t{1} << 40}) {
+    SpillFile spill(folder_.path(), 2 * slot);
+    if (spill.file().blockBytes() != 512) GTEST_SKIP() << "blocks are as large as values here";
+    const CacheGroups groups(1);
+    CacheSpill cache(spill.file(), 0, groups, 2, slot, {layout}, 0, gapBytes);
+    Batch batch = twoPages();
+    const Arena pages(2 * slot, "pages"), found(2 * slot, "pages");
+    for (size_t i = 0; i < 2 * slot; i++) pages.data()[i] = uint8_t(1 + i % 251);
+    cache.store(0, 0, batch, pages.data());
+    batch.ranges[0].firstPosition = 64;
+    batch.ranges[0].tokens = 1;
+    std::vector<uint64_t> bits(chosenWords(64, 1));
+    bits[0] = 1 | 1 << 4 | 1 << 20;
+    const uint64_t* chosen = bits.data();
+    const uint64_t read = cache.loadValues(0, 0, batch, &chosen, found.data(), std::atomic<bool>{false});
+    EXPECT_EQ(read, (gapBytes < 1536 ? 3 : 6) * 512u);
+    const size_t values = cacheKeyBytes(layout);
+    for (const size_t at : {values, values + 512, values + 5 * 512})
+      EXPECT_EQ(std::memcmp(found.data() + at, pages.data() + at, 512), 0);
   }
 }
 
