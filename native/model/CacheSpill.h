@@ -32,8 +32,8 @@ class CacheSpill {
   // offset, found and expected; Error(InvalidArgument) for a page that was never written, is being written, or whose
   // last writing failed. load(): returns the bytes that it read.
   uint64_t load(uint32_t layer, uint32_t window, const Batch& batch, uint8_t* buffer, const std::atomic<bool>& stopped);
-  // After load(), by any one thread: the blocks of the file with values of chosen keys, but for those that memory holds.
-  // chosen: of each range, as AttentionRow has them, or null. Returns the bytes that it read.
+  // After load(), by any one thread: the blocks of the file with values of chosen keys, but for those that memory
+  // holds. chosen: of each range, as AttentionRow has them, or null. Returns the bytes that it read.
   uint64_t loadValues(uint32_t layer, uint32_t window, const Batch& batch, const uint64_t* const* chosen,
                       uint8_t* buffer, const std::atomic<bool>& stopped);
   void store(uint32_t layer, uint32_t window, const Batch& batch, const uint8_t* buffer);

@@ -1,7 +1,8 @@
 // Blocks of the spill file that stay in memory once they have been read: sparse attention takes the values of much the
-// same keys for one token after another. A block has a set of places, by its number. A hand goes round each set: a block
-// that was looked for since the hand came by stays, and what has just been read finds no place (generalised CLOCK, but
-// for the last: blocks that are read once and never again do not drive out those that are read for every token).
+// same keys for one token after another. A block has a set of places, by its number. A hand goes round each set: a
+// block that was looked for since the hand came by stays, and what has just been read finds no place (generalised
+// CLOCK, but for the last: blocks that are read once and never again do not drive out those that are read for every
+// token).
 #pragma once
 #include <cstddef>
 #include <cstdint>

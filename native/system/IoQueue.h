@@ -33,8 +33,8 @@ class IoQueue {
   // Sees that all that was started is under way: for whoever does something else before the next wait(), which leaves
   // some of many for later where there are results.
   virtual void submit() noexcept = 0;
-  // Waits for one of the requests in flight, of which there must be one, or for some of many. Does not throw: whoever has
-  // requests in flight cannot leave.
+  // Waits for one of the requests in flight, of which there must be one, or for some of many. Does not throw: whoever
+  // has requests in flight cannot leave.
   virtual IoResult wait() noexcept = 0;
 };
 

@@ -153,8 +153,8 @@ class IoRing final : public IoQueue {
   }
 
  private:
-  // Of many small requests a call of the kernel would cost as much as the request: as long as so large a part of them is
-  // under way, it is called for some at once.
+  // Of many small requests a call of the kernel would cost as much as the request: as long as so large a part of them
+  // is under way, it is called for some at once.
   static constexpr unsigned kSome = 8;
 
   static int setUp(unsigned depth, DiskFaults* faults, io_uring_params* facts) {

@@ -32,8 +32,7 @@ class ChosenValues : public testing::Test {
     return options;
   }
   // A row of 64 tokens that becomes complete on two pages on disk.
-  static Batch twoPages() {
-    Batch batch;
+  static void describe(Batch& batch) {
     BatchRange range{};
     range.sequence = std::make_shared<Sequence>(sequenceOptions({1}, 100, 1));
     range.tokens = 64;
@@ -43,7 +42,6 @@ class ChosenValues : public testing::Test {
     batch.pages = {-1, -2, 0};
     batch.spilled = true;
     batch.ranges = {range};
-    return batch;
   }
   disktest::Folder folder_;
 };
@@ -119,7 +117,8 @@ TEST_F(ChosenValues, OfPagesTheBlocksOfChosenKeysCome) {
     DirectFile& file = spill.file();
     const CacheGroups groups(2);
     CacheSpill cache(file, 0, groups, 2, slot, {{type, 1, 16, 32, false, true}, layout}, 0, 0);
-    Batch batch = twoPages();
+    Batch batch;
+    describe(batch);
     const Arena pages(2 * slot, "pages"), found(2 * slot, "pages");
     for (size_t i = 0; i < 2 * slot; i++) pages.data()[i] = uint8_t(1 + i % 251);
     cache.store(1, 0, batch, pages.data());
@@ -175,7 +174,8 @@ TEST_F(ChosenValues, BlocksThatWereReadComeFromMemoryUntilTheirPageIsWrittenAgai
     const Arena pages(2 * slot, "pages"), found(2 * slot, "pages");
     uint64_t all = 0;
     for (int writing = 0; writing < 3; writing++) {
-      Batch batch = twoPages();
+      Batch batch;
+      describe(batch);
       for (size_t i = 0; i < 2 * slot; i++) pages.data()[i] = uint8_t(1 + (i + size_t(writing)) % 251);
       cache.store(0, 0, batch, pages.data());
       batch.ranges[0].firstPosition = 64;
@@ -211,7 +211,8 @@ TEST_F(ChosenValues, WhatIsNearEachOtherIsReadTogether) {
     if (spill.file().blockBytes() != 512) GTEST_SKIP() << "blocks are as large as values here";
     const CacheGroups groups(1);
     CacheSpill cache(spill.file(), 0, groups, 2, slot, {layout}, 0, gapBytes);
-    Batch batch = twoPages();
+    Batch batch;
+    describe(batch);
     const Arena pages(2 * slot, "pages"), found(2 * slot, "pages");
     for (size_t i = 0; i < 2 * slot; i++) pages.data()[i] = uint8_t(1 + i % 251);
     cache.store(0, 0, batch, pages.data());

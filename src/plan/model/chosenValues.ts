@@ -29,14 +29,10 @@ export interface ValueReading {
  * Choices are taken to be independent of one another, of where a key stands, and of what memory holds, as they are with
  * random weights; a model's heads agree more, and from token to token, and read less. Pure.
  */
-export function readOfValues({
-  keep,
-  choices,
-  blockTokens,
-  pageBlocks,
-  held = 0,
-  gapBlocks = 0,
-}: ValueReading): { readonly share: number; readonly requests: number } {
+export function readOfValues({ keep, choices, blockTokens, pageBlocks, held = 0, gapBlocks = 0 }: ValueReading): {
+  readonly share: number;
+  readonly requests: number;
+} {
   const wanted = (1 - held) * (1 - (1 - keep) ** (choices * Math.max(1, blockTokens)));
   let [filled, requests] = [0, wanted * pageBlocks];
   for (let length = 0; length <= Math.min(gapBlocks, pageBlocks - 2); length++) {

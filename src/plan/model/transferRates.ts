@@ -62,8 +62,7 @@ export function diskRates(
   },
 ): DiskRates {
   const { diskReadBytesPerSecond: read = Infinity, diskWriteBytesPerSecond: write = Infinity } = links;
-  const measured = (...operations: readonly DiskOperation[]): readonly Point[] =>
-    pointsOf(diskRequests, ...operations);
+  const measured = (...operations: readonly DiskOperation[]): readonly Point[] => pointsOf(diskRequests, ...operations);
   const corrected = (kind: string, rate: number): number => rate / (corrections[kind] ?? 1);
   const layers = costOf(
     layerBytes,
