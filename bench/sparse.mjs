@@ -1,7 +1,7 @@
 // What sparse attention saves where the cache is on disk: bytes read, seconds and tokens/s of new tokens, beside dense
-// attention over the same cache, whose bytes it had when whole pages were read, and beside a cache in memory. Beside each
-// stands what the plan says for this machine (its simulation, which takes choices to be independent), and below what may
-// be read at all, by the closed form.
+// attention over the same cache, and over one of which as much more is in memory as sparse attention holds values in, and
+// beside a cache in memory. Beside each stands what the plan says for this machine (its simulation, which takes choices to
+// be independent), and below what may be read at all, by the closed form.
 //   node bench/sparse.mjs --model FILE [--rows 2] [--prompt-tokens 4000] [--new-tokens 8] [--keep 0.1] [--disk FOLDER]
 //     [--disk-rate MIB]
 // Rows are pieces of this package's documents. --disk-rate bounds what is read a second (root, Linux's control groups),
@@ -11,7 +11,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { parsePolicy, profileMachine, readModelShape, simulatePlan } from '../dist/api/plan.js';
 import { Engine } from '../dist/index.js';
-import { boundsOfBlocksRead } from '../dist/plan/model/chosenValues.js';
+import { boundsOfBlocksRead, shareHeld } from '../dist/plan/model/chosenValues.js';
+import { gapWorthReading } from '../dist/plan/model/transferRates.js';
 import { readFlags } from './lib/flags.mjs';
 import { MachineCap } from './lib/MachineCap.mjs';
 import { atBound } from './lib/profileWithin.mjs';
@@ -72,13 +73,12 @@ const shape = await readModelShape(values.model);
 /** The answers of one setting, what was counted, and what the plan has of it. */
 async function measure(sparseAttention, onDisk) {
   const cache = { cpu: 1 - onDisk, disk: onDisk };
+  const policy = parsePolicy({ batchSize: rows, weights: { cpu: 1 }, cache, sparseAttention }, 'this benchmark');
   const engine = await Engine.open({
     model: values.model,
     disk: values.disk,
-    policy: 'default',
-    batchSize: rows,
-    sparseAttention,
-    cache,
+    policy,
+    hardware,
     expectedRows: { promptTokens, newTokens, rows },
     learn: false,
   });
@@ -94,7 +94,6 @@ async function measure(sparseAttention, onDisk) {
     answers.push(tokens);
   }
   await engine.close();
-  const policy = parsePolicy({ batchSize: rows, weights: { cpu: 1 }, cache, sparseAttention }, 'this benchmark');
   const plan = counting();
   await simulatePlan({ hardware, shape, workload: { promptTokens, newTokens, rows } }, policy, {
     onTrace: plan.onTrace,
@@ -103,12 +102,17 @@ async function measure(sparseAttention, onDisk) {
 }
 
 const keep = Number(values.keep);
+// Of values, which are half of a page.
+const held = shareHeld(shape.layers, 1);
+const gapBlocks = Math.floor(gapWorthReading(hardware) / 512);
 const table = {
   'in memory, sparse': await measure(keep, 0),
   'on disk, dense': await measure(1, 1),
+  'dense, held in memory': await measure(1, 1 - held / 2),
   'on disk, sparse': await measure(keep, 1),
 };
 const { 'in memory, sparse': memory, 'on disk, dense': dense, 'on disk, sparse': sparse } = table;
+const fair = table['dense, held in memory'];
 console.log('| cache | bytes read for new tokens | planned | seconds | tokens/s | planned |\n|-|-|-|-|-|-|');
 for (const [name, { bytes, seconds, rate, planned }] of Object.entries(table))
   console.log(
@@ -118,12 +122,21 @@ const percent = (part, whole) => `${((100 * part) / whole).toFixed(1)}%`;
 console.log(
   `\nkeeping ${keep} reads ${percent(sparse.bytes, dense.bytes)} of the bytes, at ${(sparse.rate / dense.rate).toFixed(2)} times the tokens/s; answers as in memory: ${sparse.answers === memory.answers}`,
 );
-// Of 16 bits, in blocks of 512 bytes.
+console.log(
+  `of dense attention with as much memory, ${percent(held / 2, 1)} of the cache: ${percent(sparse.bytes, fair.bytes)} of the bytes, ${(sparse.rate / fair.rate).toFixed(2)} times the tokens/s`,
+);
+console.log(`values with up to ${gapBlocks} blocks of 512 bytes between them are read together`);
+// Of 16 bits.
 const [groupHeads, blockTokens] = [shape.heads / shape.kvHeads, Math.max(1, 256 / shape.headDim)];
 let [least, most, all] = [0, 0, 0];
 for (let at = promptTokens; at < promptTokens + newTokens - 1; at++) {
   const positions = { seen: at + 1, onDisk: at - (at % 32) };
-  const blocks = boundsOfBlocksRead(keep, positions, { groupHeads, blockTokens });
+  const blocks = boundsOfBlocksRead(keep, positions, {
+    groupHeads,
+    blockTokens,
+    held: at === promptTokens ? 0 : (held * positions.onDisk) / blockTokens,
+    gapBlocks,
+  });
   least += blocks.least;
   most += blocks.most;
   all += positions.onDisk / blockTokens;

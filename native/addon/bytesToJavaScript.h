@@ -13,6 +13,7 @@ inline Napi::Object bytesToJavaScript(Napi::Env env, const RuntimeBytes& bytes) 
   object.Set("scratch", static_cast<double>(bytes.scratch));
   object.Set("activations", static_cast<double>(bytes.activations));
   object.Set("staging", static_cast<double>(bytes.staging));
+  object.Set("held", static_cast<double>(bytes.held));
   object.Set("spill", static_cast<double>(bytes.spill));
   object.Set("state", static_cast<double>(bytes.state));
   object.Set("pageSlot", static_cast<double>(bytes.pageSlot));

@@ -210,6 +210,8 @@ std::optional<SpillOptions> parseSpill(const Napi::Value& value) {
   spill.buffers = count(object, "buffers", "spill.");
   spill.bufferPages = count(object, "bufferPages", "spill.");
   spill.hiddenBytes = readInteger(object.Get("hiddenBytes"), "spill.hiddenBytes", 0, kMostSafe);
+  const Napi::Value gap = object.Get("gapBytes");
+  if (!gap.IsUndefined()) spill.gapBytes = readInteger(gap, "spill.gapBytes", 0, kMostSafe);
   return spill;
 }
 

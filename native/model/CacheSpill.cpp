@@ -7,6 +7,7 @@
 
 #include "../system/Error.h"
 #include "stagedPages.h"
+#include "stretches.h"
 
 namespace spillway {
 
@@ -71,14 +72,17 @@ class Reading {
 }  // namespace
 
 CacheSpill::CacheSpill(DirectFile& file, uint32_t firstLayer, const CacheGroups& groups, uint32_t pages,
-                       size_t slotBytes, std::vector<CacheLayout> layouts)
+                       size_t slotBytes, std::vector<CacheLayout> layouts, size_t heldBytes, size_t gapBytes)
     : file_(file),
       firstLayer_(firstLayer),
       groups_(groups),
       pages_(pages),
       slotBytes_(slotBytes),
       layouts_(std::move(layouts)),
-      states_(new std::atomic<uint8_t>[size_t(groups.width()) * pages]()) {}
+      states_(new std::atomic<uint8_t>[size_t(groups.width()) * pages]()),
+      held_(heldBytes, file.blockBytes()),
+      gapBytes_(gapBytes),
+      writings_(held_.places() == 0 ? nullptr : new std::atomic<uint32_t>[size_t(groups.width()) * pages]()) {}
 
 size_t CacheSpill::keyBytes(uint32_t layer) const {
   const CacheLayout& layout = layouts_[layer];
@@ -116,6 +120,12 @@ uint64_t CacheSpill::loadValues(uint32_t layer, uint32_t window, const Batch& ba
   const uint32_t group = groups_.groupOf(layer), pageTokens = layout.pageTokens;
   const size_t block = file_.blockBytes(), blocks = slotBytes_ / block;
   std::vector<uint8_t> wanted(blocks);  // of a slot's blocks
+  struct Missed {
+    uint64_t block;
+    uint32_t writing;
+    const uint8_t* memory;
+  };
+  std::vector<Missed> missed;
   forStagedPages(batch, group, window, pageTokens, [&](const StagedPage& page) {
     const BatchRange& range = batch.ranges[page.range];
     if (!page.loaded || chosen[page.range] == nullptr) return true;
@@ -132,13 +142,26 @@ uint64_t CacheSpill::loadValues(uint32_t layer, uint32_t window, const Batch& ba
         });
       }
     }
-    for (size_t b = keyBytes(layer) / block; b < blocks; b++) {
-      if (wanted[b] != 0)
-        reading.add(offset(layer, page.diskPage) + b * block, buffer + page.place * slotBytes_ + b * block, block);
+    // Whoever is read is not written meanwhile.
+    const uint32_t writing = writings_ == nullptr ? 0 : writings_[slot(layer, page.diskPage)].load();
+    const size_t keys = keyBytes(layer) / block;
+    const uint64_t number = firstBlock(layer, page.diskPage);
+    uint8_t* const memory = buffer + page.place * slotBytes_;
+    for (size_t b = keys; b < blocks; b++) {
+      if (wanted[b] == 0) continue;
+      if (held_.take(number + b, writing, memory + b * block))
+        wanted[b] = 0;
+      else
+        missed.push_back({number + b, writing, memory + b * block});
     }
+    forStretches(wanted.data(), keys, blocks, gapBytes_ / block, [&](size_t first, size_t count) {
+      reading.add((number + first) * block, memory + first * block, count * block);
+    });
     return true;
   });
-  return reading.finish();
+  const uint64_t bytes = reading.finish();
+  for (const auto& [number, writing, memory] : missed) held_.hold(number, writing, memory);
+  return bytes;
 }
 
 void CacheSpill::store(uint32_t layer, uint32_t window, const Batch& batch, const uint8_t* buffer) {
@@ -150,9 +173,10 @@ void CacheSpill::store(uint32_t layer, uint32_t window, const Batch& batch, cons
     });
   };
   forStagedPages(batch, groups_.groupOf(layer), window, layouts_[layer].pageTokens, [&](const StagedPage& page) {
-    if (!page.loaded)
-      append(ranges, offset(layer, page.diskPage), static_cast<const void*>(buffer + page.place * slotBytes_),
-             slotBytes_);
+    if (page.loaded) return true;
+    append(ranges, offset(layer, page.diskPage), static_cast<const void*>(buffer + page.place * slotBytes_),
+           slotBytes_);
+    if (writings_ != nullptr) writings_[slot(layer, page.diskPage)]++;
     return true;
   });
   if (ranges.empty()) return;

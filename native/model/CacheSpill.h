@@ -11,6 +11,7 @@
 #include "../system/DirectFile.h"
 #include "Batch.h"
 #include "CacheGroups.h"
+#include "HeldBlocks.h"
 
 namespace spillway {
 
@@ -21,16 +22,18 @@ class CacheSpill {
   // alone, and values of chosen ones after them.
   // firstLayer: the number that messages give the first of the layers.
   // groups: must outlive this.
+  // heldBytes: of memory, for values that have been chosen once. Chosen values of a page with no more than gapBytes
+  // between them are read together.
   CacheSpill(DirectFile& file, uint32_t firstLayer, const CacheGroups& groups, uint32_t pages, size_t slotBytes,
-             std::vector<CacheLayout> layouts);
+             std::vector<CacheLayout> layouts, size_t heldBytes, size_t gapBytes);
 
   // Moves what forStagedPages() names for a layer with this window; a place of `buffer` is slotBytes large. By one
   // thread at a time each. Reading gives up between requests once `stopped` is set. Throws FileError naming layer,
   // offset, found and expected; Error(InvalidArgument) for a page that was never written, is being written, or whose
   // last writing failed. load(): returns the bytes that it read.
   uint64_t load(uint32_t layer, uint32_t window, const Batch& batch, uint8_t* buffer, const std::atomic<bool>& stopped);
-  // After load(), by any one thread: the blocks of the file with values of chosen keys. chosen: of each range, as
-  // AttentionRow has them, or null. Returns the bytes that it read.
+  // After load(), by any one thread: the blocks of the file with values of chosen keys, but for those that memory
+  // holds. chosen: of each range, as AttentionRow has them, or null. Returns the bytes that it read.
   uint64_t loadValues(uint32_t layer, uint32_t window, const Batch& batch, const uint64_t* const* chosen,
                       uint8_t* buffer, const std::atomic<bool>& stopped);
   void store(uint32_t layer, uint32_t window, const Batch& batch, const uint8_t* buffer);
@@ -43,6 +46,7 @@ class CacheSpill {
   enum State : uint8_t { kEmpty, kWriting, kStored };
   size_t slot(uint32_t layer, uint32_t page) const { return size_t(groups_.placeOf(layer)) * pages_ + page; }
   std::atomic<uint8_t>& state(uint32_t layer, uint32_t page) { return states_[slot(layer, page)]; }
+  uint64_t firstBlock(uint32_t layer, uint32_t page) const { return offset(layer, page) / file_.blockBytes(); }
   uint64_t offset(uint32_t layer, uint32_t page) const { return uint64_t(slot(layer, page)) * slotBytes_; }
 
   std::string name(uint32_t layer) const;
@@ -54,6 +58,9 @@ class CacheSpill {
   size_t slotBytes_;
   const std::vector<CacheLayout> layouts_;
   std::unique_ptr<std::atomic<uint8_t>[]> states_;
+  HeldBlocks held_;
+  size_t gapBytes_;
+  std::unique_ptr<std::atomic<uint32_t>[]> writings_;  // of each slot, begun so far; where blocks are held
 };
 
 }  // namespace spillway

@@ -30,6 +30,7 @@ struct SpillOptions {
   uint32_t buffers = 0;      // for staging; 0 where there are no pages
   uint32_t bufferPages = 0;  // of one layer that a buffer has places for; likewise
   uint64_t hiddenBytes = 0;  // for hidden stores
+  uint64_t gapBytes = 0;     // so much more is read to save a request
 };
 
 // Whose products a device computes with: its own kernels' alone, or, for long prompts, cuBLASLt's.
@@ -116,6 +117,7 @@ struct RuntimeBytes {
   size_t scratch = 0;
   size_t activations = 0;  // of one buffer of limits.tokensPerSquare tokens
   size_t staging = 0;      // buffers for pages on disk, all of them
+  size_t held = 0;         // for values of such pages that were chosen, where ranges choose among their keys
   uint64_t spill = 0;      // of the spill file, on disk
   size_t pageSlot = 0;     // of it, a page of one layer
   size_t pageKeys = 0;     // of that, where ranges choose among their keys: what they read of it first; else 0

@@ -215,7 +215,7 @@ void Model::reserve(DiskTraffic* traffic) {
     const SpillOptions& spill = *options_.spill;
     const size_t slotBytes = DirectFile::aligned(cache_.pageBytes());
     cacheSpill_ = std::make_unique<CacheSpill>(*spillFile(), options_.decoder.firstLayer, cache_.groups(), spill.pages,
-                                               slotBytes, cache_.layouts());
+                                               slotBytes, cache_.layouts(), bytes().held, spill.gapBytes);
     staging_.reserve(spill.buffers, spill.bufferPages * slotBytes);
   } else if (options_.gpu) {
     staging_.reserve(options_.gpu->cacheBuffers, 0);
@@ -232,6 +232,7 @@ RuntimeBytes Model::bytes() const {
     if (cache_.layout(layer).keysApart) bytes.pageKeys = std::max(bytes.pageKeys, cacheSpill_->keyBytes(layer));
   bytes.spillBlock = spillFile_ == nullptr ? DirectFile::kAlignment : spillFile_->file().blockBytes();
   bytes.staging = stagingBytes(options_, bytes.pageSlot);
+  if (cache_.layout().keysApart) bytes.held = bytes.staging;
   bytes.spill = spilledCacheBytes() + (options_.spill ? DirectFile::aligned(options_.spill->hiddenBytes) : 0);
   for (size_t layer = 0; layer < options_.decoder.layers; layer++)
     bytes.streamed.push_back(weights_.layerBlock(layer).streamedBytes());

@@ -30,11 +30,11 @@ class IoQueue {
   virtual IoBackend backend() const = 0;
   // tag: in [0, depth), and of no other request in flight. What goes wrong comes back as the request's result.
   virtual void start(unsigned tag, const IoRequest& request) = 0;
-  // Sees that all that was started is under way: for whoever does something else before the next wait(), which does so
-  // as well.
+  // Sees that all that was started is under way: for whoever does something else before the next wait(), which leaves
+  // some of many for later where there are results.
   virtual void submit() noexcept = 0;
-  // Waits for one of the requests in flight, of which there must be one. Does not throw: whoever has requests in flight
-  // cannot leave.
+  // Waits for one of the requests in flight, of which there must be one, or for some of many. Does not throw: whoever
+  // has requests in flight cannot leave.
   virtual IoResult wait() noexcept = 0;
 };
 

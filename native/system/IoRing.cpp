@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -91,7 +92,10 @@ void sleepMilliseconds(long milliseconds) {
 class IoRing final : public IoQueue {
  public:
   IoRing(unsigned depth, DiskFaults* faults)
-      : faults_(faults), descriptor_(setUp(depth, faults, &facts_)), vectors_(depth) {
+      : faults_(faults),
+        descriptor_(setUp(depth, faults, &facts_)),
+        vectors_(depth),
+        some_(std::max(1u, depth / kSome)) {
     submissions_ = Mapping(descriptor_, IORING_OFF_SQ_RING, facts_.sq_off.array + facts_.sq_entries * sizeof(uint32_t));
     completions_ =
         Mapping(descriptor_, IORING_OFF_CQ_RING, facts_.cq_off.cqes + facts_.cq_entries * sizeof(io_uring_cqe));
@@ -134,9 +138,9 @@ class IoRing final : public IoQueue {
       }
       IoResult result{};
       const bool ready = take(&result);
-      if (pending() == 0 && ready) return result;
+      if (ready && pending() < some_) return result;
       // Submits what start() left, and waits unless there is something already.
-      const int error = enter(pending(), ready ? 0 : 1);
+      const int error = enter(pending(), ready ? 0 : std::max(1u, inFlight_ / kSome));
       if (error != 0 && error != EINTR) {
         const bool passing = error == EAGAIN || error == EBUSY || error == ENOMEM;
         // Requests that the kernel does not take come back failed. Those that it has will complete, however little it
@@ -149,10 +153,21 @@ class IoRing final : public IoQueue {
   }
 
  private:
+  // Of many small requests a call of the kernel would cost as much as the request: as long as so large a part of them
+  // is under way, it is called for some at once.
+  static constexpr unsigned kSome = 8;
+
   static int setUp(unsigned depth, DiskFaults* faults, io_uring_params* facts) {
     const int64_t fault = faults == nullptr ? 0 : faults->before(DiskOperation::RingSetup, 0, 0);
     if (fault < 0) refuse("io_uring_setup", static_cast<int>(-fault));
-    const long descriptor = syscall(__NR_io_uring_setup, depth, facts);
+    long descriptor = -1;
+#ifdef IORING_SETUP_COOP_TASKRUN
+    // Whoever waits comes for the results; nobody is interrupted.
+    facts->flags = IORING_SETUP_COOP_TASKRUN;
+    descriptor = syscall(__NR_io_uring_setup, depth, facts);
+    if (descriptor < 0) *facts = {};
+#endif
+    if (descriptor < 0) descriptor = syscall(__NR_io_uring_setup, depth, facts);
     if (descriptor < 0) refuse("io_uring_setup", errno);
     return static_cast<int>(descriptor);
   }
@@ -163,6 +178,7 @@ class IoRing final : public IoQueue {
     entries_.at<io_uring_sqe>(0)[index] = entry;
     submissions_.at<uint32_t>(facts_.sq_off.array)[index] = index;
     __atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
+    inFlight_++;
   }
 
   // Entries that the kernel has not consumed.
@@ -178,6 +194,7 @@ class IoRing final : public IoQueue {
         completions_.at<io_uring_cqe>(facts_.cq_off.cqes)[*head & *completions_.at<uint32_t>(facts_.cq_off.ring_mask)];
     *result = {static_cast<unsigned>(entry.user_data), entry.res};
     __atomic_store_n(head, *head + 1, __ATOMIC_RELEASE);
+    inFlight_--;
     return true;
   }
 
@@ -198,6 +215,7 @@ class IoRing final : public IoQueue {
     const uint32_t mask = *submissions_.at<uint32_t>(facts_.sq_off.ring_mask);
     for (uint32_t i = head; i != *tail; i++)
       refused_.push_back({static_cast<unsigned>(entries_.at<io_uring_sqe>(0)[i & mask].user_data), -error});
+    inFlight_ -= *tail - head;
     __atomic_store_n(tail, head, __ATOMIC_RELEASE);
   }
 
@@ -207,6 +225,8 @@ class IoRing final : public IoQueue {
   Mapping submissions_, completions_, entries_;
   std::vector<iovec> vectors_;  // by tag; older kernels read them when they carry the request out
   std::vector<IoResult> refused_;
+  unsigned some_;          // requests that wait for each other, at most
+  unsigned inFlight_ = 0;  // those that wait among them; not those refused
 };
 
 }  // namespace

@@ -150,6 +150,11 @@ export interface RuntimeOptions {
     readonly bufferPages: number;
     /** Room for hidden stores, see `createHiddenStore`. */
     readonly hiddenBytes: number;
+    /**
+     * Values of chosen keys of a page that have no more bytes between them are read together: that costs less than one
+     * request more. Default 0.
+     */
+    readonly gapBytes?: number;
   };
   /** Computes on an NVIDIA GPU. Default: the processor computes. */
   readonly gpu?: GpuRuntimeOptions;
@@ -171,6 +176,8 @@ export interface RuntimeBytes {
   readonly activations: number;
   /** All staging buffers for pages on disk. */
   readonly staging: number;
+  /** As much again where sparse attention takes values of chosen keys alone from disk: for such values. Else 0. */
+  readonly held: number;
   /** The spill file: disk, not memory. */
   readonly spill: number;
   /** The size of one page of one layer, on disk and in a staging buffer: a multiple of 4096. */

@@ -1,12 +1,18 @@
 import type { RowAttention } from '../model/RowAttention.js';
 
 /**
- * The amounts that the engine reserves and the cost model counts: `PAGE_TOKENS`, `ringTokenBytes`, `HEAP_MARGIN_BYTES`,
- * `PINNED_BYTES`, `MOVING_BYTES`, `MOVING_TOKENS` and `MOST_PAGES_BYTES` are one truth for both.
+ * The amounts that the engine reserves and the cost model counts: `PAGE_TOKENS`, `SPILL_BUFFERS`, `ringTokenBytes`,
+ * `HEAP_MARGIN_BYTES`, `PINNED_BYTES`, `MOVING_BYTES`, `MOVING_TOKENS` and `MOST_PAGES_BYTES` are one truth for both.
  */
 
 /** Tokens of a page of the KV cache. */
 export const PAGE_TOKENS = 32;
+
+/**
+ * Staged pages of squares, and hidden states on their way to the disk or back: one is read, one computed with, one
+ * written.
+ */
+export const SPILL_BUFFERS = 3;
 
 const BEFORE_TOKENS_BYTES = 88 * 2 ** 20;
 const TOKEN_BYTES = 640;

@@ -331,7 +331,10 @@ describe('a cache on disk', () => {
         for (let at = prompt.length; at < prompt.length + maxNewTokens - 1; at++) {
           const pages = Math.floor(at / 32);
           const positions = { seen: at + 1, onDisk: 32 * pages };
-          const blocks = boundsOfBlocksRead(sparseAttention, positions, { groupHeads: heads / kvHeads, blockTokens });
+          // What has been read once may be in memory from then on.
+          const held = at === prompt.length ? 0 : Infinity;
+          const of = { groupHeads: heads / kvHeads, blockTokens, held };
+          const blocks = boundsOfBlocksRead(sparseAttention, positions, of);
           dense += layers * pages * pageSlot;
           keys += layers * pages * pageKeys;
           // Blocks may be larger than a head's values, and heads have some in common then.

@@ -257,6 +257,19 @@ TEST_F(RingFaults, ABusyKernelIsAskedAgain) {
   EXPECT_GT(faults.count(DiskOperation::RingEnter), 8);
 }
 
+TEST_F(RingFaults, TheKernelIsCalledForManySmallRequestsAtOnce) {
+  ScriptedFaults faults([](DiskOperation, uint64_t, size_t, int) -> int64_t { return 0; });
+  const std::vector<uint8_t> reference = randomBytes(600 * 4096, 1);
+  DirectOptions deep = options(&faults);
+  deep.depth = 64;
+  DirectFile file(folder_.write("data", reference), DirectFile::Access::Read, deep);
+  const AlignedBytes memory = alignedBytes(reference.size());
+  file.read(0, reference.size(), memory.get());
+  EXPECT_EQ(std::memcmp(memory.get(), reference.data(), reference.size()), 0);
+  EXPECT_EQ(faults.count(DiskOperation::Read), 600);
+  EXPECT_LT(faults.count(DiskOperation::RingEnter), 150);
+}
+
 TEST_F(RingFaults, AKernelThatTakesNoMoreFailsTheCallAndNothingElse) {
   std::atomic<bool> broken{false};
   std::atomic<int> enters{0};

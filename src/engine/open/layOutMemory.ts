@@ -4,6 +4,7 @@ import { nativeCall } from '../../bindings/nativeCall.js';
 import { compressBindings } from '../../model/compressBindings.js';
 import { hiddenBytes, isEncoder } from '../../model/DecoderSpec.js';
 import type { ModelSource } from '../../model/ModelSource.js';
+import { gapWorthReading } from '../../plan/model/transferRates.js';
 import { PAGE_TOKENS, ringTokenBytes } from '../../plan/reserves.js';
 import { SMALLER_SQUARES } from '../../plan/search/choosePolicy.js';
 import { heapBytes } from '../execution/HeapLimit.js';
@@ -234,7 +235,7 @@ class BlockMemory {
     const tablePages = rowsPerSlot * Math.ceil(decoder.contextTokens / PAGE_TOKENS);
     this.gpu = gpu && this.gpuTier(gpu, tablePages);
     this.onePage = this.measure(1);
-    const { staging, activations } = this.onePage;
+    const { staging, held, activations } = this.onePage;
     const { scratch } = this.gpu ? this.measure(tablePages) : this.onePage;
     const moving = spilled ? slots - spilled.stayingSlots : 0;
     const stores = spilled ? moving * spilled.residentTokens * hiddenBytes(decoder) : 0;
@@ -242,6 +243,7 @@ class BlockMemory {
     this.workingBytes =
       scratch +
       staging +
+      held +
       this.onePage.state * (this.states ?? 0) +
       activations * (slots - moving + (spilled?.buffers ?? 0)) +
       stores +
@@ -320,7 +322,8 @@ class BlockMemory {
       }),
     };
     const gpu = this.gpu && withMorePinned(this.gpu, host.morePinnedBytes ?? 0);
-    const runtime = { ...this.options(host.pages), ...(gpu && { gpu: gpu.options }) };
+    const gapBytes = plan.request ? gapWorthReading(plan.request.hardware) : 0;
+    const runtime = { ...this.options(host.pages, gapBytes), ...(gpu && { gpu: gpu.options }) };
     return { plan, settings, capBytes, source, grid, host, gpu, spill, groups: this.groups, onePage, runtime };
   }
 
@@ -396,7 +399,8 @@ class BlockMemory {
     return nativeCall(() => this.addon.measureRuntime({ ...this.options(pages), ...more }));
   }
 
-  private options(pages: number): RuntimeOptions {
+  /** @param gapBytes see `gapWorthReading` */
+  private options(pages: number, gapBytes = 0): RuntimeOptions {
     const { decoder, bindings, files } = this.source;
     const {
       numerics: { precision, instructionSet, compressCache, compressWeights, sparseAttention },
@@ -428,7 +432,14 @@ class BlockMemory {
       limits: { tokensPerSquare, rowsPerSquare: rowsPerSlot },
       ...(this.gpu && { gpu: this.gpu.options }),
       ...(spills && {
-        spill: { folder: disk, pages: diskPages, buffers, bufferPages, hiddenBytes: activations?.bytes ?? 0 },
+        spill: {
+          folder: disk,
+          pages: diskPages,
+          buffers,
+          bufferPages,
+          hiddenBytes: activations?.bytes ?? 0,
+          ...(gapBytes > 0 && { gapBytes }),
+        },
       }),
     };
   }

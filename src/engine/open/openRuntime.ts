@@ -3,7 +3,7 @@ import { nativeCall } from '../../bindings/nativeCall.js';
 import type { EngineOptions } from '../../EngineOptions.js';
 import { MemoryBudgetError } from '../../errors/MemoryBudgetError.js';
 import type { ModelIdentity } from '../../model/identity/identifyModel.js';
-import { shareOfValuesRead } from '../../plan/model/chosenValues.js';
+import { readOfValues } from '../../plan/model/chosenValues.js';
 import { checkProcessLimits, OTHER_THREADS, THREAD_BYTES, withProcessLimits } from '../../processLimits.js';
 import { loadWeights } from '../store/loadWeights.js';
 import { openWeightStore, type WeightStore } from '../store/openWeightStore.js';
@@ -107,16 +107,27 @@ function reserve(addon: Addon, { runtime, host, gpu }: MemoryLayout, store: Weig
 
 /** The part of pages on disk that is read where values come once keys have been chosen; else undefined. */
 function choosingOf(
-  { settings, runtime }: MemoryLayout,
-  { pageSlot, pageKeys, spillBlock }: RuntimeBytes,
+  { settings, runtime, groups, spill }: MemoryLayout,
+  { pageSlot, pageKeys, spillBlock, held }: RuntimeBytes,
 ): Opened['cache']['choosing'] {
   if (pageKeys === 0) return undefined;
   const { heads, kvHeads } = runtime.decoder;
   const blockTokens = (spillBlock * kvHeads * runtime.cache.pageTokens) / (pageSlot - pageKeys);
-  const { sparseAttention } = settings.numerics;
+  const reading = {
+    keep: settings.numerics.sparseAttention,
+    blockTokens,
+    pageBlocks: (pageSlot - pageKeys) / spillBlock,
+    held: Math.min(1, held / (groups.width * spill.pages * (pageSlot - pageKeys))),
+    gapBlocks: Math.floor((runtime.spill?.gapBytes ?? 0) / spillBlock),
+  };
+  const known = new Map<number, number>();
   return {
     pageKeyBytes: pageKeys,
-    shareOfValues: (tokens) => shareOfValuesRead(sparseAttention, (tokens * heads) / kvHeads, blockTokens),
+    shareOfValues: (tokens) => {
+      const share = known.get(tokens) ?? readOfValues({ ...reading, choices: (tokens * heads) / kvHeads }).share;
+      known.set(tokens, share);
+      return share;
+    },
   };
 }
 

@@ -1,3 +1,4 @@
+import { SPILL_BUFFERS } from '../../plan/reserves.js';
 import { placePages, type CacheRules } from '../memory/placePages.js';
 
 /** The data that are to live on disk, and for how many rows. */
@@ -49,8 +50,6 @@ export interface SpillPlan {
     | undefined;
 }
 
-/** One is read, one is computed with, one is written. */
-const BUFFERS = 3;
 /** Generations of one engine that may overlap while their hidden states live on disk. */
 const RUNS = 4;
 const DISK_BLOCK = 4096;
@@ -65,7 +64,7 @@ export function planSpill(demand: SpillDemand): SpillPlan {
     rowTokens,
     cacheShare,
     gpuCacheShare,
-    cacheBuffers = BUFFERS,
+    cacheBuffers = SPILL_BUFFERS,
     activationShare,
     gpuActivationShare,
     tokenBytes,
@@ -87,7 +86,7 @@ export function planSpill(demand: SpillDemand): SpillPlan {
     buffers: pagesPerRow > 0 ? cacheBuffers : 0,
     bufferPages: rowsPerSlot * pagesPerRow,
     activations: moves
-      ? { stayingSlots, residentTokens, buffers: Math.min(BUFFERS, moving + 1), bytes: extent * moving * RUNS }
+      ? { stayingSlots, residentTokens, buffers: Math.min(SPILL_BUFFERS, moving + 1), bytes: extent * moving * RUNS }
       : undefined,
   };
 }

@@ -6,17 +6,13 @@ import { hostShare, refillsAtOnce, slotsOf, tokensPerSquareOf } from '../Policy.
 import type { Sizes } from './sizes.js';
 import { matmulKind } from './matmulKinds.js';
 import { workingMemory } from './workingMemory.js';
-import { HEAP_MARGIN_BYTES, PAGE_TOKENS, PINNED_BYTES } from '../reserves.js';
+import { HEAP_MARGIN_BYTES, PAGE_TOKENS, PINNED_BYTES, SPILL_BUFFERS } from '../reserves.js';
+import { valuesRead } from './chosenValues.js';
 
 /** Norms and biases of a layer, as wide as hidden states, at most. */
 const VECTORS = 4;
 /** Layers' weights that are where computing happens at once while they move. */
 const BUFFERS = 2;
-/**
- * Staged pages of squares, and hidden states on their way to the disk or back: one is read, one computed with, one
- * written.
- */
-const SPILL_BUFFERS = 3;
 /** Generations of one engine for which hidden states have room on disk. */
 const RUNS = 4;
 /** The tokens of prompts that have room on a GPU as halves, which attention reads, where caches are compressed. */
@@ -91,7 +87,9 @@ function onCpu(
   const fixed = HEAP_MARGIN_BYTES + globalWeightBytes + scratchBytes + hidden + rounding + states;
   const weights = { wc: w * l, wn: buffered };
   const store = streams ? w * l + globalWeightBytes : 0;
-  const staging = SPILL_BUFFERS * block.batchSize * blocks(layerPageBytes);
+  // As much again for values that sparse attention has chosen.
+  const { keyShare } = valuesRead({ hardware, shape, block });
+  const staging = (keyShare < 1 ? 2 : 1) * SPILL_BUFFERS * block.batchSize * blocks(layerPageBytes);
   const hiddenOnDisk = hiddenSpills ? RUNS * slots * blocks((tokens - keptTokens) * tokenActivationBytes) : 0;
   if (diskPages !== undefined) {
     const cache =

@@ -62,8 +62,7 @@ export function diskRates(
   },
 ): DiskRates {
   const { diskReadBytesPerSecond: read = Infinity, diskWriteBytesPerSecond: write = Infinity } = links;
-  const measured = (...operations: readonly DiskOperation[]): readonly Point[] =>
-    diskRequests.filter(({ operation, depth }) => operations.includes(operation) && depth === DEPTH);
+  const measured = (...operations: readonly DiskOperation[]): readonly Point[] => pointsOf(diskRequests, ...operations);
   const corrected = (kind: string, rate: number): number => rate / (corrections[kind] ?? 1);
   const layers = costOf(
     layerBytes,
@@ -77,21 +76,43 @@ export function diskRates(
   const readRequests = (bytes: number, ...operations: readonly DiskOperation[]): number =>
     corrected('disk.readPages', requests(bytes, read, measured(...operations))) /
     (streams && bytes < SMALL_PAGE_BYTES ? BESIDE_LAYERS : 1);
-  // Small blocks and the next larger size that was measured: one size alone says nothing of what a request costs.
-  const [blocks, pages] = [measured('readBlocks').length > 0, measured('readPages').length > 0];
-  const valueOperations: readonly DiskOperation[] = [
-    blocks && pages ? 'readPages' : 'read',
-    blocks ? 'readBlocks' : 'readPages',
-  ];
   const kind = readKind(layerBytes);
   return {
     read: corrected(kind, layers.bytesPerSecond),
     readOnceSeconds: layers.onceSeconds * (corrections[kind] ?? 1),
     write: corrected('disk.write', write),
     readPages: readRequests(pageBytes, 'read', 'readPages'),
-    readValues: readRequests(valueBytes, ...valueOperations),
+    readValues: readRequests(valueBytes, ...operationsOfValues(diskRequests)),
     writePages: corrected('disk.writePages', requests(pageBytes, write, measured('write'))),
   };
+}
+
+/**
+ * Gives the bytes whose reading takes as long as one request more, by what was measured of small blocks: what has no
+ * more between it is better read together. 0 where nobody has measured. Pure.
+ */
+export function gapWorthReading({
+  links: { diskReadBytesPerSecond: read = Infinity },
+  diskRequests = [],
+}: Pick<HardwareProfile, 'links' | 'diskRequests'>): number {
+  const operations = operationsOfValues(diskRequests);
+  if (!operations.includes('readBlocks')) return 0;
+  const { onceSeconds, bytesPerSecond } = costOf(0, pointsOf(diskRequests, ...operations), read);
+  return onceSeconds === 0 ? 0 : Math.floor(Math.min(LARGE_LAYER_BYTES, onceSeconds * bytesPerSecond));
+}
+
+function pointsOf(
+  diskRequests: NonNullable<HardwareProfile['diskRequests']>,
+  ...operations: readonly DiskOperation[]
+): readonly Point[] {
+  return diskRequests.filter(({ operation, depth }) => operations.includes(operation) && depth === DEPTH);
+}
+
+/** Small blocks and the next larger size that was measured: one size alone says nothing of what a request costs. */
+function operationsOfValues(diskRequests: NonNullable<HardwareProfile['diskRequests']>): readonly DiskOperation[] {
+  const has = (operation: DiskOperation): boolean => pointsOf(diskRequests, operation).length > 0;
+  const [blocks, pages] = [has('readBlocks'), has('readPages')];
+  return [blocks && pages ? 'readPages' : 'read', blocks ? 'readBlocks' : 'readPages'];
 }
 
 /**

@@ -131,6 +131,7 @@ function measure({
     activations: 0,
     state: 0,
     staging: 0,
+    held: 0,
     spill: 0,
     pageSlot: 4096,
     pageKeys: 0,

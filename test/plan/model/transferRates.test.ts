@@ -3,7 +3,7 @@ import type { DiskOperation } from '../../../src/plan/HardwareProfile.js';
 import { requireKnownShape } from '../../../src/plan/knownShapes.js';
 import type { Policy } from '../../../src/plan/Policy.js';
 import { predict } from '../../../src/plan/predict.js';
-import { diskRates } from '../../../src/plan/model/transferRates.js';
+import { diskRates, gapWorthReading } from '../../../src/plan/model/transferRates.js';
 import { simulatePlan } from '../../../src/simulatePlan.js';
 import { CPU_MACHINE } from '../support/hardware.js';
 
@@ -142,4 +142,18 @@ test('what runs taught of large layers is not said of small ones, which wait for
   const pages = { readPages: 1.6e9, readValues: 1.6e9, writePages: 1e9 };
   expect(of(2 ** 25)).toEqual({ read: 4e9, readOnceSeconds: 0, write: 2.5e8, ...pages });
   expect(of(2 ** 21)).toEqual({ read: 1e9, readOnceSeconds: 0, write: 2.5e8, ...pages });
+});
+
+test('a gap is worth reading that takes no longer than a request, where small blocks were measured', () => {
+  const [blocks, pages] = [measured('readBlocks', 512), measured('readPages', 65_536)];
+  expect(gapWorthReading({ links, diskRequests: [pages, blocks] })).toBe(20_000);
+  expect(gapWorthReading({ links, diskRequests: [measured('read', 2 ** 20), blocks] })).toBe(20_000);
+  expect(gapWorthReading({ links, diskRequests: [measured('read', 2 ** 20), pages] })).toBe(0);
+  expect(gapWorthReading({ links })).toBe(0);
+  // As long for any size: bytes cost nothing.
+  const alike = [blocks, pages].map((each) => ({ ...each, bytesPerSecond: each.requestBytes / 1e-5 }));
+  expect(gapWorthReading({ links: {}, diskRequests: alike })).toBe(2 ** 24);
+  // All sizes at the rate of a bound on bytes: requests cost nothing.
+  const bound = [blocks, pages].map((each) => ({ ...each, bytesPerSecond: 2e8 }));
+  expect(gapWorthReading({ links: { diskReadBytesPerSecond: 2e8 }, diskRequests: bound })).toBe(0);
 });
