@@ -9,8 +9,8 @@ import { tries } from '../../support/tries.js';
  */
 const TOLERANCES = { safetensors: 5e-5, gguf: 2e-4 };
 
-// Specs and bindings mean what transformers computes: run by a plain decoder, without the addon. By day one row of every
-// third model; e2e/architectures has the addon compute all rows of all of them.
+// Specs and bindings mean what transformers computes: run by a plain decoder, without the addon. By day one row of
+// every third model; e2e/architectures has the addon compute all rows of all of them.
 describe('each tiny model computes what transformers does', () => {
   for (const model of fixtureModels.filter((_, nth) => nth % tries(3, 1) === 0)) {
     test(model.name, async () => {
