@@ -15,7 +15,7 @@ export default {
       { jsc: { target: 'es2022', parser: { syntax: 'typescript' } }, module: { type: 'es6' }, sourceMaps: 'inline' },
     ],
   },
-  setupFiles: ['<rootDir>/test/support/seed.ts'],
+  setupFiles: ['<rootDir>/test/support/optimiseLate.ts', '<rootDir>/test/support/seed.ts'],
   // Most tests wait for a process or the disk now and then.
   maxWorkers: '100%',
   // Modules of test files that have ended stay in memory: caps on a process's memory would count them.

@@ -98,13 +98,14 @@ const moreOnDevice = [
     .concat(['llama_biases', 'mistral_window', 'qwen3_head_norms', 'phi3_partial_rotary_scaled', 'gpt_neox_two_norms'])
     .concat(['alibi', 'granite_scales', 'hunyuan_norms_after_rotation'])
     .map((kind) => `*GpuCache.*/${kind}`),
+  // Of pages that come, and attention that is shared, the engine's own tests on that device have all tiers (test/gpu).
+  '*GpuSharedAttention.*',
+  'GpuSharedAttentionRules.A*',
+  '*GpuFetching.Whatever*',
+  '*GpuSharing.*/Sparse',
   '*GpuSharing.*/Halves',
   '*GpuSharing.*/Q8',
   '*GpuSharing.*/Windowed',
-  '*GpuSharedAttention.*/F16',
-  '*GpuSharedAttention.*/Q8',
-  '*GpuSharedAttention.*/F32',
-  '*GpuSharedAttention.*/Q4Windowed',
   '*GpuFetching.*/F16',
   '*GpuFetching.*/Q8',
   '*GpuFetching.*/F32',
@@ -112,12 +113,15 @@ const moreOnDevice = [
   '*GpuPrompts.*/F16',
   'GpuCompany.*Mixture',
 ];
-// Emulated, what takes half a minute and knows nothing of the processor; and every number of rows by itself, by day of
-// some types, since the other tests have all types multiply few rows and many.
+// Emulated, what takes half a minute and knows nothing of the processor; and every number of rows by itself and of
+// threads, by day of some types, since the other tests have all types multiply few rows and many.
 const slowEmulated = [
   'Attention.SinksTakeTheirShareOfEveryKindOfCache',
+  ...['F32', 'BF16', 'Q4_1', 'Q5_0', 'Q5_1', 'Q2_K', 'Q3_K', 'Q5_K', 'Q6_K', 'IQ4_NL', 'IQ4_XS', 'MXFP4', 'Q4_G64'].map(
+    (type) => `*ThreadsDoNotChangeBits/${type}_*`,
+  ),
   ...['F16', 'F32', 'IQ4_NL', 'Q4_1', 'Q4_G64', 'Q5_0', 'Q5_1', 'Q8_0', 'Q5_K'].map((type) => `*ARowAlone*/${type}_*`),
-  '*ARowAlone*/Q8_R_neon',
+  '*ARowAlone*/Q8_R_*',
 ];
 // Of each kind of model: its arithmetic is that of Architecture, and what moves is that of Spill, which the sanitizer sees.
 const kindsThatSpill = ['*SpillArchitecture.*'];

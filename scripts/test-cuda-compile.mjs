@@ -150,10 +150,11 @@ const nvcc = findNvcc();
 if (nvcc === undefined) finish();
 
 const scratch = mkdtempSync(join(tmpdir(), 'spillway-cuda-'));
-const targets = options.architectures.split(',').map((number) => `-gencode=arch=compute_${number},code=sm_${number}`);
+const architectures = options.architectures.split(',');
+const targets = architectures.map((number) => `-gencode=arch=compute_${number},code=sm_${number}`);
+// Code for a device is optimised whatever is said.
 const flags = [
   '-std=c++17',
-  '-O3',
   '-fmad=false',
   '--expt-relaxed-constexpr',
   '-DSPILLWAY_HAS_CUDA',
@@ -174,10 +175,13 @@ const hostFlags = [
 ];
 const hostQueue = readdirSync(backend).filter((name) => name.endsWith('.cpp'));
 const usage = [];
+const LINKED = 'Devices.cu';
 
 async function compileNext() {
   for (let name = queue.shift(); name !== undefined; name = queue.shift()) {
-    const { status, output } = await run(nvcc, [...flags, '-c', join(sources, name), '-o', join(scratch, `${name}.o`)]);
+    // Code for the host is read there, too, and made for what is linked below; the emulated device's tests run it.
+    const form = architectures.length > 1 || name === LINKED ? '-c' : '-cubin';
+    const { status, output } = await run(nvcc, [...flags, form, join(sources, name), '-o', join(scratch, `${name}.o`)]);
     test(name, status === 0 ? undefined : `does not compile:\n${output}`);
     usage.push(...readUsage(output));
   }
@@ -205,7 +209,7 @@ async function answersWithoutADriver() {
     '-std=c++17',
     '-DSPILLWAY_HAS_CUDA',
     join(root, 'native', 'tests', 'cuda', 'listGpus.cpp'),
-    join(scratch, 'Devices.cu.o'),
+    join(scratch, `${LINKED}.o`),
     '-o',
     program,
   ]);

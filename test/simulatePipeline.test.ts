@@ -10,7 +10,7 @@ import { predictPipeline } from '../src/plan/pipeline/predictPipeline.js';
 import { simulatePipeline, type SimulatePipelineOptions } from '../src/simulatePipeline.js';
 import { builtIn, flexgenPolicy } from './plan/support/hardware.js';
 import { faster, machine, request, scarce } from './plan/support/machines.js';
-import { tries } from './support/tries.js';
+import { crossed, tries } from './support/tries.js';
 
 // Queues that are about as busy wait for each other, as was measured; those that are simulated do so less.
 test.each([
@@ -61,7 +61,7 @@ describe('the processor attends beside a GPU', () => {
     return { plan, ratio: (await simulatePipeline(given, plan)).seconds / plan.wallSeconds };
   };
 
-  test.each([1, 8, 2, 4].slice(0, tries(2, 4)).flatMap((times) => [2, 4].map((stages) => [stages, times] as const)))(
+  test.each(crossed([2, 4], [1, 8, 2, 4].slice(0, tries(2, 4))))(
     'the closed form is what is simulated, for few micro-batches and many: %i stages, a processor %i times as fast',
     async (stages, times) => {
       for (const batches of new Set([1, 3, 2 * stages, 2, 4].slice(0, tries(3, 5))))

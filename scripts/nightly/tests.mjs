@@ -14,11 +14,11 @@ const { values, number } = readFlags(USAGE, { seed: { type: 'string' }, only: { 
 const seed = values.seed === undefined ? Math.floor(Math.random() * 2 ** 31) : number('seed', 0);
 const suites = readdirSync(join(ROOT, 'test'), { recursive: true })
   .filter((file) => file.endsWith('.test.ts') && file.includes(values.only))
-  .filter((file) => /\b(?:tries|crossed)\(/.test(readFileSync(join(ROOT, 'test', file), 'utf8')))
+  .filter((file) => /\b(?:tries|crossed|inTurn)\(/.test(readFileSync(join(ROOT, 'test', file), 'utf8')))
   .map((file) => join(ROOT, 'test', file));
 if (suites.length === 0) {
   process.stderr.write(
-    `--only: found ${values.only}, expected a part of the path of a suite with tries() or crossed()\n`,
+    `--only: found ${values.only}, expected a part of the path of a suite with tries(), crossed() or inTurn()\n`,
   );
   process.exit(1);
 }

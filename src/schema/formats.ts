@@ -79,9 +79,15 @@ const WRITTEN: Readonly<Record<string, string>> = {
   'relative-json-pointer': `(?:0|[1-9][0-9]{0,8})(?:#|${POINTER})`,
 };
 
-export const FORMATS: ReadonlyMap<string, string> = new Map(
-  Object.entries(WRITTEN).map(([name, pattern]) => [name, translated(`^${pattern}$`)]),
-);
+export const FORMATS: ReadonlySet<string> = new Set(Object.keys(WRITTEN));
+
+const translations = new Map<string, string>();
+
+/** A format's pattern, made when it is first asked for: most processes ask for none. Undefined for any other name. */
+export function formatPattern(name: string): string | undefined {
+  if (!translations.has(name) && FORMATS.has(name)) translations.set(name, translated(`^${WRITTEN[name] ?? ''}$`));
+  return translations.get(name);
+}
 
 /** Formats that the interpreter of `Values` looks at, whatever is written; `regex` by it alone. */
 export const JUDGED_FORMATS: ReadonlySet<string> = new Set([

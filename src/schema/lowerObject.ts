@@ -3,7 +3,7 @@ import type { Goal, ObjectRule, PropertiesLayer } from './Alternative.js';
 import { SCHEMA_LIMITS } from './limits.js';
 import type { Node, NodeMaker, ObjectKind, OtherNames } from './Node.js';
 import { lengths, literal } from './patterns.js';
-import { FORMATS } from './formats.js';
+import { formatPattern } from './formats.js';
 import { textsOf } from './texts.js';
 import type { Values } from './Values.js';
 
@@ -183,7 +183,7 @@ function* namePattern(goal: Goal, known: readonly string[], nodes: NodeMaker): W
     const { minLength, maxLength, patterns: own, formats } = string;
     const all = [
       ...own,
-      ...formats.flatMap((name) => FORMATS.get(name) ?? []),
+      ...formats.flatMap((name) => formatPattern(name) ?? []),
       ...(minLength > 0 || maxLength !== undefined ? [lengths(minLength, maxLength)] : []),
     ];
     if (all.length > 1) nodes.leave('propertyNames');

@@ -1,5 +1,5 @@
 import type { NumberRule, StringRule } from './Alternative.js';
-import { FORMATS } from './formats.js';
+import { formatPattern } from './formats.js';
 import type { JsonObject } from './keywords.js';
 import type { NodeMaker } from './Node.js';
 import { SCHEMA_LIMITS } from './limits.js';
@@ -81,7 +81,7 @@ export function stringSchema(
 ): readonly ScalarKind[] {
   const { bounds } = nodes;
   if (minLength > (maxLength ?? Infinity)) return [];
-  const every = [...patterns, ...formats.flatMap((name) => FORMATS.get(name) ?? [])];
+  const every = [...patterns, ...formats.flatMap((name) => formatPattern(name) ?? [])];
   const all = every.slice(0, SCHEMA_LIMITS.patternsAtOnce).map(quotable);
   if (every.length > all.length) for (const keyword of ['pattern', 'format']) nodes.leave(keyword);
   if (!bounds.combined && all[0] !== undefined)

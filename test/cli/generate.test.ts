@@ -7,6 +7,7 @@ import { built } from '../jobs/support/built.js';
 import { byIndex, readResults, temporaryFolder, writeLines } from '../jobs/support/files.js';
 import type { RowResult } from '../../src/Row.js';
 import { tinyChatModel } from '../support/tinyChatModel.js';
+import { tries } from '../support/tries.js';
 import { runHere } from './runHere.js';
 import { resultOf, runCli, startCli, tinyModelWithTokenizer, TINY_MODEL, until, withFlags } from './support.js';
 
@@ -140,7 +141,7 @@ describe('generate', () => {
     /** Gives a run more and more time, as much as it takes on this machine to finish a row. */
     const stopped = async (flags: (seconds: number) => string[], words: RegExp): Promise<void> => {
       const before = rowsDone();
-      for (let seconds = 6; rowsDone() === before; seconds *= 2) {
+      for (let seconds = 2; rowsDone() === before; seconds *= 2) {
         const ended = await runCli([...slow, '--resume', ...flags(seconds)]);
         if (ended.stderr.includes('which is past')) continue;
         expect(ended).toMatchObject({ code: 143, stderr: expect.stringMatching(words) });
@@ -580,6 +581,8 @@ describe('interrupted', () => {
     expect(done.length).toBeGreaterThan(0);
     expect(done.length).toBeLessThan(4000);
     expect(existsSync(`${output}.lock`)).toBe(false);
+    // What was finished is the same whatever the signal; by day it is gone on with after one of them.
+    if (signal !== 'SIGTERM' && tries(0, 1) === 0) return;
     expect(await runCli([...args, ...more, '--resume'])).toMatchObject({ code: 0 });
     expect(readResults(output).map(({ index }) => index)).toEqual(Array.from({ length: 4000 }, (_, at) => at));
   });

@@ -28,6 +28,7 @@ import { runJob } from '../../src/jobs/runJob.js';
 import { schedules } from '../support/arbitraryRuns.js';
 import { promptTrees } from '../support/promptTrees.js';
 import { tinyChatModel } from '../support/tinyChatModel.js';
+import { tries } from '../support/tries.js';
 import { blocks, model } from './support.js';
 
 async function all<T>(results: AsyncIterable<T>): Promise<T[]> {
@@ -137,7 +138,7 @@ describe.each(MODELS)('%s, %j', (name, more) => {
           }
         },
       ),
-      { numRuns: 3, endOnFailure: true },
+      { numRuns: tries(1, 3), endOnFailure: true },
     );
   });
 });

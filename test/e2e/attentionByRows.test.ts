@@ -27,7 +27,7 @@ import type { PagePool } from '../../src/engine/memory/PagePool.js';
 import { changes, followChanged } from '../support/changedMessages.js';
 import { dyingAfter, shareRing, type EngineRing } from '../support/engineRing.js';
 import { shareSockets } from '../support/socketRing.js';
-import { crossed, tries } from '../support/tries.js';
+import { crossed, inTurn, tries } from '../support/tries.js';
 import { at, collect, model } from './support.js';
 
 // Prompts of one token to several squares' and pages', answers of unequal lengths, more rows than places.
@@ -77,7 +77,8 @@ async function shared(
   return await run(ring, how);
 }
 
-describe.each([
+/** By day each with one of the numbers of engines. */
+const MODELS = [
   // One head of keys and values; as many as engines and fewer; sliding windows; sinks; slopes of heads; norms of heads.
   ['falcon-multi-query', [2, 3, 4]],
   ['llama', [2, 3, 4]],
@@ -89,7 +90,9 @@ describe.each([
   ['mixtral', [2]],
   ['gpt-neox', [2]],
   ['opt-post-projected', [4]],
-] as const)('%s', (name, numbers) => {
+] as const;
+const CHOSEN = MODELS.map(([name, numbers], nth) => [name, inTurn<number>(numbers, nth)] as const);
+describe.each(CHOSEN)('%s', (name, numbers) => {
   test.each(numbers.map((of) => [of] as const))(
     '%i engines that keep some rows each give the bits of those that keep heads',
     async (of) => {
@@ -187,7 +190,7 @@ describe('attention by rows', () => {
     expect(await run(ring)).toEqual(expected);
   });
 
-  test.each([0, 3, 9, 40])(
+  test.each([0, 3, 9, 40].filter((_, nth) => nth % tries(2, 1) === 0))(
     'a peer that dies after %i messages ends the run, and the engines go on',
     async (messages) => {
       await using ring = await shareRing(2, { ...OPENED, disk, ...options }, 'rows');
@@ -271,7 +274,7 @@ describe('attention by rows', () => {
         const outcome = await followChanged(at(ring.engines, 1), messages, list);
         if (outcome !== undefined) expect(outcome).toBeInstanceOf(SpillwayError);
       }),
-      { numRuns: tries(30, 120) },
+      { numRuns: tries(15, 120) },
     );
     for (const engine of ring.engines) {
       const { pool } = (engine as unknown as { readonly runs: { readonly pool: PagePool } }).runs;

@@ -6,7 +6,7 @@ import { diagonalBlock, rowByRow, zigZagBlock } from '../../src/api/schedules.js
 import { evictKeys } from '../../src/model/evictKeys.js';
 import { readModel } from '../../src/model/readModel.js';
 import { PlainDecoder, softmax } from '../support/model/PlainDecoder.js';
-import { crossed } from '../support/tries.js';
+import { crossed, inTurn } from '../support/tries.js';
 import { temporaryFolder } from '../jobs/support/files.js';
 import { collect, model } from './support.js';
 
@@ -51,36 +51,35 @@ function expectFirstTokens(plain: PlainDecoder, results: readonly RowResult[], .
   }
 }
 
-describe.each(['qwen3', 'gemma3', 'qwen3-5-moe', 'gemma4', 'llama4', 'deepseek-v2'])(
-  'keys that are let go: %s',
-  (name) => {
-    let path: string;
-    let reference: RowResult[];
-    beforeAll(async () => {
-      path = lengthened(name);
-      const alone = { batchSize: 1, batches: 1, tokensPerSquare: 512, threads: 1 };
-      reference = await generate({ model: path, kvEviction: LAW, ...alone });
-      expect(reference.every(({ error }) => error === undefined)).toBe(true);
-    });
+const MODELS = ['qwen3', 'gemma3', 'qwen3-5-moe', 'gemma4', 'llama4', 'deepseek-v2'];
+const CHUNKED = crossed([rowByRow(), zigZagBlock(), diagonalBlock()], [7, 48, 200]);
+describe.each(MODELS.map((name, nth) => [name, nth] as const))('keys that are let go: %s', (name, nth) => {
+  let path: string;
+  let reference: RowResult[];
+  beforeAll(async () => {
+    path = lengthened(name);
+    const alone = { batchSize: 1, batches: 1, tokensPerSquare: 512, threads: 1 };
+    reference = await generate({ model: path, kvEviction: LAW, ...alone });
+    expect(reference.every(({ error }) => error === undefined)).toBe(true);
+  });
 
-    test('leave what a token sees of its position alone: the same bits in any chunks, company, schedule', async () => {
-      for (const [schedule, tokensPerSquare] of crossed([rowByRow(), zigZagBlock(), diagonalBlock()], [7, 48, 200]))
-        expect(await generate({ model: path, kvEviction: LAW, tokensPerSquare }, { schedule })).toEqual(reference);
-    });
+  test('leave what a token sees of its position alone: the same bits in any chunks, company, schedule', async () => {
+    for (const [schedule, tokensPerSquare] of inTurn(CHUNKED, nth))
+      expect(await generate({ model: path, kvEviction: LAW, tokensPerSquare }, { schedule })).toEqual(reference);
+  });
 
-    test('change results, but for rows that are no longer than what is kept', async () => {
-      const all = await generate({ model: path });
-      expect(reference).not.toEqual(all);
-      expect(await generate({ model: path, kvEviction: 'sinks:0,window:1024' })).toEqual(all);
-    });
+  test('change results, but for rows that are no longer than what is kept', async () => {
+    const all = await generate({ model: path });
+    expect(reference).not.toEqual(all);
+    expect(await generate({ model: path, kvEviction: 'sinks:0,window:1024' })).toEqual(all);
+  });
 
-    test('are those that the definition says', async () => {
-      const source = evictKeys(await readModel(path), { sinks: 4, window: 50 });
-      const plain = new PlainDecoder(source);
-      expectFirstTokens(plain, reference, 0, 2, 3);
-    });
-  },
-);
+  test('are those that the definition says', async () => {
+    const source = evictKeys(await readModel(path), { sinks: 4, window: 50 });
+    const plain = new PlainDecoder(source);
+    expectFirstTokens(plain, reference, 0, 2, 3);
+  });
+});
 
 test('layers with a window as long as the context keep all of it beside those that let go', async () => {
   const path = lengthened('gemma3', 1024);

@@ -19,7 +19,7 @@ import {
 } from '../support/hostileSocket.js';
 import { socketRing, type SocketRing } from '../support/socketRing.js';
 import { model } from './support.js';
-import { tries } from '../support/tries.js';
+import { inTurn, tries } from '../support/tries.js';
 
 const path = temporaryFolder();
 const wire: Wire = { ...frames, ...messageFrames, ...preambles };
@@ -107,7 +107,7 @@ describe('a peer of no good will', () => {
     },
   );
 
-  test.each(MANNERS.flatMap((manner) => VICTIMS.map((victim) => [manner, victim] as const)))(
+  test.each(MANNERS.flatMap((manner, nth) => inTurn(VICTIMS, nth).map((victim) => [manner, victim] as const)))(
     'in the manner "%s", to the %s engine',
     async (manner, victim) => {
       const [ring] = rings;

@@ -3,7 +3,7 @@ import { Engine, UsageError, type EngineOptions, type Row, type RowResult, type 
 import { diagonalBlock, rowByRow, zigZagBlock } from '../../src/api/schedules.js';
 import { readModel } from '../../src/model/readModel.js';
 import { engineRing } from '../support/engineRing.js';
-import { crossed } from '../support/tries.js';
+import { crossed, inTurn } from '../support/tries.js';
 import { temporaryFolder } from '../jobs/support/files.js';
 import { at, collect, model } from './support.js';
 
@@ -28,7 +28,8 @@ const NAMES = [
   ...['falcon-h1', 'jamba', 'lfm3', 'mamba', 'kimi-linear-published', 'bailing-hybrid', 'olmo-hybrid'],
   ...['minimax', 'minimax-published'],
 ];
-describe.each(NAMES)('%s, whose layers remember a state', (name) => {
+const CHUNKED = crossed([rowByRow(), zigZagBlock(), diagonalBlock()], [3, 24, 100]);
+describe.each(NAMES.map((name, nth) => [name, nth] as const))('%s, whose layers remember a state', (name, nth) => {
   let reference: RowResult[];
   beforeAll(async () => {
     reference = await generate({ model: model(name), batchSize: 1, batches: 1, tokensPerSquare: 512, threads: 1 });
@@ -36,7 +37,7 @@ describe.each(NAMES)('%s, whose layers remember a state', (name) => {
   });
 
   test('answers bitwise alike whatever the chunks, the company, the schedule and the threads', async () => {
-    for (const [schedule, tokensPerSquare] of crossed([rowByRow(), zigZagBlock(), diagonalBlock()], [3, 24, 100]))
+    for (const [schedule, tokensPerSquare] of inTurn(CHUNKED, nth))
       expect(await generate({ model: model(name), tokensPerSquare }, { schedule })).toEqual(reference);
   });
 

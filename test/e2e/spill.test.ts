@@ -86,7 +86,7 @@ async function generate(options: EngineOptions, run: RunOptions = {}): Promise<R
 const onDisk = (share: number): { cpu: number; disk: number } => ({ cpu: 1 - share, disk: share });
 
 const MODELS = ['gemma3-mixed.gguf', 'mixtral', 'falcon-rw', 'llama-Q4_1.gguf', 'gpt-neox'];
-describe.each(MODELS.slice(0, tries(3, MODELS.length)))('%s with its cache and hidden states on disk', (name) => {
+describe.each(MODELS.slice(0, tries(2, MODELS.length)))('%s with its cache and hidden states on disk', (name) => {
   const references = new Map<object, RowResult[]>();
   beforeAll(async () => {
     for (const cached of CACHES) references.set(cached, await generate({ model: model(name), ...cached }));

@@ -26,7 +26,7 @@ import { schedules } from '../support/arbitraryRuns.js';
 import { engineRing } from '../support/engineRing.js';
 import { randomPipeline } from '../support/randomPipeline.js';
 import { at, collect, model } from './support.js';
-import { crossed, tries } from '../support/tries.js';
+import { crossed, inTurn, tries } from '../support/tries.js';
 
 // Prompts of one token to more than a square has, answers of unequal lengths, greedy and sampled, more rows than
 // places.
@@ -75,7 +75,7 @@ async function inRing(
 
 const SCHEDULES = [rowByRow(), zigZagBlock(), diagonalBlock()];
 
-describe.each([
+const DIVIDED = [
   ['llama-Q4_1.gguf', [[1, 1]]],
   ['llama-tied-biased', [[1, 1]]],
   ['opt-post-projected', [[1, 1]]],
@@ -97,23 +97,28 @@ describe.each([
       [1, 1, 1, 1],
     ],
   ],
-] as const)('%s, its layers divided over engines', (name, divisions) => {
-  let reference: RowResult[];
-  beforeAll(async () => {
-    reference = await whole({ model: model(name) });
-    expect(reference.every(({ error }) => error === undefined)).toBe(true);
-  });
+] as const;
+const WAYS = crossed(SCHEDULES, [defaultPipeline, serialPipeline]);
+describe.each(DIVIDED.map(([name, divisions], nth) => [name, divisions, nth] as const))(
+  '%s, its layers divided over engines',
+  (name, divisions, nth) => {
+    let reference: RowResult[];
+    beforeAll(async () => {
+      reference = await whole({ model: model(name) });
+      expect(reference.every(({ error }) => error === undefined)).toBe(true);
+    });
 
-  test.each(divisions.map((counts) => [counts] as const))(
-    '%j: bitwise the same under every schedule and both pipelines',
-    async (counts) => {
-      for (const [schedule, pipeline] of crossed(SCHEDULES, [defaultPipeline, serialPipeline]))
-        await expect(
-          inRing(counts, { model: model(name), batches: 2 }, { schedule, pipeline }, { pipeline }),
-        ).resolves.toEqual(reference);
-    },
-  );
-});
+    test.each(divisions.map((counts, division) => [counts, nth + division] as const))(
+      '%j: bitwise the same under every schedule and both pipelines',
+      async (counts, turn) => {
+        for (const [schedule, pipeline] of inTurn(WAYS, turn))
+          await expect(
+            inRing(counts, { model: model(name), batches: 2 }, { schedule, pipeline }, { pipeline }),
+          ).resolves.toEqual(reference);
+      },
+    );
+  },
+);
 
 describe('layers divided over engines', () => {
   const name = model('gemma3-mixed.gguf');
@@ -173,7 +178,7 @@ describe('layers divided over engines', () => {
         );
         expect(results).toEqual(reference);
       }),
-      { numRuns: tries(6, 15) },
+      { numRuns: tries(4, 15) },
     );
   });
 

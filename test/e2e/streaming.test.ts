@@ -26,7 +26,7 @@ import {
 } from '../../src/index.js';
 import { defaultPipeline, serialPipeline } from '../../src/api/operators.js';
 import { diagonalBlock, rowByRow, zigZagBlock } from '../../src/api/schedules.js';
-import { crossed } from '../support/tries.js';
+import { crossed, inTurn } from '../support/tries.js';
 import { generateUnequal, model, unequalRows } from './support.js';
 
 let disk: string;
@@ -40,7 +40,7 @@ afterAll(() => {
 const generate = (options: EngineOptions, run: RunOptions = {}): Promise<RowResult[]> =>
   generateUnequal({ disk, ...options }, run);
 
-describe.each([
+const MODELS = [
   'llama-mlp-biased-Q4_0.gguf',
   'gemma2',
   'gemma3-mixed.gguf',
@@ -50,19 +50,20 @@ describe.each([
   'gpt-oss-mxfp4',
   'falcon-new',
   'phi3-float8',
-])('%s with weights on disk', (name) => {
+];
+const SHARES = [0, 0.2, 0.55, 0.9, 1];
+const WAYS = crossed([rowByRow(), zigZagBlock(), diagonalBlock()], [defaultPipeline, serialPipeline]);
+// By day each model with one of the shares, all of them in all ways.
+describe.each(MODELS.map((name, nth) => [name, nth] as const))('%s with weights on disk', (name, nth) => {
   let reference: RowResult[];
   beforeAll(async () => {
     reference = await generate({ model: model(name) });
   });
 
-  test.each([0, 0.2, 0.55, 0.9, 1])(
+  test.each([...inTurn(SHARES, nth)])(
     'bitwise the same with a share of %d in memory, under every schedule and both pipelines',
     async (cpu) => {
-      for (const [schedule, pipeline] of crossed(
-        [rowByRow(), zigZagBlock(), diagonalBlock()],
-        [defaultPipeline, serialPipeline],
-      ))
+      for (const [schedule, pipeline] of WAYS)
         await expect(
           generate({ model: model(name), batches: 2, weights: { cpu, disk: 1 - cpu } }, { schedule, pipeline }),
         ).resolves.toEqual(reference);

@@ -23,7 +23,7 @@ import { recordsOfTrace, rowsOfTrace, validatePath } from '../../src/api/testing
 import { schedules } from '../support/arbitraryRuns.js';
 import { dyingAfter, shareRing, type EngineRing } from '../support/engineRing.js';
 import { shareSockets } from '../support/socketRing.js';
-import { tries } from '../support/tries.js';
+import { inTurn, tries } from '../support/tries.js';
 import { randomPipeline } from '../support/randomPipeline.js';
 import { at, blocks, collect, model } from './support.js';
 
@@ -89,7 +89,8 @@ function expectAlike(found: readonly RowResult[], expected: readonly RowResult[]
   expect(Math.max(...ours.map((each, i) => Math.abs(each - (theirs[i] ?? NaN))))).toBeLessThan(1e-4);
 }
 
-describe.each([
+/** By day each with one of the numbers of engines. */
+const MODELS = [
   ['llama', [2, 3, 4]],
   ['llama-tied-biased', [2, 4]],
   ['llama-mlp-biased', [2]],
@@ -107,7 +108,9 @@ describe.each([
   ['gpt-neox', [2]],
   ['falcon-new', [2]],
   ['falcon-rw', [2, 3, 4, 5]],
-] as const)('%s', (name, numbers) => {
+] as const;
+const CHOSEN = MODELS.map(([name, numbers], nth) => [name, inTurn<number>(numbers, nth)] as const);
+describe.each(CHOSEN)('%s', (name, numbers) => {
   test.each(numbers.map((of) => [of] as const))('%i engines with a share of each layer answer as one', async (of) => {
     const options: EngineOptions = { model: model(name), precision: 'float32' };
     const one = await whole(options, greedy);
@@ -152,7 +155,7 @@ describe('a share of each layer', () => {
           expect(results).toEqual(chosen.map((i, index) => ({ ...at(reference, i), index })));
         },
       ),
-      { numRuns: tries(6, 15) },
+      { numRuns: tries(4, 15) },
     );
   });
 
@@ -334,7 +337,7 @@ describe('what does not fit', () => {
     for (const end of ends) expect(end).toMatchObject({ status: 'rejected', reason: expect.any(PeerError) });
   });
 
-  test.each([0, 1, 2, 7, 40])(
+  test.each([0, 1, 2, 7, 40].filter((_, nth) => nth % tries(2, 1) === 0))(
     'a peer that dies after %i messages ends the run, and the engines go on',
     async (messages) => {
       await using ring = await shareRing(2, { ...options, disk });

@@ -9,7 +9,7 @@ import type { GenerateOptions, Row, RowDelta, RowResult } from '../../src/Row.js
 import { TEMPLATES } from '../engine/tools/templates.js';
 import { describeGrammars } from '../support/grammars.js';
 import { tinyChatModel } from '../support/tinyChatModel.js';
-import { tries } from '../support/tries.js';
+import { inTurn, tries } from '../support/tries.js';
 
 const all = async <T>(rows: AsyncIterable<T>): Promise<T[]> => {
   const results: T[] = [];
@@ -79,7 +79,7 @@ function expectValid({ toolCalls = [] }: RowResult): void {
 }
 
 describeGrammars('calls of tools', () => {
-  describe.each(TEMPLATES)('$form', ({ form, template, control }) => {
+  describe.each(TEMPLATES.map((each, nth) => ({ ...each, nth })))('$form', ({ form, template, control, nth }) => {
     let model: Awaited<ReturnType<typeof tinyChatModel>>;
     let engine: Engine;
 
@@ -125,7 +125,7 @@ describeGrammars('calls of tools', () => {
       }
     });
 
-    test.each(CHOICES)('%j: what is called is valid', async (options) => {
+    test.each([...inTurn(CHOICES, nth)])('%j: what is called is valid', async (options) => {
       const rows: Row[] = Array.from({ length: 6 }, (_, at) => ({
         id: `r${at}`,
         messages: [{ role: 'user', content: `What ${at}?` }],
@@ -225,7 +225,7 @@ const DRAWN_TOOLS = fc.array(fc.array(DRAWN, { maxLength: 4 }), { minLength: 1, 
 );
 
 describeGrammars('drawn tools', () => {
-  const ROWS = tries(10, 25);
+  const ROWS = tries(6, 25);
   test('numbers of parameters may be spelled in any way; choices that lose digits are refused', async () => {
     const { template = '' } = TEMPLATES[0] ?? {};
     await using model = await tinyChatModel({ template });

@@ -14,9 +14,9 @@ interface Report {
 
 /** Cases that between them reach what a long run of the fuzzer reached, and how many more follow from a seed. */
 const whole = JSON.parse(readFileSync('test/fuzz/corpus.json', 'utf8')) as readonly unknown[];
-/** By day every third one. */
-const corpus = whole.filter((_, at) => at % tries(3, 1) === 0);
-const MORE = tries(20, 200);
+/** By day every sixth one. */
+const corpus = whole.filter((_, at) => at % tries(6, 1) === 0);
+const MORE = tries(10, 200);
 /** A case waits for threads now and then: the other fuzzer has the processor. */
 const AT_ONCE = 2;
 /** Ends its process: that is to be found, and what comes after it to run nevertheless. */

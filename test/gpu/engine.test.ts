@@ -87,7 +87,7 @@ test('the device is the emulated one', () => {
   ).toEqual(['emulated GPU']);
 });
 
-/** The native tests (GpuArchitecture) have every kind of model on the emulated device; here by day the first ones. */
+/** The native tests (GpuArchitecture) have every kind of model on the emulated device; here by day two of them. */
 const MODELS = [
   'llama-Q8_0.gguf',
   'mixtral',
@@ -107,7 +107,7 @@ const MODELS = [
   'opt-post-projected',
 ];
 
-describe.each(MODELS.slice(0, tries(3, MODELS.length)))('%s', (name) => {
+describe.each(MODELS.slice(0, tries(2, MODELS.length)))('%s', (name) => {
   test.each(['default', 'float32'] as const)('greedy answers are those of the processor (%s)', async (precision) => {
     const rows = greedy.slice(0, 12);
     const expected = await generate({ model: model(name), precision: 'float32' }, rows);
@@ -142,7 +142,8 @@ describe.each(['llama-Q4_1.gguf', 'gemma3-mixed.gguf'])('%s', (name) => {
   test('a row does not depend on its company, its chunks, the schedule, nor on where weights and hidden states are: bitwise', async () => {
     const rows = sampled.slice(0, 12);
     const reference: RowResult[] = [];
-    for (const row of rows) reference.push(...(await generate({ model: model(name), ...GPU, batchSize: 1 }, [row])));
+    await using alone = await Engine.open({ model: model(name), ...GPU, disk, batchSize: 1, tokensPerSquare: 16 });
+    for (const row of rows) for await (const result of alone.generate([row], { logprobs: 2 })) reference.push(result);
     const share = fc.constantFrom(0, 0.3, 0.5, 1);
     const setup = fc.record({
       onGpu: share,
@@ -175,7 +176,7 @@ describe.each(['llama-Q4_1.gguf', 'gemma3-mixed.gguf'])('%s', (name) => {
         },
       ),
       {
-        numRuns: tries(2, 6),
+        numRuns: tries(1, 6),
         examples: [
           [
             {
@@ -226,7 +227,7 @@ describe('a KV cache on three tiers', () => {
         const { compared, all } = agreement(expected, found, TOLERANCE.default);
         expect(compared).toBeGreaterThan(0.7 * all);
       }),
-      { numRuns: tries(2, 5) },
+      { numRuns: tries(1, 5) },
     );
   });
 
@@ -258,7 +259,7 @@ describe.each(['llama-Q8_0.gguf', 'gemma3-mixed.gguf'])('%s with a compressed KV
         [on, 'float32'],
         [{ gpu: 0, cpu: 1, disk: 0 }, 'float32'],
       ] as const;
-      for (const [cache, precision] of settings.slice(0, tries(2, settings.length))) {
+      for (const [cache, precision] of settings.slice(0, tries(1, settings.length))) {
         let stats: RunStats | undefined;
         const found = await generate({ ...options, ...GPU, cache, precision, batchSize: 3 }, rows, {
           onStats: (each) => (stats = each),

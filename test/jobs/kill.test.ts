@@ -14,7 +14,7 @@ import { byIndex, readJournal, readResults, temporaryFolder, writeLines } from '
 
 const path = temporaryFolder();
 const ROWS = 2000;
-const KILLS = tries(3, 20);
+const KILLS = tries(2, 20);
 
 /**
  * A kind of files: how rows are written as input, where results are while a run is under way, and what the output says.

@@ -3,6 +3,9 @@ import TestSequencer from '@jest/test-sequencer';
 
 /** Suites that take a quarter of a minute and more, the slowest first: begun late, one would keep one processor busy and the others waiting. */
 const SLOW = [
+  'cli/pages',
+  'jobs/shards/collectJob',
+  'jobs/input/readSql',
   'cli/generate',
   'gpu/fetchedCache',
   'jobs/memory',
@@ -10,7 +13,6 @@ const SLOW = [
   'cli/jobFiles',
   'cli/jobQueue',
   'e2e/spill',
-  'cli/pages',
   'fuzz/fuzz',
   'hostile/corpus',
   'gpu/engine',
@@ -27,7 +29,6 @@ const SLOW = [
   'e2e/hostileSocket',
   'cli/follow',
   'e2e/ownHeads',
-  'jobs/input/readSql',
   'e2e/tensorParallel',
   'e2e/engine',
   'engine/paths/mutants',
@@ -50,7 +51,6 @@ const SLOW = [
   'jobs/database/databaseOutput',
   'gpu/cli',
   'jobs/work/openWorkSource',
-  'jobs/shards/collectJob',
   'cli/planSweep',
 ].map((suite) => `${sep}test${sep}${suite.replaceAll('/', sep)}.test.ts`);
 

@@ -18,3 +18,8 @@ export function crossed<One, Other>(some: readonly One[], others: readonly Other
     .filter(({ at, to }) => tries(0, 1) === 1 || inTurn.some(([first, second]) => first === at && second === to))
     .map(({ pair }) => pair);
 }
+
+/** By day the one of several whose turn it is, at night all. @param nth the number of the case that tries them */
+export function inTurn<One>(all: readonly One[], nth: number): readonly One[] {
+  return tries(0, 1) === 1 ? all : all.slice(nth % all.length, (nth % all.length) + 1);
+}

@@ -27,5 +27,8 @@ function(spillway_emulated_gpu target)
   target_include_directories(${target} PUBLIC ${SPILLWAY_EMULATOR})
   target_compile_definitions(${target} PUBLIC SPILLWAY_HAS_CUDA)
   target_compile_options(${target} PRIVATE -Wno-unknown-pragmas)
+  if(NOT SPILLWAY_SANITIZE)
+    set_source_files_properties(${SPILLWAY_GPU_SOURCES} PROPERTIES COMPILE_OPTIONS -O1)  # it is the emulator that takes time
+  endif()
   target_link_libraries(${target} PUBLIC spillway_core)
 endfunction()

@@ -11,7 +11,7 @@ constexpr size_t kBeside = 16;
 constexpr uint16_t kUntouched = 0xabab;
 
 // Numbers of every size, those that halves do not reach among them, and what is no number.
-std::vector<float> numbers(size_t n) {
+std::vector<float> numbersThatCross(size_t n) {
   std::mt19937 random(3);
   std::vector<float> values(n);
   for (size_t i = 0; i < n; i++) values[i] = std::ldexp(float(random() % 4096) - 2048, int(random() % 40) - 30);
@@ -34,7 +34,7 @@ TEST(CudaLinkHalves, SendsEveryNumberAsTheNearestHalfAndTouchesNothingBeside) {
     for (const size_t n : {size_t{0}, size_t{1}, size_t{8}, size_t{23}, size_t{4096}, size_t{40000}})
       for (const size_t source : {0, 4, 5})
         for (const size_t target : {0, 8, 3}) {
-          const std::vector<float> values = numbers(source + n);
+          const std::vector<float> values = numbersThatCross(source + n);
           const DeviceArray<float> there(values);
           std::fill_n(pinned, target + n + kBeside, kUntouched);
           sendHalves(testStream(), there.get() + source, n, pinned + target);
@@ -63,7 +63,7 @@ TEST(CudaLinkHalves, MakesWeightedSumsOfMeans) {
       for (const size_t queries : {size_t{0}, size_t{1}, size_t{37}, size_t{300}})
         for (const size_t source : {0, 1}) {
           const size_t n = queries * headDim;
-          const std::vector<float> means = numbers(n);
+          const std::vector<float> means = numbersThatCross(n);
           std::vector<AttentionPartial> partials(queries);
           for (size_t q = 0; q < queries; q++) partials[q] = {float(q), q % 5 == 3 ? 0.0f : 1.0f + 0.37f * float(q)};
           const DeviceArray<AttentionPartial> partialsThere(partials);

@@ -6,6 +6,7 @@
 
 #include "../../kernels/cpu/Kernels.h"
 #include "../kernels/matmulCases.h"
+#include "../notFinite.h"
 #include "deviceMatrix.h"
 #include "fixture.h"
 
@@ -14,8 +15,6 @@ namespace {
 
 const size_t kLengths[] = {1, 2, 31, 32, 33, 255, 256, 257, 576, 1025, 20001};
 constexpr size_t kRows = 3;
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 const Activation kActivations[] = {Activation::Relu, Activation::ReluSquared, Activation::Gelu, Activation::GeluTanh,
                                    Activation::Silu};

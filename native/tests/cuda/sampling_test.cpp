@@ -1,15 +1,11 @@
 // Sampled tokens against the CPU's, for the same logits, parameters and random numbers.
 #include "../../kernels/cuda/Sampling.h"
 
-#include <limits>
-
+#include "../notFinite.h"
 #include "fixture.h"
 
 namespace spillway::cuda {
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 struct Row {
   SamplingParameters parameters;

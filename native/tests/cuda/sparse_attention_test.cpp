@@ -4,7 +4,7 @@
 namespace spillway::cuda {
 namespace {
 
-const AttentionCase kCases[] = {
+const AttentionCase kSparseCases[] = {
     {{CacheType::F16, 2, 64, 32}, 2, 0, false, false, 0.1f},
     {{CacheType::F16, 3, 64, 64}, 9, 0, true, false, 0.3f},
     {{CacheType::F16, 1, 80, 16}, 11, 40, true, true, 0.25f},
@@ -109,7 +109,7 @@ TEST_P(CudaSparseAttention, OverKeysOnBothSidesIsThatOfOne) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, CudaSparseAttention, testing::ValuesIn(kCases));
+INSTANTIATE_TEST_SUITE_P(Cases, CudaSparseAttention, testing::ValuesIn(kSparseCases));
 
 // What one token keeps: with values that are the token's own number, and keys that one number decides the score of.
 TEST(CudaSparseAttentionRules, OfEqualScoresTheLaterAreKeptAndTheNewestAlwaysAndOthersAreNotRead) {

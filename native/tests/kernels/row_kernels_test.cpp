@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "../../kernels/cpu/Kernels.h"
+#include "../notFinite.h"
 #include "instructionSets.h"
 
 namespace spillway {
@@ -18,8 +19,6 @@ namespace {
 
 const size_t kLengths[] = {0,  1,  2,  3,  7,   15,  16,  17,  31,  32,   33,   63,  64,
                            65, 79, 80, 96, 127, 128, 129, 200, 576, 1000, 1025, 2049};
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // Memory of exactly n elements on the heap, so that the address sanitizer sees a step beyond.
 template <typename T>

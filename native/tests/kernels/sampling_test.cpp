@@ -3,20 +3,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <random>
 #include <vector>
 
 #include "../../kernels/cpu/Philox.h"
 #include "../../kernels/cpu/Sampling.h"
+#include "../notFinite.h"
 #include "instructionSets.h"
 
 namespace spillway {
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 struct Sampler {
   InstructionSet set = bestInstructionSet();

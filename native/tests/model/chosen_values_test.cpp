@@ -1,10 +1,11 @@
 // Sparse attention over pages on disk, of which keys come alone and values once keys have been chosen: the same bits as
 // in memory, and no more bytes than the choice takes.
 #include "../../model/CacheSpill.h"
+#include "../tries.h"
 #include "spillFixture.h"
 
 namespace spillway {
-namespace {
+namespace chosen_values_test {
 
 using namespace fixture;
 using disktest::ScriptedFaults;
@@ -49,17 +50,21 @@ class ChosenValues : public testing::Test {
 TEST_F(ChosenValues, MixturesOfMemoryAndDiskGiveTheSameBits) {
   std::mt19937 random(59);
   uint64_t gapBytes = 0;
+  size_t turn = 0;
   for (const uint32_t kvHeads : {1u, 2u, 4u}) {
     DecoderSpec spec = wideSpec(kvHeads);
     if (kvHeads == 2) spec.layerSpecs[1].window = 37;
     const TinyModel model(spec, false);
     for (const CacheType type : {CacheType::F32, CacheType::F16, CacheType::Q8, CacheType::Q4}) {
+      turn++;
       for (const float keep : {0.05f, 0.5f}) {
+        if (!inTurn(keep == 0.5f, turn, 2)) continue;
         const RuntimeOptions memory = sparse(model, keep, type);
         RuntimeOptions options = spilling(memory);
         options.spill->gapBytes = (gapBytes += 600) % 2400;
         SpillingRuntime runtime(options);
         for (const uint32_t promptTokens : {1u, 30u}) {
+          if (!inTurn(promptTokens == 30, turn / 2, 2)) continue;
           std::vector<SpilledRow> rows = randomRows(spilling(memory), 1 + random() % 6, random);
           scoreSpilling(runtime, rows, random, promptTokens);
           ASSERT_FALSE(runtime.failure) << runtime.failure->message;
@@ -252,5 +257,5 @@ TEST_F(ChosenValues, AFailureOfTheirReadingIsTheRowsError) {
   }
 }
 
-}  // namespace
+}  // namespace chosen_values_test
 }  // namespace spillway

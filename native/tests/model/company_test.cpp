@@ -1,6 +1,4 @@
 // A row's result is bitwise the same whatever its company, its chunks, its pages, and the number of threads.
-#include <cstring>
-
 #include "modelFixture.h"
 
 namespace spillway {
@@ -19,11 +17,6 @@ std::vector<float> scoreAlone(RuntimeOptions options, const std::vector<int32_t>
   }
   EXPECT_EQ(scores.size(), text.size() - 1);
   return scores;
-}
-
-void expectSameBits(const std::vector<float>& a, const std::vector<float>& b, const char* what) {
-  ASSERT_EQ(a.size(), b.size());
-  EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0) << what;
 }
 
 void checkIndependence(const DecoderSpec& spec) {

@@ -5,7 +5,7 @@
 #include "../../model/Batch.h"
 
 namespace spillway {
-namespace {
+namespace fetched_pages_test {
 
 constexpr uint32_t kPageTokens = 16, kFirstThere = 100;
 
@@ -105,5 +105,5 @@ TEST(FetchedPages, RangesThatABufferDoesNotHoldTogetherComeInGroups) {
   EXPECT_EQ(listed(rows, 0, 2).mostPlaces, 3u);  // more than a buffer has
 }
 
-}  // namespace
+}  // namespace fetched_pages_test
 }  // namespace spillway

@@ -4,7 +4,7 @@
 #include "oddRows.h"
 
 namespace spillway {
-namespace {
+namespace head_test {
 
 using namespace fixture;
 
@@ -179,5 +179,5 @@ TEST(OddRows, SayAsOfWhichLayer) {
                 kNotFinite);
 }
 
-}  // namespace
+}  // namespace head_test
 }  // namespace spillway

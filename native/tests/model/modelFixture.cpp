@@ -194,6 +194,11 @@ std::vector<int32_t> randomTokens(size_t count, uint32_t vocabulary, unsigned se
   return tokens;
 }
 
+void expectSameBits(const std::vector<float>& found, const std::vector<float>& expected, const std::string& what) {
+  ASSERT_EQ(found.size(), expected.size()) << what;
+  EXPECT_EQ(std::memcmp(found.data(), expected.data(), found.size() * sizeof(float)), 0) << what;
+}
+
 void expectRefused(const std::function<void()>& call, const std::string& words, ErrorCode code) {
   try {
     call();

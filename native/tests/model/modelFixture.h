@@ -5,6 +5,7 @@
 
 #include <condition_variable>
 #include <cstdio>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -98,6 +99,8 @@ class ReferenceText {
   std::vector<double> scores_;
   reference::Vector logits_;  // after the last token
 };
+
+void expectSameBits(const std::vector<float>& found, const std::vector<float>& expected, const std::string& what);
 
 // The call throws an error whose message holds the words.
 void expectRefused(const std::function<void()>& call, const std::string& words,

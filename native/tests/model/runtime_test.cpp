@@ -8,16 +8,6 @@ namespace {
 
 using namespace fixture;
 
-void expectRefused(const std::function<void()>& call, const std::string& words) {
-  try {
-    call();
-    ADD_FAILURE() << "accepted: " << words;
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::InvalidArgument);
-    EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
-  }
-}
-
 class RuntimeRules : public testing::Test {
  protected:
   RuntimeRules() : model_(smallSpec(), false), tiny_(model_.options()) {}

@@ -1,4 +1,5 @@
 // Pages on disk change no bit of any result: whatever is where, however prompts are cut, in whatever company.
+#include "../tries.h"
 #include "architectureCases.h"
 #include "spillFixture.h"
 
@@ -6,11 +7,6 @@ namespace spillway {
 namespace {
 
 using namespace fixture;
-
-void expectSameBits(const std::vector<float>& found, const std::vector<float>& expected, const std::string& where) {
-  ASSERT_EQ(found.size(), expected.size()) << where;
-  EXPECT_EQ(std::memcmp(found.data(), expected.data(), found.size() * sizeof(float)), 0) << where;
-}
 
 // Several rounds with the same runtime, so that pages on disk serve one row after another.
 void checkMixtures(const RuntimeOptions& memory, const RuntimeOptions& spilling, unsigned seed, unsigned rounds = 3) {
@@ -56,15 +52,17 @@ TEST_F(Spill, ManyMixtures) {
   DecoderSpec spec = smallSpec();
   spec.layerSpecs[1].window = 21;
   const TinyModel model(spec, false);
-  for (unsigned seed = 10; seed < 16; seed++)
+  for (unsigned seed = 10; seed < tries(12u, 16u); seed++)
     checkMixtures(model.options(), spilling(model.options(), folder_), seed, 4);
 }
 
 TEST_F(Spill, EveryTypeOfCacheAndPrecision) {
   const TinyModel model(smallSpec(), false);
+  size_t turn = 0;
   for (const CacheType type : {CacheType::F32, CacheType::F16}) {
     for (const Precision precision : {Precision::Float32, Precision::Default}) {
       for (const uint32_t pageTokens : {16u, 32u}) {
+        if (!inTurn(pageTokens / 32, turn++ / 2, 2)) continue;
         RuntimeOptions options = model.options();
         options.cacheType = type;
         options.precision = precision;

@@ -11,7 +11,7 @@
 #include "storeFixture.h"
 
 namespace spillway {
-namespace {
+namespace store_test {
 
 using namespace fixture;
 
@@ -374,5 +374,5 @@ TEST_F(StreamingRules, ClosingAndCancellingAmidReads) {
   }
 }
 
-}  // namespace
+}  // namespace store_test
 }  // namespace spillway

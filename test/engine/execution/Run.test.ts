@@ -439,7 +439,7 @@ describe('a run on the simulated device', () => {
   });
 
   test('many rows stream through in steady memory, admitted no faster than they are taken', async () => {
-    const total = tries(300_000, 1_000_000);
+    const total = tries(150_000, 1_000_000);
     let pulled = 0;
     const rows = (function* () {
       while (pulled < total) {

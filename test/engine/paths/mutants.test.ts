@@ -12,6 +12,8 @@ import { randomNumbers, randomSchedule } from '../../support/randomSchedule.js';
 import { tries } from '../../support/tries.js';
 
 const SEEDS = Array.from({ length: tries(8, 12) }, (_, seed) => seed);
+/** One for each kind of schedule, where no path may be valid whatever the seed. */
+const ONE_OF_EACH = SEEDS.slice(0, tries(3, SEEDS.length));
 const THIRDS = { gpu: 0.3, cpu: 0.3, disk: 0.4 };
 const PAGES = 9;
 
@@ -39,12 +41,13 @@ function scenario(seed: number, unordered: boolean, moves: SimulatedMoves = 'sha
   };
 }
 
-/** The constraints that the judges name, over all seeds. */
+/** The constraints that the judges name, over these seeds. */
 async function verdicts(
   make: (seed: number) => { given: JudgedSetup; judgedAs?: JudgedSetup },
+  seeds = SEEDS,
 ): Promise<Map<string, number>> {
   const found = new Map<string, number>();
-  for (const seed of SEEDS) {
+  for (const seed of seeds) {
     const { given, judgedAs } = make(seed);
     let verdict = 'valid';
     try {
@@ -185,9 +188,12 @@ describe('mutants: one dependency or reservation switched off', () => {
   });
 
   test.each(links)('%s: stages that leave out %s are refused', async (moves, queue) => {
-    const found = await verdicts((seed) => ({
-      given: { ...scenario(seed, false, moves), pipeline: withoutLink(queue) },
-    }));
+    const found = await verdicts(
+      (seed) => ({
+        given: { ...scenario(seed, false, moves), pipeline: withoutLink(queue) },
+      }),
+      ONE_OF_EACH,
+    );
     expect(found.get('valid')).toBeUndefined();
   });
 

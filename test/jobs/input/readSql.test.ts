@@ -309,7 +309,7 @@ test('wrong arguments are refused at once', () => {
       let rows = 0;
       const read = async (): Promise<void> => {
         for await (const _ of readSql(
-          "select case when i = 500000 then error('gone') else 'p' end as prompt from range(600000) r(i)",
+          "select case when i = 200000 then error('gone') else 'p' end as prompt from range(220000) r(i)",
           { carryFields: true },
         ))
           rows += 1;
@@ -323,13 +323,13 @@ test('wrong arguments are refused at once', () => {
     test('a long query comes in its order, whole', async () => {
       let last = -1;
       for await (const { carry } of readSql(
-        "select (i * 7919) % 200003 as id, 'p' as prompt from range(200003) r(i) order by id",
+        "select (i * 7919) % 60007 as id, 'p' as prompt from range(60007) r(i) order by id",
         { carryFields: true },
       )) {
         if (carry?.['id'] !== last + 1) throw new Error(`found ${String(carry?.['id'])} behind ${last}`);
         last += 1;
       }
-      expect(last).toBe(200_002);
+      expect(last).toBe(60_006);
     });
 
     test.each([

@@ -24,6 +24,7 @@ import type { RowInput } from '../../../src/Row.js';
 import { failureOf } from '../formats/support.js';
 import { readResults, temporaryFolder, writeLines } from '../support/files.js';
 import { StubEngine } from '../support/stubEngine.js';
+import { inTurn } from '../../support/tries.js';
 
 const path = temporaryFolder();
 
@@ -141,10 +142,17 @@ const KINDS: readonly Kind[] = [
   { input: 'in.jsonl', write: writeRequests, output: 'out.jsonl', joins: true, errors: 'failed.jsonl' },
 ];
 
+/** How many shards, and how many rows in a row one of them gets. */
+const NUMBERS = [
+  [1, 1],
+  [3, 1],
+  [5, 4],
+] as const;
+
 describe('one output of all parts, byte for byte what one run writes', () => {
-  test.each(KINDS)(
+  test.each(KINDS.map((kind, nth) => ({ ...kind, nth })))(
     '$input to $output',
-    async ({ input: name, write, output: outputName, errors: errorsName, options = {}, joins = false }) => {
+    async ({ input: name, write, output: outputName, errors: errorsName, options = {}, joins = false, nth }) => {
       const place = folder();
       const input = `${place}/${name}`;
       write(input);
@@ -159,11 +167,7 @@ describe('one output of all parts, byte for byte what one run writes', () => {
       const { rows, failed } = await run({ input, ...options, ...whole });
       // A line of text is a prompt, whatever it is.
       expect(failed > 0).toBe(name !== 'in.txt');
-      for (const [count, dealt] of [
-        [1, 1],
-        [3, 1],
-        [5, 4],
-      ] as const) {
+      for (const [count, dealt] of inTurn(NUMBERS, nth)) {
         const parts = await shards({ input, ...options, ...all }, count, dealt);
         if (joins)
           expect((await failureOf(collectJob(all))).message).toContain(

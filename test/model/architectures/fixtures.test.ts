@@ -9,10 +9,10 @@ import { tries } from '../../support/tries.js';
  */
 const TOLERANCES = { safetensors: 5e-5, gguf: 2e-4 };
 
-// Specs and bindings mean what transformers computes: run by a plain decoder, without the addon. By day with one row of
-// each; e2e/architectures has the addon compute all of them.
+// Specs and bindings mean what transformers computes: run by a plain decoder, without the addon. By day one row of
+// every third model; e2e/architectures has the addon compute all rows of all of them.
 describe('each tiny model computes what transformers does', () => {
-  for (const model of fixtureModels) {
+  for (const model of fixtureModels.filter((_, nth) => nth % tries(3, 1) === 0)) {
     test(model.name, async () => {
       await model.use((source) => {
         const decoder = new PlainDecoder(source);

@@ -5,7 +5,7 @@
 #include "gpuFixture.h"
 
 namespace spillway {
-namespace {
+namespace gpu_cache {
 
 using namespace fixture;
 
@@ -461,5 +461,5 @@ TEST(GpuCacheRules, PagesOfADeviceComeFirst) {
   expectRefused([&] { batchOf({128}); }, "found 128, expected a page under 128");
 }
 
-}  // namespace
+}  // namespace gpu_cache
 }  // namespace spillway

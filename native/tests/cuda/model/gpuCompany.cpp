@@ -2,7 +2,7 @@
 #include "gpuFixture.h"
 
 namespace spillway {
-namespace {
+namespace gpu_company {
 
 using namespace fixture;
 
@@ -88,5 +88,5 @@ TEST(GpuCompany, ChangesNoBitOfAMixture) { checkIndependence(mixtureSpec(6, 3));
 
 TEST(GpuCompany, ChangesNoBitOfAWindowedSandwich) { checkIndependence(windowedSandwichSpec()); }
 
-}  // namespace
+}  // namespace gpu_company
 }  // namespace spillway

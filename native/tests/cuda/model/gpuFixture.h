@@ -1,7 +1,5 @@
 // Tiny models on a device: the emulated one here, a real one where the tests are built for it.
 #pragma once
-#include <cstring>
-
 #include "../../model/storeFixture.h"
 #include "../fixture.h"
 
@@ -40,11 +38,6 @@ inline RuntimeOptions split(const TinyStore& store, uint64_t deviceBytes, uint64
   options.gpu->residentLayerBytes = deviceBytes;
   options.gpu->buffers = 2;
   return options;
-}
-
-inline void expectSameBits(const std::vector<float>& a, const std::vector<float>& b, const std::string& what) {
-  ASSERT_EQ(a.size(), b.size()) << what;
-  EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0) << what;
 }
 
 }  // namespace spillway::fixture

@@ -6,7 +6,7 @@
 #include "cacheCases.h"
 
 namespace spillway {
-namespace {
+namespace gpu_pages_first {
 
 using namespace fixture;
 
@@ -192,5 +192,5 @@ TEST_F(TwoLinks, ACancelledLoadSendsNoMore) {
 }
 #endif
 
-}  // namespace
+}  // namespace gpu_pages_first
 }  // namespace spillway

@@ -4,7 +4,7 @@
 #include "../fakeCublasLt.h"
 
 namespace spillway {
-namespace {
+namespace gpu_products {
 
 using namespace fixture;
 
@@ -145,6 +145,6 @@ TEST(GpuProducts, AnErrorInMidRunFailsItsTaskAndNoMore) {
   EXPECT_FALSE(tiny.await(tiny.runtime.submitCompute(ComputePart::Project, 0, batch, tiny.activations, {})).failed);
 }
 
-}  // namespace
+}  // namespace gpu_products
 }  // namespace spillway
 #endif

@@ -5,7 +5,7 @@
 #include "cacheCases.h"
 
 namespace spillway {
-namespace {
+namespace gpu_shared_attention {
 
 using namespace fixture;
 
@@ -193,5 +193,5 @@ TEST(GpuSharedAttentionRules, WhatDoesNotFitTogetherIsRefused) {
                 "comes: found 1 integers, expected none: the processor and a device share no attention");
 }
 
-}  // namespace
+}  // namespace gpu_shared_attention
 }  // namespace spillway

@@ -4,7 +4,7 @@
 #include "gpuFixture.h"
 
 namespace spillway {
-namespace {
+namespace gpu_sharing {
 
 using namespace fixture;
 
@@ -247,5 +247,5 @@ TEST(GpuSharingRules, TailsBeginAsCopiesToo) {
   expectSameBits(scores(true), alone, "from a tail to a tail");
 }
 
-}  // namespace
+}  // namespace gpu_sharing
 }  // namespace spillway

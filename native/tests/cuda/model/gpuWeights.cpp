@@ -7,7 +7,7 @@
 #include "gpuFixture.h"
 
 namespace spillway {
-namespace {
+namespace gpu_weights {
 
 using namespace fixture;
 
@@ -253,5 +253,5 @@ TEST(GpuWeights, ThatArePinnedAreNotCopiedForAChild) {
 }
 #endif
 
-}  // namespace
+}  // namespace gpu_weights
 }  // namespace spillway
