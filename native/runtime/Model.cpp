@@ -17,7 +17,7 @@ namespace {
 constexpr uint32_t kMostThreads = 1024;
 constexpr uint32_t kMostTokens = 1u << 16;
 constexpr uint32_t kMostBuffers = 1u << 12;
-constexpr unsigned kSpillDepth = 32;                     // requests in flight: pages are small
+constexpr unsigned kSpillDepth = 128;                    // requests in flight: pages are small
 constexpr uint64_t kMostSpillBytes = uint64_t(1) << 52;  // exact in JavaScript, and far below where offsets end
 
 void checkRange(const char* field, uint32_t value, uint32_t most) {
