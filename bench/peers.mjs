@@ -9,7 +9,7 @@ import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { cacheFolder } from './lib/cacheFolder.mjs';
 import { fail, readFlags, runMain, stopSignal } from './lib/flags.mjs';
-import { hfFolder, w8a8Folder } from './lib/hfFolder.mjs';
+import { hfFolder, openvinoFolder, w8a8Folder } from './lib/hfFolder.mjs';
 import { describeMachine } from './lib/machine.mjs';
 import { buildPeak, measurePeak } from './lib/measurePeak.mjs';
 import { RESULTS, rewriteTable, writeResults } from './lib/results.mjs';
@@ -24,8 +24,8 @@ import { comparable, fittingSettings } from './peers/work.mjs';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const USAGE = `usage: node bench/peers.mjs [--quick] [--model FILE|ID] [--type WORDS] [--q4-0 FILE] [--rows 256] [--prompt-tokens N] [--max-new-tokens 64] [--runs 3]
-  [--threads N] [--only NAME,…] [--sweep-rows 64] [--time-limit 900] [--python PYTHON] [--openvino PYTHON] [--vllm PYTHON [--hf-folder FOLDER]]
-  [--llama-cpp PROGRAM] [--ik-llama-cpp PROGRAM] [--output FOLDER] [--no-write]
+  [--threads N] [--only NAME,…] [--sweep-rows 64] [--time-limit 900] [--python PYTHON] [--openvino PYTHON [--optimum PYTHON]] [--vllm PYTHON]
+  [--hf-folder FOLDER] [--llama-cpp PROGRAM] [--ik-llama-cpp PROGRAM] [--output FOLDER] [--no-write]
   --readme --model FILE --type Q4_K_M [--trained FILE|ID] …: all jobs of README's table of speed, one after another, then the table
   --write: nothing is run; README's table is made anew of the newest results
 --quick: 48 rows, one run each, no sweep, docs/performance.md stays as it is
@@ -34,7 +34,8 @@ const USAGE = `usage: node bench/peers.mjs [--quick] [--model FILE|ID] [--type W
 --time-limit: of a run, without loading; tools that can be stopped are, and have the rate so far
 --q4-0: the same model in Q4_0, llama.cpp's fast type (bench/models/requantise.py makes it)
 --python: one that has torch, transformers and gguf; --openvino: one that has openvino-genai, which reads the GGUF file itself
---vllm: one that has vllm for the CPU; --hf-folder: the model as it reads it, made of the GGUF file where none is given
+--optimum: one that has optimum-intel, nncf and gguf: with it OpenVINO runs from an IR, too, in 8 and in 4 bits
+--vllm: one that has vllm for the CPU; --hf-folder: the model as it reads it, and as an IR is made of it; made of the GGUF file where none is given
 needs: npm install --ignore-scripts --prefix bench/peers; node bench/peers/buildLlamaCpp.mjs for llama.cpp. What is missing is named in the report.`;
 
 const { values, number } = readFlags(USAGE, {
@@ -52,6 +53,7 @@ const { values, number } = readFlags(USAGE, {
   'time-limit': { type: 'string', default: '900' },
   python: { type: 'string' },
   openvino: { type: 'string' },
+  optimum: { type: 'string' },
   vllm: { type: 'string' },
   'hf-folder': { type: 'string' },
   'llama-cpp': { type: 'string', default: join(cacheFolder(), 'build-llama.cpp/bin/llama-batched-bench') },
@@ -207,11 +209,14 @@ async function main() {
   const { sha256OfFile } = await import('../dist/jobs/shards/sha256OfFile.js');
   const model = await resolveModel(values.model);
   const wanted = values.only?.split(',').map((name) => name.trim());
-  // The folder takes minutes and gigabytes.
-  const wantsVllm = wanted === undefined || wanted.some((name) => name.toLowerCase().startsWith('vllm'));
-  const folder = values['hf-folder'] ?? (values.vllm && wantsVllm ? hfFolder(model, values.vllm) : undefined);
-  const wantsInt8 =
-    folder && values.vllm && (wanted === undefined || wanted.some((name) => /^vllm( int8)?$/i.test(name)));
+  // Folders take minutes and gigabytes.
+  const wants = (names) => wanted === undefined || wanted.some((name) => names.test(name));
+  const irBits = [8, 4].filter(
+    (bits) => values.openvino && values.optimum && wants(new RegExp(`^openvino( genai int${bits})?$`, 'i')),
+  );
+  const needsFolder = (values.vllm && wants(/^vllm/i)) || irBits.length > 0;
+  const folder = values['hf-folder'] ?? (needsFolder ? hfFolder(model, values.vllm ?? values.optimum) : undefined);
+  const wantsInt8 = folder && values.vllm && wants(/^vllm( int8)?$/i);
   const all = allContenders({
     model,
     q4_0: values['q4-0'],
@@ -221,6 +226,9 @@ async function main() {
     vllmPython: values.vllm,
     hfFolder: folder,
     w8a8Folder: wantsInt8 ? w8a8Folder(folder, values.vllm) : undefined,
+    irFolders:
+      values.optimum &&
+      Object.fromEntries(irBits.map((bits) => [`int${bits}`, openvinoFolder(folder, values.optimum, bits)])),
     llamaCpp: values['llama-cpp'],
     ikLlamaCpp: values['ik-llama-cpp'],
   });

@@ -57,10 +57,14 @@ export function torch(name, model, python) {
   return { name, tool: 'transformers', model, settings, ...WHOLE_CACHE, stopsItself: true, command: script(python, 'runTorch.py'), figures: jsonFigures };
 }
 
-/** By the GGUF file itself; `python`: an interpreter that has openvino-genai. Its usual setting is 256 of both. */
-export function openvino(name, model, python) {
+/**
+ * By the GGUF file itself, or, where `irFolder` is given, from the same model as an IR; `python`: an interpreter that has
+ * openvino-genai. Its usual setting is 256 of both.
+ */
+export function openvino(name, model, python, irFolder) {
   const settings = pairs([[128, 512], [256, 256], [64, 512], [128, 2048]]);
-  return { name, tool: 'openvino', model, settings, stopsItself: true, command: script(python, 'runOpenvino.py'), figures: jsonFigures };
+  const start = script(python, 'runOpenvino.py');
+  return { name, tool: 'openvino', model, settings, stopsItself: true, command: (job, setting) => start({ ...job, irFolder }, setting), figures: jsonFigures };
 }
 
 /**
@@ -93,10 +97,11 @@ export function batchedBench(name, tool, model, program, settings) {
  * All that are here, and the reasons why others are not.
  *
  * @param {{model: string, q4_0?: string, type: string, python?: string, openvinoPython?: string, vllmPython?: string, hfFolder?: string, w8a8Folder?: string,
- * llamaCpp: string, ikLlamaCpp: string}} given `type`: in words, of the model's weights; `q4_0`: the same model in Q4_0; the folders are for vLLM; the last two are paths of llama-batched-bench
+ * irFolders?: {int8?: string, int4?: string}, llamaCpp: string, ikLlamaCpp: string}} given `type`: in words, of the model's weights; `q4_0`: the same model in Q4_0; the folders are
+ * for vLLM, `irFolders` for OpenVINO; the last two are paths of llama-batched-bench
  * @returns {{contenders: Contender[], missing: {name: string, reason: string}[]}}
  */
-export function allContenders({ model, q4_0, type, python, openvinoPython, vllmPython, hfFolder, w8a8Folder, llamaCpp, ikLlamaCpp }) {
+export function allContenders({ model, q4_0, type, python, openvinoPython, vllmPython, hfFolder, w8a8Folder, irFolders, llamaCpp, ikLlamaCpp }) {
   const missing = [];
   const files = [[type, model], ...(q4_0 === undefined ? [] : [['Q4_0', q4_0]])];
   if (q4_0 === undefined) missing.push({ name: 'Q4_0', reason: 'no such file was given: bench/models/requantise.py makes one, --q4-0 names it' });
@@ -121,7 +126,11 @@ export function allContenders({ model, q4_0, type, python, openvinoPython, vllmP
   if (python === undefined) missing.push({ name: 'transformers', reason: 'no --python was given (one that has torch, transformers, gguf)' });
   else contenders.push(torch('transformers (torch)', model, python));
   if (openvinoPython === undefined) missing.push({ name: 'OpenVINO GenAI', reason: 'no --openvino was given (a python that has openvino-genai)' });
-  else contenders.push(openvino(`OpenVINO GenAI ${type}`, model, openvinoPython));
+  else {
+    contenders.push(openvino(`OpenVINO GenAI ${type}`, model, openvinoPython));
+    if (irFolders === undefined) missing.push({ name: 'OpenVINO GenAI int8 and int4', reason: 'no --optimum was given (a python that has optimum-intel and nncf)' });
+    else for (const words of ['int8', 'int4']) contenders.push(openvino(`OpenVINO GenAI ${words}`, model, openvinoPython, irFolders[words]));
+  }
   if (vllmPython === undefined) missing.push({ name: 'vLLM', reason: 'no --vllm was given (a python that has vllm for the CPU)' });
   else {
     for (const dtype of ['bfloat16', 'float32']) contenders.push(vllm(`vLLM ${dtype}`, model, { python: vllmPython, hfFolder, dtype }));

@@ -1,6 +1,7 @@
-"""One run of OpenVINO GenAI, which reads the GGUF file itself: continuous batching, greedy.
+"""One run of OpenVINO GenAI: continuous batching, greedy.
 
-Started by the benchmarks with the job as its only argument, see workload.mjs.
+Started by the benchmarks with the job as its only argument, see workload.mjs; `irFolder` of the job is the model, which
+makeOpenvino.py has made. Without, it reads the GGUF file itself.
 `setting`: {"sequences": rows at a time, "batchedTokens": of a step, "prefixCaching"?: true}.
 """
 
@@ -37,14 +38,16 @@ def new_of(handle):
     return made
 
 
+source = job.get("irFolder", job["model"])
+weights = os.path.join(source, "openvino_model.bin") if "irFolder" in job else source
 scheduler = genai.SchedulerConfig()
 scheduler.max_num_seqs, scheduler.max_num_batched_tokens = setting["sequences"], setting["batchedTokens"]
 scheduler.enable_prefix_caching = setting.get("prefixCaching", False)
-scheduler.cache_size = -(-cache_bytes(BYTES_OF_ELEMENT, 2 * os.path.getsize(job["model"])) // GIB)
+scheduler.cache_size = -(-cache_bytes(BYTES_OF_ELEMENT, 2 * os.path.getsize(weights)) // GIB)
 
 opening = time.monotonic()
 properties = {"INFERENCE_NUM_THREADS": job["threads"]}
-pipeline = genai.ContinuousBatchingPipeline(job["model"], scheduler, "CPU", properties)
+pipeline = genai.ContinuousBatchingPipeline(source, scheduler, "CPU", properties)
 warm = hand_over(pipeline, [[1, 2, 3, 4]] * 2, generation(4))
 while pipeline.has_non_finished_requests():
     pipeline.step()

@@ -63,6 +63,32 @@ describe('contenders', () => {
     expect(named('OpenVINO GenAI Q4_1').command({}, {}).program).toBe('py-o');
   });
 
+  test('OpenVINO runs from the GGUF file, and from an IR where there is an exporter', () => {
+    const python = { ...given, openvinoPython: 'py-o' };
+    const names = ({ contenders }: { contenders: Contender[] }): string[] =>
+      contenders.map(({ name }) => name).filter((name) => name.startsWith('OpenVINO'));
+    const without = allContenders(python);
+    expect(names(without)).toEqual(['OpenVINO GenAI Q4_1']);
+    expect(without.missing).toContainEqual({
+      name: 'OpenVINO GenAI int8 and int4',
+      reason: expect.stringContaining('--optimum') as string,
+    });
+    const { contenders, missing } = allContenders({ ...python, irFolders: { int8: '/ir-8', int4: '/ir-4' } });
+    expect(missing.map(({ name }) => name).filter((name) => name.startsWith('OpenVINO'))).toEqual([]);
+    const folders = contenders
+      .filter(({ name }) => name.startsWith('OpenVINO'))
+      .map(({ name, settings, command }) => {
+        const { program, args } = command({ model: 'm.gguf' }, settings[0] as Setting);
+        expect(program).toBe('py-o');
+        return [name, (JSON.parse(args[1] as string) as { irFolder?: string }).irFolder];
+      });
+    expect(folders).toEqual([
+      ['OpenVINO GenAI Q4_1', undefined],
+      ['OpenVINO GenAI int8', '/ir-8'],
+      ['OpenVINO GenAI int4', '/ir-4'],
+    ]);
+  });
+
   test('a cache that the memory has no room for is not tried', () => {
     const llama = allContenders({ ...given, llamaCpp: process.execPath }).contenders.find(
       ({ name }) => name === 'llama.cpp Q4_1',
