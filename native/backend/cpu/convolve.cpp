@@ -27,8 +27,8 @@ __attribute__((always_inline)) inline void convolveLanes(float* row, size_t toke
 }
 
 // Of up to kLanes channels. turned: [taps, kLanes]
-SPILLWAY_WIDEST void convolveChannels(float* row, size_t tokens, size_t stride, float* last, size_t width,
-                                      const float* turned, size_t taps, size_t count) {
+SPILLWAY_LOOPS convolveChannelsLoops(float* row, size_t tokens, size_t stride, float* last, size_t width,
+                                     const float* turned, size_t taps, size_t count) {
   if (count == kLanes) switch (taps) {
       case 2: return convolveLanes<2>(row, tokens, stride, last, width, turned);
       case 3: return convolveLanes<3>(row, tokens, stride, last, width, turned);
@@ -45,6 +45,10 @@ SPILLWAY_WIDEST void convolveChannels(float* row, size_t tokens, size_t stride, 
     }
   }
 }
+SPILLWAY_WIDEST(convolveChannels,
+                (float* row, size_t tokens, size_t stride, float* last, size_t width, const float* turned, size_t taps,
+                 size_t count),
+                (row, tokens, stride, last, width, turned, taps, count))
 
 }  // namespace
 

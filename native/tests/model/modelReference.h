@@ -182,7 +182,7 @@ struct Decoder {
     return y;
   }
   Vector lightning(int layer, const Vector& x) {
-    const size_t heads = spec.recurrent.lightningHeads, dim = spec.recurrent.lightningDim;
+    const size_t heads = spec.recurrent.lightning.heads, dim = spec.recurrent.lightning.headDim;
     Vector &state = states[size_t(layer)], out, projected = linear(layer, "lightning_in", x);
     state.resize(heads * dim * dim);
     for (double& v : projected) v *= logistic(v);
@@ -192,13 +192,13 @@ struct Decoder {
       const Vector own = read(state, h * dim * dim, part(projected, 3 * h * dim, dim), dim);
       out.insert(out.end(), own.begin(), own.end());
     }
-    out = rms(out, role(layer, "lightning_norm.weight"), spec.recurrent.lightningEpsilon);
+    out = rms(out, role(layer, "lightning_norm.weight"), spec.recurrent.lightning.epsilon);
     const Vector gates = linear(layer, "lightning_gate", x);
     for (size_t i = 0; i < out.size(); i++) out[i] *= logistic(gates[i]);
     return linear(layer, "lightning_out", out);
   }
   Vector deltaRule(int layer, const Vector& x) {
-    const RecurrentSpec& delta = spec.recurrent;
+    const DeltaSpec& delta = spec.recurrent.delta;
     const size_t keyDim = delta.keyDim, valueDim = delta.valueDim, all = delta.keyHeads * keyDim;
     Vector &state = states[size_t(layer)], out;
     state.resize(delta.valueHeads * keyDim * valueDim);
@@ -222,7 +222,7 @@ struct Decoder {
       const Vector held = read(state, first, key, valueDim);
       for (size_t v = 0; v < valueDim; v++) change[v] = (change[v] - held[v]) * logistic(betas[h]);
       write(state, first, key, change);
-      const Vector own = rms(read(state, first, query, valueDim), role(layer, "delta_norm.weight"), delta.deltaEpsilon);
+      const Vector own = rms(read(state, first, query, valueDim), role(layer, "delta_norm.weight"), delta.epsilon);
       for (size_t v = 0; v < valueDim; v++) {
         const double gate = gates[h * valueDim + v];
         out.push_back(own[v] * gate * logistic(gate));
@@ -231,15 +231,15 @@ struct Decoder {
     return linear(layer, "delta_out", out);
   }
   Vector stateSpace(int layer, const Vector& x) {
-    const RecurrentSpec& space = spec.recurrent;
-    const size_t heads = space.stateHeads, dim = space.stateHeadDim, elements = space.stateDim, all = heads * dim,
-                 shared = space.stateGroups * elements;
+    const StateSpaceSpec& space = spec.recurrent.stateSpace;
+    const size_t heads = space.heads, dim = space.headDim, elements = space.stateDim, all = heads * dim,
+                 shared = space.groups * elements;
     Vector &state = states[size_t(layer)], out;
     state.resize(heads * elements * dim);
     const Vector projected = linear(layer, "state_in", x);
     const Vector mixed = convolve(layer, "state_conv", part(projected, 0, all + 2 * shared));
     for (size_t h = 0; h < heads; h++) {
-      const size_t group = h / (heads / space.stateGroups);
+      const size_t group = h / (heads / space.groups);
       const double step = softplus(projected[2 * all + 2 * shared + h] + role(layer, "decay.bias").values[h]);
       Vector input = part(mixed, h * dim, dim);
       forget(state, h * elements * dim, elements * dim,
@@ -253,9 +253,9 @@ struct Decoder {
         out.push_back(skipped * gate * logistic(gate));
       }
     }
-    const size_t width = all / space.stateGroups;
+    const size_t width = all / space.groups;
     Vector normed;
-    for (size_t g = 0; g < space.stateGroups; g++) {
+    for (size_t g = 0; g < space.groups; g++) {
       Tensor weight = role(layer, "state_norm.weight");
       weight.values.erase(weight.values.begin(), weight.values.begin() + long(g * width));
       const Vector own = rms(part(out, g * width, width), weight);
@@ -266,7 +266,7 @@ struct Decoder {
   // What mixes a layer's tokens.
   Vector mixed(int layer, const Vector& x, size_t position) {
     switch (spec.layerSpecs[size_t(layer)].mixer) {
-      case Mixer::Lightning: return lightning(layer, x);
+      case Mixer::LightningAttention: return lightning(layer, x);
       case Mixer::DeltaRule: return deltaRule(layer, x);
       case Mixer::StateSpace: return stateSpace(layer, x);
       default: return attention(layer, x, position);
