@@ -15,6 +15,7 @@ constexpr uint32_t kMostLayers = 1u << 12;
 constexpr uint32_t kMostTaps = 64;
 constexpr uint32_t kMostStateDim = 1u << 12;
 constexpr uint32_t kMostWidth = 1u << 22;
+constexpr uint64_t kMostElements = uint64_t(1) << 28;  // of a state, or of a vector that is blocks of a matrix
 constexpr uint32_t kMostHeads = 1u << 14;
 constexpr uint32_t kMostVocabulary = 1u << 24;
 constexpr uint32_t kMostContext = 1u << 24;  // positions are compared as floats
@@ -237,9 +238,9 @@ void checkSelectiveScan(const DecoderSpec& spec) {
   checkCount("recurrent.scan.channels", scan.channels, kMostWidth);
   checkCount("recurrent.scan.stateDim", scan.stateDim, kMostStateDim);
   checkCount("recurrent.scan.rank", scan.rank, kMostWidth);
-  if (uint64_t(scan.channels) * scan.stateDim > (uint64_t(1) << 28))
+  if (uint64_t(scan.channels) * scan.stateDim > kMostElements)
     refuse("recurrent.scan", std::to_string(uint64_t(scan.channels) * scan.stateDim) + " elements",
-           "at most " + std::to_string(uint64_t(1) << 28));
+           "at most " + std::to_string(kMostElements));
   checkEpsilon("recurrent.scan.norms.epsilon", scan.norms.epsilon);
 }
 
@@ -252,6 +253,20 @@ void checkLightning(const DecoderSpec& spec) {
     refuse("recurrent.lightning", std::to_string(spec.lightningValues()) + " elements",
            "at most " + std::to_string(kMostWidth));
   checkEpsilon("recurrent.lightning.epsilon", lightning.epsilon);
+}
+
+void checkRgLru(const DecoderSpec& spec) {
+  if (!spec.has(Mixer::RgLru)) return;
+  const LruSpec& lru = spec.recurrent.lru;
+  checkCount("recurrent.lru.blocks", lru.blocks, kMostHeads);
+  checkCount("recurrent.lru.blockDim", lru.blockDim, kMostWidth);
+  const uint64_t width = uint64_t(lru.blocks) * lru.blockDim;
+  if (width > kMostWidth || width * lru.blockDim > kMostElements)
+    refuse("recurrent.lru", std::to_string(lru.blocks) + " blocks of " + std::to_string(lru.blockDim) + " channels",
+           "at most " + std::to_string(kMostWidth) + " together, and " + std::to_string(kMostElements) +
+               " weights of a gate");
+  if (spec.activation == Activation::ClampedSwiglu || spec.activation == Activation::Xielu)
+    refuse("feedForward.activation", "one of blocks alone", "another one beside an RG-LRU");
 }
 
 // How a layer forgets, and how it adds its branches.
@@ -378,6 +393,7 @@ uint32_t DecoderSpec::convolvedWidth(Mixer mixer) const {
     case Mixer::DeltaRule: return 2 * deltaKeys() + deltaValues();
     case Mixer::StateSpace: return stateValues() + 2 * recurrent.stateSpace.groups * recurrent.stateSpace.stateDim;
     case Mixer::SelectiveScan: return recurrent.scan.channels;
+    case Mixer::RgLru: return recurrent.lru.width();
     default: return hiddenSize;
   }
 }
@@ -419,6 +435,7 @@ uint32_t DecoderSpec::mixedWidth() const {
   if (has(Mixer::SelectiveScan))
     width = std::max(width, 3 * recurrent.scan.channels + recurrent.scan.rank + 2 * recurrent.scan.stateDim);
   if (has(Mixer::LightningAttention)) width = std::max(width, 4 * lightningValues());
+  if (has(Mixer::RgLru)) width = std::max(width, 4 * recurrent.lru.width());
   return width;
 }
 
@@ -429,6 +446,7 @@ uint32_t DecoderSpec::outputWidth() const {
   if (has(Mixer::StateSpace)) width = std::max(width, stateValues());
   if (has(Mixer::SelectiveScan)) width = std::max(width, recurrent.scan.channels);
   if (has(Mixer::LightningAttention)) width = std::max(width, lightningValues());
+  if (has(Mixer::RgLru)) width = std::max(width, recurrent.lru.width());
   return hasStateBeside() ? queryWidth() + std::max(width, stateValues()) : width;
 }
 
@@ -441,6 +459,7 @@ size_t DecoderSpec::stateFloats(const LayerSpec& layer) const {
     case Mixer::StateSpace: return last + size_t(stateValues()) * recurrent.stateSpace.stateDim;
     case Mixer::SelectiveScan: return last + size_t(recurrent.scan.channels) * recurrent.scan.stateDim;
     case Mixer::LightningAttention: return size_t(lightningValues()) * recurrent.lightning.headDim;
+    case Mixer::RgLru: return last + recurrent.lru.width();
     default: return last;
   }
 }
@@ -536,6 +555,7 @@ void validate(const DecoderSpec& spec) {
   checkStateSpace(spec);
   checkSelectiveScan(spec);
   checkLightning(spec);
+  checkRgLru(spec);
   checkStateBeside(spec);
   checkStreams(spec);
   if (spec.layerInputTokens > spec.vocabularySize)

@@ -38,14 +38,23 @@ struct RotaryTable {
 };
 
 // What mixes a layer's tokens.
-enum class Mixer : uint8_t { Attention, DeltaRule, ShortConvolution, StateSpace, SelectiveScan, LightningAttention };
+enum class Mixer : uint8_t {
+  Attention,
+  DeltaRule,
+  ShortConvolution,
+  StateSpace,
+  SelectiveScan,
+  LightningAttention,
+  RgLru
+};
 constexpr std::initializer_list<std::pair<const char*, Mixer>> kMixers = {
     {"attention", Mixer::Attention},
     {"delta-rule", Mixer::DeltaRule},
     {"short-convolution", Mixer::ShortConvolution},
     {"state-space", Mixer::StateSpace},
     {"selective-scan", Mixer::SelectiveScan},
-    {"lightning-attention", Mixer::LightningAttention}};
+    {"lightning-attention", Mixer::LightningAttention},
+    {"rg-lru", Mixer::RgLru}};
 
 // What a layer makes of the inner elements of its block with Activation::Xielu.
 struct XieluSpec {
@@ -318,6 +327,17 @@ struct LightningSpec {
   }
 };
 
+// Of an RG-LRU (Griffin): blocks of channels, whose gates are made of their own channels.
+struct LruSpec {
+  uint32_t blocks = 0, blockDim = 0;
+  uint32_t width() const { return blocks * blockDim; }
+  template <typename Fields>
+  void fields(Fields& field) {
+    field("blocks", blocks);
+    field("blockDim", blockDim);
+  }
+};
+
 // Of layers that remember a state of constant size instead of keys and values.
 struct RecurrentSpec {
   uint32_t taps = 0;          // of the convolution over a channel's last tokens
@@ -326,6 +346,7 @@ struct RecurrentSpec {
   StateSpaceSpec stateSpace;
   ScanSpec scan;
   LightningSpec lightning;
+  LruSpec lru;
   template <typename Fields>
   void fields(Fields& field) {
     field("taps", taps);
@@ -334,6 +355,7 @@ struct RecurrentSpec {
     field.optional("stateSpace", stateSpace);
     field.optional("scan", scan);
     field.optional("lightning", lightning);
+    field.optional("lru", lru);
   }
 };
 

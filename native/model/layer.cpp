@@ -102,7 +102,7 @@ void projectDelta(const Pass& pass, const LayerSpec& layer, const LayerWeights& 
 
 // Norm and projections of a layer that remembers a state: of the delta rule, see above; else what goes through its
 // convolution, then, of a state space, a gate and the time steps, in the same product; of a selective scan, a gate; of
-// lightning attention queries, keys and values of each head, and the gates, which are a product of their own.
+// lightning attention queries, keys and values of each head. Gates may be a product of their own.
 void projectMixed(const Pass& pass, size_t layer) {
   const LayerWeights& weights = pass.weights.layer(layer);
   const ScratchScope scope(pass);
@@ -113,7 +113,7 @@ void projectMixed(const Pass& pass, size_t layer) {
   float* mixed = pass.activations.mixed;
   const StoredMatrix* const matrices[] = {&weights.mix, &weights.mixGate};
   const ProductJob jobs[] = {{&weights.mix, weights.mixBias, mixed, stride},
-                             {&weights.mixGate, nullptr, mixed + weights.mix.outputs, stride}};
+                             {&weights.mixGate, weights.mixGateBias, mixed + weights.mix.outputs, stride}};
   pass.multiply(jobs, count, layerInput(pass, layerSpec, weights, matrices, count), ProductOf::Tokens);
   if (layerSpec.mixer == Mixer::SelectiveScan) pass.prepareScan(layer);
 }

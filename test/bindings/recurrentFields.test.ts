@@ -29,6 +29,7 @@ describe('fields of layers that remember a state', () => {
     ['falcon-h1', 8],
     ['jamba', 4],
     ['minimax', 4],
+    ['recurrent-gemma', 3],
   ])('%s: what is no number, or no size, is refused by its name', async (name, least) => {
     const { decoder, bindings, files } = await readModel(model(name));
     const open = (recurrent: unknown) => () =>

@@ -16,6 +16,7 @@ void CpuPass::attend(size_t layer) const {
     case Mixer::StateSpace: return applyStateSpace(layer);
     case Mixer::SelectiveScan: return applySelectiveScan(layer);
     case Mixer::LightningAttention: return applyLightning(layer);
+    case Mixer::RgLru: return applyRgLru(layer);
   }
   const LayerSpec& layerSpec = spec.layerSpecs[layer];
   if (layerSpec.stateBeside) applyStateSpace(layer);

@@ -97,7 +97,7 @@ void CpuPass::convolve(const BatchRange& range, const float* turned, float* last
   }
 }
 
-void CpuPass::convolveMixed(size_t layer, size_t width, float* const* remembered) const {
+void CpuPass::convolveMixed(size_t layer, size_t width, float* const* remembered, bool activated) const {
   const ScratchScope scope(*this);
   const float* turned = turnTaps(layer, width);
   const float* bias = weights.layer(layer).convBias;
@@ -110,7 +110,7 @@ void CpuPass::convolveMixed(size_t layer, size_t width, float* const* remembered
       float* row = activations.mixed + t * stride + first;
       if (bias != nullptr)
         for (size_t c = 0; c < count; c++) row[c] += bias[first + c];
-      compute.kernels.rows.activate(Activation::Silu, row, nullptr, count);
+      if (activated) compute.kernels.rows.activate(Activation::Silu, row, nullptr, count);
     }
   });
 }

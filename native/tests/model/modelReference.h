@@ -166,8 +166,8 @@ struct Decoder {
       for (size_t v = 0; v < width; v++) sum[v] += state[first + k * width + v] * key[k];
     return sum;
   }
-  // The last elements of each channel by the layer's weights, then SiLU.
-  Vector convolve(int layer, const std::string& name, const Vector& x) {
+  // The last elements of each channel by the layer's weights, then, `activated`, SiLU.
+  Vector convolve(int layer, const std::string& name, const Vector& x, bool activated = true) {
     std::vector<Vector>& seen = convolved[size_t(layer)];
     seen.push_back(x);
     const size_t taps = spec.recurrent.taps;
@@ -177,7 +177,7 @@ struct Decoder {
       double sum = bias == nullptr ? 0 : bias->values[c];
       for (size_t k = 0; k < taps && k < seen.size(); k++)
         sum += seen[seen.size() - 1 - k][c] * weights.values[c * taps + taps - 1 - k];
-      y[c] = sum * logistic(sum);
+      y[c] = activated ? sum * logistic(sum) : sum;
     }
     return y;
   }
@@ -263,10 +263,31 @@ struct Decoder {
     }
     return linear(layer, "state_out", normed);
   }
+  Vector rgLru(int layer, const Vector& x) {
+    const LruSpec& lru = spec.recurrent.lru;
+    Vector &state = states[size_t(layer)], gates = linear(layer, "lru_gate", x);
+    const bool begins = state.empty();
+    state.resize(lru.width());
+    const Vector row = convolve(layer, "lru_conv", linear(layer, "lru_in", x), false);
+    const auto gate = [&](const std::string& name, size_t c) {
+      const size_t each = lru.blockDim, first = c - c % each;
+      double sum = role(layer, name + ".bias").values[c];
+      for (size_t i = first; i < first + each; i++)
+        sum += row[i] * role(layer, name + ".weight").values[i * each + c % each];
+      return logistic(sum);
+    };
+    for (size_t c = 0; c < lru.width(); c++) {
+      const double left = std::exp(-8 * gate("lru_forget", c) * softplus(role(layer, "lru_rate").values[c]));
+      state[c] = left * state[c] + row[c] * gate("lru_input", c) * (begins ? 1 : std::sqrt(1 - left * left));
+      gates[c] = activate(gates[c]) * state[c];
+    }
+    return linear(layer, "lru_out", gates);
+  }
   // What mixes a layer's tokens.
   Vector mixed(int layer, const Vector& x, size_t position) {
     switch (spec.layerSpecs[size_t(layer)].mixer) {
       case Mixer::LightningAttention: return lightning(layer, x);
+      case Mixer::RgLru: return rgLru(layer, x);
       case Mixer::DeltaRule: return deltaRule(layer, x);
       case Mixer::StateSpace: return stateSpace(layer, x);
       default: return attention(layer, x, position);

@@ -57,6 +57,19 @@ const Mixture kMixtures[] = {
        s.recurrent.delta.epsilon = 1e-5f;
        s.layerSpecs[1].mixer = Mixer::DeltaRule;
      }},
+    {"rg_lru",
+     [](DecoderSpec& s) {
+       s.recurrent.taps = 4;
+       s.recurrent.lru = {3, 25};
+       s.activation = Activation::GeluTanh;
+       s.layerSpecs[0].mixer = Mixer::RgLru;
+     }},
+    {"rg_lru_blocks",
+     [](DecoderSpec& s) {
+       s.recurrent.taps = 1;
+       s.recurrent.lru = {2, 48};
+       for (LayerSpec& layer : s.layerSpecs) layer.mixer = Mixer::RgLru;
+     }},
     {"state_space",
      [](DecoderSpec& s) {
        s.recurrent.taps = 5;

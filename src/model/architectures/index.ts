@@ -97,6 +97,7 @@ import { mllama } from './families/mllama.js';
 import { deepseekV32, glmMoeDsa } from './families/sparseLatent.js';
 import { gpt2 } from './families/gpt2.js';
 import { graniteMoeSwa, graniteSwa } from './families/graniteSwa.js';
+import { recurrentGemma } from './families/recurrentGemma.js';
 import { roberta } from './families/roberta.js';
 import type { Description, Family, WeightSource } from './Family.js';
 import { foundInFile } from '../../arguments/found.js';
@@ -236,6 +237,7 @@ const FAMILIES: readonly Family[] = [
   lfm3,
   olmoHybrid,
   persimmon,
+  recurrentGemma,
 ];
 
 /** `model_type` values of config.json that are known. */

@@ -168,6 +168,36 @@ export const LAYER_ROLES = {
       (recurrent?.lightning?.heads ?? 0) * (recurrent?.lightning?.headDim ?? 0),
     ],
   }),
+  'rg-lru': roles({
+    'lru_conv.weight': ({ recurrent }) => [
+      (recurrent?.taps ?? 0) * (recurrent?.lru?.blocks ?? 0) * (recurrent?.lru?.blockDim ?? 0),
+    ],
+    'lru_conv.bias': ({ recurrent }) => [(recurrent?.lru?.blocks ?? 0) * (recurrent?.lru?.blockDim ?? 0)],
+    lru_rate: ({ recurrent }) => [(recurrent?.lru?.blocks ?? 0) * (recurrent?.lru?.blockDim ?? 0)],
+    'lru_input.weight': ({ recurrent }) => [
+      (recurrent?.lru?.blocks ?? 0) * (recurrent?.lru?.blockDim ?? 0) * (recurrent?.lru?.blockDim ?? 0),
+    ],
+    'lru_input.bias': ({ recurrent }) => [(recurrent?.lru?.blocks ?? 0) * (recurrent?.lru?.blockDim ?? 0)],
+    'lru_forget.weight': ({ recurrent }) => [
+      (recurrent?.lru?.blocks ?? 0) * (recurrent?.lru?.blockDim ?? 0) * (recurrent?.lru?.blockDim ?? 0),
+    ],
+    'lru_forget.bias': ({ recurrent }) => [(recurrent?.lru?.blocks ?? 0) * (recurrent?.lru?.blockDim ?? 0)],
+    'lru_in.weight': ({ recurrent, hidden }) => [
+      (recurrent?.lru?.blocks ?? 0) * (recurrent?.lru?.blockDim ?? 0),
+      hidden,
+    ],
+    'lru_in.bias': ({ recurrent }) => [(recurrent?.lru?.blocks ?? 0) * (recurrent?.lru?.blockDim ?? 0)],
+    'lru_gate.weight': ({ recurrent, hidden }) => [
+      (recurrent?.lru?.blocks ?? 0) * (recurrent?.lru?.blockDim ?? 0),
+      hidden,
+    ],
+    'lru_gate.bias': ({ recurrent }) => [(recurrent?.lru?.blocks ?? 0) * (recurrent?.lru?.blockDim ?? 0)],
+    'lru_out.weight': ({ hidden, recurrent }) => [
+      hidden,
+      (recurrent?.lru?.blocks ?? 0) * (recurrent?.lru?.blockDim ?? 0),
+    ],
+    'lru_out.bias': ({ hidden }) => [hidden],
+  }),
 } satisfies Readonly<Record<'any' | 'block' | 'forgets' | Mixer, Roles>>;
 
 export const EXPERT_ROLES = roles({

@@ -205,6 +205,7 @@ describe('families', () => {
       'qwen3_omni_moe_thinker',
       'qwen3_vl',
       'qwen3_vl_moe',
+      'recurrent_gemma',
       'roberta',
       'sarvam_mla',
       'sarvam_moe',
@@ -325,6 +326,7 @@ describe('families', () => {
   });
 
   test.each([
+    [PUBLISHED.griffin, 'recurrent_gemma'],
     [PUBLISHED.minimax, 'minimax'],
     [PUBLISHED.longcat, 'longcat_flash'],
     [PUBLISHED.laguna, 'laguna'],

@@ -12,6 +12,7 @@ const MIXERS: readonly Mixer[] = [
   'state-space',
   'selective-scan',
   'lightning-attention',
+  'rg-lru',
 ];
 const withRole = (role: Parameters<typeof hasRole>[1]): Mixer[] => MIXERS.filter((mixer) => hasRole({ mixer }, role));
 const shapeOf = (decoder: DecoderSpec, role: Parameters<typeof hasRole>[1], layer = 0): readonly number[] =>
@@ -40,6 +41,7 @@ describe('roles of weights', () => {
     ['state_skip', ['state-space']],
     ['scan_step_norm.weight', ['selective-scan']],
     ['lightning_norm.weight', ['lightning-attention']],
+    ['lru_rate', ['rg-lru']],
     ['decay.log', ['delta-rule', 'state-space', 'selective-scan']],
     ['norm1.weight', MIXERS],
     ['gate.weight', MIXERS],
