@@ -15,6 +15,7 @@ constexpr uint32_t kMostLayers = 1u << 12;
 constexpr uint32_t kMostTaps = 64;
 constexpr uint32_t kMostStateDim = 1u << 12;
 constexpr uint32_t kMostWidth = 1u << 22;
+constexpr uint64_t kMostElements = uint64_t(1) << 28;  // of a state, or of a vector that is blocks of a matrix
 constexpr uint32_t kMostHeads = 1u << 14;
 constexpr uint32_t kMostVocabulary = 1u << 24;
 constexpr uint32_t kMostContext = 1u << 24;  // positions are compared as floats
@@ -39,6 +40,11 @@ void checkCount(const char* field, uint32_t value, uint32_t most) {
 
 void checkFinite(const std::string& field, float value) {
   if (!std::isfinite(value)) refuse(field, std::to_string(value), "a finite number");
+}
+
+void checkEpsilon(const std::string& field, float epsilon) {
+  if (!(epsilon >= 0) || !std::isfinite(epsilon))
+    refuse(field, std::to_string(epsilon), "a finite number of at least 0");
 }
 
 void checkCap(const char* field, float cap) {
@@ -166,8 +172,7 @@ void checkEncoder(const DecoderSpec& spec) {
     checkCount((field + ".outputs").c_str(), layer.outputs, kMostWidth);
     if (layer.norm && layer.outputs != width)
       refuse(field + ".outputs", std::to_string(layer.outputs), std::to_string(width) + ", what it norms");
-    if (layer.norm && (!(layer.epsilon >= 0) || !std::isfinite(layer.epsilon)))
-      refuse(field + ".epsilon", std::to_string(layer.epsilon), "a finite number of at least 0");
+    if (layer.norm) checkEpsilon(field + ".epsilon", layer.epsilon);
     width = layer.outputs;
   }
 }
@@ -184,8 +189,7 @@ void checkRouter(const DecoderSpec& spec) {
   const RouterSpec& router = spec.router;
   const std::string field = "feedForward.experts.router.";
   checkFinite(field + "scale", router.scale);
-  if (!(router.epsilon >= 0) || !std::isfinite(router.epsilon))
-    refuse(field + "epsilon", std::to_string(router.epsilon), "a finite number of at least 0");
+  checkEpsilon(field + "epsilon", router.epsilon);
   if (router.groups < 1 || router.groups > RouterSpec::kMostGroups || router.groups > spec.experts ||
       spec.experts % router.groups != 0 || (router.groups > 1 && spec.identityExperts != 0))
     refuse(field + "groups.count", std::to_string(router.groups),
@@ -211,16 +215,15 @@ void checkAside(const DecoderSpec& spec) {
 
 void checkStateSpace(const DecoderSpec& spec) {
   if (!spec.has(Mixer::StateSpace)) return;
-  const RecurrentSpec& space = spec.recurrent;
-  checkCount("recurrent.stateSpace.heads", space.stateHeads, kMostHeads);
-  checkCount("recurrent.stateSpace.headDim", space.stateHeadDim, kMostStateDim);
+  const StateSpaceSpec& space = spec.recurrent.stateSpace;
+  checkCount("recurrent.stateSpace.heads", space.heads, kMostHeads);
+  checkCount("recurrent.stateSpace.headDim", space.headDim, kMostStateDim);
   checkCount("recurrent.stateSpace.stateDim", space.stateDim, kMostStateDim);
-  checkCount("recurrent.stateSpace.groups", space.stateGroups, space.stateHeads);
-  if (space.stateHeads % space.stateGroups != 0)
-    refuse("recurrent.stateSpace.groups", std::to_string(space.stateGroups),
-           "a divisor of the " + std::to_string(space.stateHeads) + " heads");
-  for (const uint64_t width :
-       {uint64_t(space.stateHeads) * space.stateHeadDim, uint64_t(space.stateGroups) * space.stateDim})
+  checkCount("recurrent.stateSpace.groups", space.groups, space.heads);
+  if (space.heads % space.groups != 0)
+    refuse("recurrent.stateSpace.groups", std::to_string(space.groups),
+           "a divisor of the " + std::to_string(space.heads) + " heads");
+  for (const uint64_t width : {uint64_t(space.heads) * space.headDim, uint64_t(space.groups) * space.stateDim})
     if (width > kMostWidth)
       refuse("recurrent.stateSpace", std::to_string(width) + " elements", "at most " + std::to_string(kMostWidth));
   if (!(space.leastTimeStep >= 0) || !(space.mostTimeStep >= space.leastTimeStep))
@@ -231,34 +234,46 @@ void checkStateSpace(const DecoderSpec& spec) {
 
 void checkSelectiveScan(const DecoderSpec& spec) {
   if (!spec.has(Mixer::SelectiveScan)) return;
-  const RecurrentSpec& scan = spec.recurrent;
-  checkCount("recurrent.scan.channels", scan.scanChannels, kMostWidth);
-  checkCount("recurrent.scan.stateDim", scan.scanState, kMostStateDim);
-  checkCount("recurrent.scan.rank", scan.scanRank, kMostWidth);
-  if (uint64_t(scan.scanChannels) * scan.scanState > (uint64_t(1) << 28))
-    refuse("recurrent.scan", std::to_string(uint64_t(scan.scanChannels) * scan.scanState) + " elements",
-           "at most " + std::to_string(uint64_t(1) << 28));
-  if (!(scan.scanEpsilon >= 0) || !std::isfinite(scan.scanEpsilon))
-    refuse("recurrent.scan.epsilon", std::to_string(scan.scanEpsilon), "a finite number of at least 0");
+  const ScanSpec& scan = spec.recurrent.scan;
+  checkCount("recurrent.scan.channels", scan.channels, kMostWidth);
+  checkCount("recurrent.scan.stateDim", scan.stateDim, kMostStateDim);
+  checkCount("recurrent.scan.rank", scan.rank, kMostWidth);
+  if (uint64_t(scan.channels) * scan.stateDim > kMostElements)
+    refuse("recurrent.scan", std::to_string(uint64_t(scan.channels) * scan.stateDim) + " elements",
+           "at most " + std::to_string(kMostElements));
+  checkEpsilon("recurrent.scan.norms.epsilon", scan.norms.epsilon);
 }
 
 void checkLightning(const DecoderSpec& spec) {
-  if (!spec.has(Mixer::Lightning)) return;
-  const RecurrentSpec& lightning = spec.recurrent;
-  checkCount("recurrent.lightning.heads", lightning.lightningHeads, kMostHeads);
-  checkCount("recurrent.lightning.headDim", lightning.lightningDim, kMaxHeadDim);
-  if (uint64_t(lightning.lightningHeads) * lightning.lightningDim > kMostWidth)
+  if (!spec.has(Mixer::LightningAttention)) return;
+  const LightningSpec& lightning = spec.recurrent.lightning;
+  checkCount("recurrent.lightning.heads", lightning.heads, kMostHeads);
+  checkCount("recurrent.lightning.headDim", lightning.headDim, kMaxHeadDim);
+  if (uint64_t(lightning.heads) * lightning.headDim > kMostWidth)
     refuse("recurrent.lightning", std::to_string(spec.lightningValues()) + " elements",
            "at most " + std::to_string(kMostWidth));
-  if (!(lightning.lightningEpsilon >= 0) || !std::isfinite(lightning.lightningEpsilon))
-    refuse("recurrent.lightning.epsilon", std::to_string(lightning.lightningEpsilon), "a finite number of at least 0");
+  checkEpsilon("recurrent.lightning.epsilon", lightning.epsilon);
+}
+
+void checkRgLru(const DecoderSpec& spec) {
+  if (!spec.has(Mixer::RgLru)) return;
+  const LruSpec& lru = spec.recurrent.lru;
+  checkCount("recurrent.lru.blocks", lru.blocks, kMostHeads);
+  checkCount("recurrent.lru.blockDim", lru.blockDim, kMostWidth);
+  const uint64_t width = uint64_t(lru.blocks) * lru.blockDim;
+  if (width > kMostWidth || width * lru.blockDim > kMostElements)
+    refuse("recurrent.lru", std::to_string(lru.blocks) + " blocks of " + std::to_string(lru.blockDim) + " channels",
+           "at most " + std::to_string(kMostWidth) + " together, and " + std::to_string(kMostElements) +
+               " weights of a gate");
+  if (spec.activation == Activation::ClampedSwiglu || spec.activation == Activation::Xielu)
+    refuse("feedForward.activation", "one of blocks alone", "another one beside an RG-LRU");
 }
 
 // How a layer forgets, and how it adds its branches.
 void checkSums(const DecoderSpec& spec, const LayerSpec& layer, const std::string& field) {
-  if (layer.mixer == Mixer::Lightning && layer.decays.size() != spec.recurrent.lightningHeads)
-    refuse(field + ".decays", std::to_string(layer.decays.size()) + " numbers",
-           std::to_string(spec.recurrent.lightningHeads) + ", one a head");
+  const uint32_t heads = spec.recurrent.lightning.heads;
+  if (layer.mixer == Mixer::LightningAttention && layer.decays.size() != heads)
+    refuse(field + ".decays", std::to_string(layer.decays.size()) + " numbers", std::to_string(heads) + ", one a head");
   for (const float decay : layer.decays)
     if (!(decay >= 0 && decay <= 1)) refuse(field + ".decays", std::to_string(decay), "numbers from 0 to 1");
   for (const BranchSum& sum : {layer.mixerSum, layer.blockSum}) {
@@ -270,10 +285,9 @@ void checkSums(const DecoderSpec& spec, const LayerSpec& layer, const std::strin
 }
 
 void checkStateBeside(const DecoderSpec& spec) {
-  for (const float scale :
-       {spec.attentionOutput, spec.gateScale, spec.innerScale, spec.sharedScale, spec.recurrent.stateScales.gate,
-        spec.recurrent.stateScales.values, spec.recurrent.stateScales.written, spec.recurrent.stateScales.read,
-        spec.recurrent.stateScales.step, spec.recurrent.stateScales.output})
+  const StateSpaceScales& scales = spec.recurrent.stateSpace.scales;
+  for (const float scale : {spec.attentionOutput, spec.gateScale, spec.innerScale, spec.sharedScale, scales.gate,
+                            scales.values, scales.written, scales.read, scales.step, scales.output})
     checkFinite("scales", scale);
   if (spec.gateScale != 1 && (spec.feedForward != FeedForwardKind::Gated))
     refuse("feedForward.gateScale", std::to_string(spec.gateScale), "1 where there are experts or no gates");
@@ -309,8 +323,7 @@ void checkLatent(const DecoderSpec& spec) {
   checkCount("attention.latent.value", latent.value, kMaxHeadDim);
   if (latent.queryRank > kMostWidth)
     refuse("attention.latent.queryRank", std::to_string(latent.queryRank), "at most " + std::to_string(kMostWidth));
-  if (!(latent.epsilon >= 0) || !std::isfinite(latent.epsilon))
-    refuse("attention.latent.epsilon", std::to_string(latent.epsilon), "a finite number of at least 0");
+  checkEpsilon("attention.latent.epsilon", latent.epsilon);
   checkFinite("attention.latent.scale", latent.scale);
   if (latent.rank % 16 != 0 || latent.value % 16 != 0)
     refuse("attention.latent", "rank " + std::to_string(latent.rank) + ", value " + std::to_string(latent.value),
@@ -378,8 +391,9 @@ void checkLayerAttention(const DecoderSpec& spec, size_t index, const std::strin
 uint32_t DecoderSpec::convolvedWidth(Mixer mixer) const {
   switch (mixer) {
     case Mixer::DeltaRule: return 2 * deltaKeys() + deltaValues();
-    case Mixer::StateSpace: return stateValues() + 2 * recurrent.stateGroups * recurrent.stateDim;
-    case Mixer::SelectiveScan: return recurrent.scanChannels;
+    case Mixer::StateSpace: return stateValues() + 2 * recurrent.stateSpace.groups * recurrent.stateSpace.stateDim;
+    case Mixer::SelectiveScan: return recurrent.scan.channels;
+    case Mixer::RgLru: return recurrent.lru.width();
     default: return hiddenSize;
   }
 }
@@ -414,12 +428,14 @@ uint32_t DecoderSpec::mixedWidth() const {
   uint32_t width = attentionGate ? gatesHeads ? heads : queryWidth() : 0;
   if (has(Mixer::ShortConvolution)) width = std::max(width, 3 * hiddenSize);
   if (has(Mixer::DeltaRule))
-    width = std::max(width, convolvedWidth(Mixer::DeltaRule) + deltaValues() + recurrent.valueHeads + deltaDecays());
+    width =
+        std::max(width, convolvedWidth(Mixer::DeltaRule) + deltaValues() + recurrent.delta.valueHeads + deltaDecays());
   if (has(Mixer::StateSpace))
-    width = std::max(width, convolvedWidth(Mixer::StateSpace) + stateValues() + recurrent.stateHeads);
+    width = std::max(width, convolvedWidth(Mixer::StateSpace) + stateValues() + recurrent.stateSpace.heads);
   if (has(Mixer::SelectiveScan))
-    width = std::max(width, 3 * recurrent.scanChannels + recurrent.scanRank + 2 * recurrent.scanState);
-  if (has(Mixer::Lightning)) width = std::max(width, 4 * lightningValues());
+    width = std::max(width, 3 * recurrent.scan.channels + recurrent.scan.rank + 2 * recurrent.scan.stateDim);
+  if (has(Mixer::LightningAttention)) width = std::max(width, 4 * lightningValues());
+  if (has(Mixer::RgLru)) width = std::max(width, 4 * recurrent.lru.width());
   return width;
 }
 
@@ -428,8 +444,9 @@ uint32_t DecoderSpec::outputWidth() const {
   if (has(Mixer::ShortConvolution)) width = std::max(width, hiddenSize);
   if (has(Mixer::DeltaRule)) width = std::max(width, deltaValues());
   if (has(Mixer::StateSpace)) width = std::max(width, stateValues());
-  if (has(Mixer::SelectiveScan)) width = std::max(width, recurrent.scanChannels);
-  if (has(Mixer::Lightning)) width = std::max(width, lightningValues());
+  if (has(Mixer::SelectiveScan)) width = std::max(width, recurrent.scan.channels);
+  if (has(Mixer::LightningAttention)) width = std::max(width, lightningValues());
+  if (has(Mixer::RgLru)) width = std::max(width, recurrent.lru.width());
   return hasStateBeside() ? queryWidth() + std::max(width, stateValues()) : width;
 }
 
@@ -438,10 +455,11 @@ size_t DecoderSpec::stateFloats(const LayerSpec& layer) const {
   if (mixer == Mixer::Attention) return 0;
   const size_t last = size_t(recurrent.taps - 1) * convolvedWidth(mixer);
   switch (mixer) {
-    case Mixer::DeltaRule: return last + size_t(recurrent.valueHeads) * recurrent.keyDim * recurrent.valueDim;
-    case Mixer::StateSpace: return last + size_t(stateValues()) * recurrent.stateDim;
-    case Mixer::SelectiveScan: return last + size_t(recurrent.scanChannels) * recurrent.scanState;
-    case Mixer::Lightning: return size_t(lightningValues()) * recurrent.lightningDim;
+    case Mixer::DeltaRule: return last + size_t(deltaValues()) * recurrent.delta.keyDim;
+    case Mixer::StateSpace: return last + size_t(stateValues()) * recurrent.stateSpace.stateDim;
+    case Mixer::SelectiveScan: return last + size_t(recurrent.scan.channels) * recurrent.scan.stateDim;
+    case Mixer::LightningAttention: return size_t(lightningValues()) * recurrent.lightning.headDim;
+    case Mixer::RgLru: return last + recurrent.lru.width();
     default: return last;
   }
 }
@@ -474,8 +492,7 @@ void validate(const DecoderSpec& spec) {
     refuse("heads x headDim", std::to_string(uint64_t(spec.heads) * spec.headDim),
            "at most " + std::to_string(kMostWidth));
   }
-  if (!(spec.normEpsilon >= 0) || !std::isfinite(spec.normEpsilon))
-    refuse("norm.epsilon", std::to_string(spec.normEpsilon), "a finite number of at least 0");
+  checkEpsilon("norm.epsilon", spec.normEpsilon);
   checkFinite("embedding.scale", spec.embeddingScale);
   checkFinite("attention.scale", spec.attentionScale);
   checkFinite("residualScale", spec.residualScale);
@@ -538,31 +555,32 @@ void validate(const DecoderSpec& spec) {
   checkStateSpace(spec);
   checkSelectiveScan(spec);
   checkLightning(spec);
+  checkRgLru(spec);
   checkStateBeside(spec);
   checkStreams(spec);
   if (spec.layerInputTokens > spec.vocabularySize)
     refuse("layerInputTokens", std::to_string(spec.layerInputTokens),
            "at most the vocabulary's " + std::to_string(spec.vocabularySize));
   if (spec.has(Mixer::DeltaRule)) {
-    const RecurrentSpec& delta = spec.recurrent;
-    checkCount("recurrent.keyHeads", delta.keyHeads, kMostHeads);
-    checkCount("recurrent.valueHeads", delta.valueHeads, kMostHeads);
-    checkCount("recurrent.keyDim", delta.keyDim, kMaxHeadDim);
-    checkCount("recurrent.valueDim", delta.valueDim, kMaxHeadDim);
+    const DeltaSpec& delta = spec.recurrent.delta;
+    checkCount("recurrent.delta.keyHeads", delta.keyHeads, kMostHeads);
+    checkCount("recurrent.delta.valueHeads", delta.valueHeads, kMostHeads);
+    checkCount("recurrent.delta.keyDim", delta.keyDim, kMaxHeadDim);
+    checkCount("recurrent.delta.valueDim", delta.valueDim, kMaxHeadDim);
     if (delta.valueHeads % delta.keyHeads != 0)
-      refuse("recurrent.valueHeads", std::to_string(delta.valueHeads),
+      refuse("recurrent.delta.valueHeads", std::to_string(delta.valueHeads),
              "a multiple of the " + std::to_string(delta.keyHeads) + " key heads");
     checkFinite("recurrent.delta.betaScale", delta.betaScale);
-    if (!(delta.deltaEpsilon >= 0) || !std::isfinite(delta.deltaEpsilon))
-      refuse("recurrent.delta.epsilon", std::to_string(delta.deltaEpsilon), "a finite number of at least 0");
-    if (delta.deltaRank > kMostWidth)
-      refuse("recurrent.delta.byKey.rank", std::to_string(delta.deltaRank), "at most " + std::to_string(kMostWidth));
-    if (!(delta.leastDecay <= 0) || !std::isfinite(delta.leastDecay))
-      refuse("recurrent.delta.byKey.least", std::to_string(delta.leastDecay), "a finite number of at most 0");
+    checkEpsilon("recurrent.delta.epsilon", delta.epsilon);
+    const auto [rank, least] = delta.byKey;
+    if (rank > kMostWidth)
+      refuse("recurrent.delta.byKey.rank", std::to_string(rank), "at most " + std::to_string(kMostWidth));
+    if (!(least <= 0) || !std::isfinite(least))
+      refuse("recurrent.delta.byKey.least", std::to_string(least), "a finite number of at most 0");
     for (const uint64_t width : {uint64_t(delta.keyHeads) * delta.keyDim, uint64_t(delta.valueHeads) * delta.valueDim,
                                  uint64_t(delta.valueHeads) * delta.keyDim})
       if (width > kMostWidth)
-        refuse("recurrent", std::to_string(width) + " elements", "at most " + std::to_string(kMostWidth));
+        refuse("recurrent.delta", std::to_string(width) + " elements", "at most " + std::to_string(kMostWidth));
   }
   const size_t tables = spec.position == PositionKind::Rotary ? spec.rotaryTables.size() : 1;
   for (size_t layer = 0; layer < spec.layerSpecs.size(); layer++) {
@@ -582,7 +600,8 @@ void validate(const DecoderSpec& spec) {
     for (const float number :
          {layerSpec.xielu.positive, layerSpec.xielu.negative, layerSpec.xielu.beta, layerSpec.xielu.epsilon})
       checkFinite(field + ".xielu", number);
-    if (layerSpec.mixer > Mixer::Lightning) refuse(field + ".mixer", "an unknown one", "one of six");
+    if (size_t(layerSpec.mixer) >= kMixers.size())
+      refuse(field + ".mixer", "an unknown one", "one of " + std::to_string(kMixers.size()));
     checkSums(spec, layerSpec, field);
     checkFinite(field + ".gateDeviations", layerSpec.gateDeviations);
     if (layerSpec.gateDeviations != 0 && spec.feedForward != FeedForwardKind::Gated)

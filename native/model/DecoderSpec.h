@@ -1,10 +1,15 @@
 // A transformer, decoder or encoder, as data: the native twin of src/model/DecoderSpec.ts, where the fields are
-// explained.
+// explained. Each struct's fields() says what the library calls them, to what reads an object of JavaScript into it
+// (addon/parseDecoder.cpp), which knows none by name: field(name, member) must be there, field.some() be at least 1,
+// field.optional() may be left out, and says whether it is there; words of an enum come last; field.list() is an array,
+// of at most so many; field.in() an object whose members stand in the same struct.
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../kernels/cpu/RowKernels.h"
@@ -25,21 +30,54 @@ enum class GateActivation : uint8_t { Sigmoid, Softplus };  // of attention's ou
 struct RotaryTable {
   std::vector<float> frequencies;  // dims / 2; fewer where layers have heads of several sizes
   float scale = 1;
+  template <typename Fields>
+  void fields(Fields& field) {
+    field("frequencies", frequencies);
+    field("scale", scale);
+  }
 };
 
 // What mixes a layer's tokens.
-enum class Mixer : uint8_t { Attention, DeltaRule, ShortConvolution, StateSpace, SelectiveScan, Lightning };
+enum class Mixer : uint8_t {
+  Attention,
+  DeltaRule,
+  ShortConvolution,
+  StateSpace,
+  SelectiveScan,
+  LightningAttention,
+  RgLru
+};
+constexpr std::initializer_list<std::pair<const char*, Mixer>> kMixers = {
+    {"attention", Mixer::Attention},
+    {"delta-rule", Mixer::DeltaRule},
+    {"short-convolution", Mixer::ShortConvolution},
+    {"state-space", Mixer::StateSpace},
+    {"selective-scan", Mixer::SelectiveScan},
+    {"lightning-attention", Mixer::LightningAttention},
+    {"rg-lru", Mixer::RgLru}};
 
 // What a layer makes of the inner elements of its block with Activation::Xielu.
 struct XieluSpec {
   float positive = 0, negative = 0;  // factors above zero, and of zero and below
   float beta = 0, epsilon = 0;
+  template <typename Fields>
+  void fields(Fields& field) {
+    field("positive", positive);
+    field("negative", negative);
+    field("beta", beta);
+    field("epsilon", epsilon);
+  }
 };
 
 // How a branch is added where its norm comes after it: hidden = kept * hidden + added * branch (MiniMax-Text-01).
 struct BranchSum {
   float kept = 1, added = 1;
   bool plain() const { return kept == 1 && added == 1; }
+  template <typename Fields>
+  void fields(Fields& field) {
+    field("kept", kept);
+    field("added", added);
+  }
 };
 
 struct LayerSpec {
@@ -65,6 +103,37 @@ struct LayerSpec {
   bool ownKeys() const { return mixer == Mixer::Attention && keysOf == kOwnKeys; }
   bool hasStateSpace() const { return mixer == Mixer::StateSpace || stateBeside; }
   bool remembers() const { return mixer != Mixer::Attention || stateBeside; }
+  template <typename Fields>
+  void fields(Fields& field) {
+    bool chunked = false;
+    field("window", window);
+    field.optional("chunked", chunked);
+    if (chunked) window |= kChunked;
+    field.optional("headDim", headDim);
+    field.optional("kvHeads", kvHeads);
+    field.optional("heads", heads);
+    field.optional("innerSize", innerSize);
+    field.optional("keysOf", keysOf);
+    field.optional("valuesAreKeys", valuesAreKeys);
+    field.optional("scalesQueries", scalesQueries);
+    if (field.isWord("rotaryTable"))
+      field("rotaryTable", rotaryTable, {{"none", kNoRotation}});
+    else
+      field("rotaryTable", rotaryTable);
+    field.optional("mixerOnly", mixerOnly);
+    field.optional("stateBeside", stateBeside);
+    field.optional("branched", branched);
+    field.optional("gateDeviations", gateDeviations);
+    field.optional("xielu", xielu);
+    if (field.has("sums")) {
+      const auto sums = field.in("sums");
+      sums("mixer", mixerSum);
+      sums("block", blockSum);
+    }
+    field.optional("decays", decays);
+    field.optional("dense", dense);
+    field.optional("mixer", mixer, kMixers);
+  }
 };
 
 // How a token's experts are chosen and weighed.
@@ -90,6 +159,27 @@ struct RouterSpec {
     return score == RouterScore::Softmax && normalised && scale == 1 && epsilon == 0 && !choiceBias &&
            groups == groupsPerToken;
   }
+  template <typename Fields>
+  void fields(Fields& field) {
+    field("score", score,
+          {{"softmax", RouterScore::Softmax},
+           {"sigmoid", RouterScore::Sigmoid},
+           {"sparse-mixer", RouterScore::SparseMixer}});
+    field.optional("jitter", jitter);
+    field("normalised", normalised);
+    field("scale", scale);
+    field.optional("epsilon", epsilon);
+    field("choiceBias", choiceBias);
+    field.optional("choosesByLogits", choosesByLogits);
+    field.optional("logitScale", logitScale);
+    field.optional("weighsInputs", weighsInputs);
+    field.optional("expertScale", expertScale);
+    if (!field.has("groups")) return;
+    const auto own = field.in("groups");
+    own("count", groups);
+    own("perToken", groupsPerToken);
+    own("score", groupScore, {{"best", GroupScore::Best}, {"best-two", GroupScore::BestTwo}});
+  }
 };
 
 enum class PooledActivation : uint8_t { None, Tanh, Relu, Gelu, GeluTanh, Silu };
@@ -100,6 +190,67 @@ struct PooledLayer {
   uint32_t outputs = 0;
   PooledActivation activation = PooledActivation::None;  // after a product
   float epsilon = 0;                                     // of a norm, which is a layer norm
+  template <typename Fields>
+  void fields(Fields& field) {
+    field("kind", norm, {{"dense", false}, {"norm", true}});
+    field("outputs", outputs);
+    if (norm) return field("epsilon", epsilon);
+    field("activation", activation,
+          {{"none", PooledActivation::None},
+           {"tanh", PooledActivation::Tanh},
+           {"relu", PooledActivation::Relu},
+           {"gelu", PooledActivation::Gelu},
+           {"gelu-tanh", PooledActivation::GeluTanh},
+           {"silu", PooledActivation::Silu}});
+  }
+};
+
+// Several streams of hidden states beside each other (AltUp; Gemma 3n): a layer computes with the first one, predicts
+// all of them before it and corrects them after it.
+struct StreamsSpec {
+  uint32_t count = 1;
+  uint32_t bypassRank = 0;  // of the products beside attention (LAuReL)
+
+  static constexpr uint32_t kMost = 4;
+  template <typename Fields>
+  void fields(Fields& field) {
+    field("count", count);
+    field("bypassRank", bypassRank);
+  }
+};
+
+// Of the gated delta rule.
+struct DeltaSpec {
+  uint32_t keyHeads = 0, valueHeads = 0, keyDim = 0, valueDim = 0;
+  bool tiled = false;   // value head v reads key head v % keyHeads, not the one of its neighbours
+  bool apart = false;   // queries, keys and values are products apart
+  float betaScale = 1;  // of how much of a value is written
+  float epsilon = 0;    // of the norm of outputs
+  // Each element of a key is forgotten at a rate of its own, and outputs are gated by the logistic function (Kimi's
+  // delta attention).
+  bool decaysByKey = false;
+  struct ByKey {
+    uint32_t rank = 0;  // of two products each that the gates and the decays are then; 0: of one
+    float least = 0;    // a rate's share of it by the logistic function is a decay's logarithm then; 0: none
+    template <typename Fields>
+    void fields(Fields& field) {
+      field("rank", rank);
+      field("least", least);
+    }
+  } byKey;
+  template <typename Fields>
+  void fields(Fields& field) {
+    field("keyHeads", keyHeads);
+    field("valueHeads", valueHeads);
+    field("keyDim", keyDim);
+    field("valueDim", valueDim);
+    field.optional("tiled", tiled);
+    field.optional("apart", apart);
+    field.optional("betaScale", betaScale);
+    field.optional("epsilon", epsilon);
+    decaysByKey = field.optional("byKey", byKey);
+    apart = apart || decaysByKey;
+  }
 };
 
 // What a state space's outputs go through: a gate and a norm after it, the other way round, or the gate alone.
@@ -109,47 +260,103 @@ enum class StateSpaceNorm : uint8_t { Gated, First, None };
 struct StateSpaceScales {
   float gate = 1, values = 1, written = 1, read = 1, step = 1, output = 1;
   bool projected() const { return gate != 1 || values != 1 || written != 1 || read != 1 || step != 1; }
+  template <typename Fields>
+  void fields(Fields& field) {
+    field("gate", gate);
+    field("values", values);
+    field("written", written);
+    field("read", read);
+    field("step", step);
+    field("output", output);
+  }
 };
 
-// Whether a selective scan norms what steps are made of, and what states are written and read by.
-enum class ScanNorms : uint8_t { None, Unweighted, Weighted };
+// Of a state space (Mamba-2).
+struct StateSpaceSpec {
+  uint32_t heads = 0, headDim = 0, stateDim = 0, groups = 0;
+  float leastTimeStep = 0, mostTimeStep = std::numeric_limits<float>::infinity();
+  StateSpaceNorm norm = StateSpaceNorm::Gated;
+  StateSpaceScales scales;
+  template <typename Fields>
+  void fields(Fields& field) {
+    field("heads", heads);
+    field("headDim", headDim);
+    field("stateDim", stateDim);
+    field("groups", groups);
+    field.optional("leastTimeStep", leastTimeStep);
+    field.optional("mostTimeStep", mostTimeStep);
+    field.optional(
+        "norm", norm,
+        {{"gated", StateSpaceNorm::Gated}, {"first", StateSpaceNorm::First}, {"none", StateSpaceNorm::None}});
+    field.optional("scales", scales);
+  }
+};
 
-// Several streams of hidden states beside each other (AltUp; Gemma 3n): a layer computes with the first one, predicts
-// all of them before it and corrects them after it.
-struct StreamsSpec {
-  uint32_t count = 1;
-  uint32_t bypassRank = 0;  // of the products beside attention (LAuReL)
+// Of a selective scan (Mamba).
+struct ScanSpec {
+  uint32_t channels = 0, stateDim = 0;  // elements of state of each channel
+  uint32_t rank = 0;                    // of what time steps are made of
+  // Of what steps are made of, and of what states are written and read by.
+  bool normed = false;
+  struct Norms {
+    float epsilon = 0;
+    bool weighted = false;
+    template <typename Fields>
+    void fields(Fields& field) {
+      field("epsilon", epsilon);
+      field("weighted", weighted);
+    }
+  } norms;
+  template <typename Fields>
+  void fields(Fields& field) {
+    field("channels", channels);
+    field("stateDim", stateDim);
+    field("rank", rank);
+    normed = field.optional("norms", norms);
+  }
+};
 
-  static constexpr uint32_t kMost = 4;
+struct LightningSpec {
+  uint32_t heads = 0, headDim = 0;
+  float epsilon = 0;  // of the norm of outputs
+  template <typename Fields>
+  void fields(Fields& field) {
+    field("heads", heads);
+    field("headDim", headDim);
+    field("epsilon", epsilon);
+  }
+};
+
+// Of an RG-LRU (Griffin): blocks of channels, whose gates are made of their own channels.
+struct LruSpec {
+  uint32_t blocks = 0, blockDim = 0;
+  uint32_t width() const { return blocks * blockDim; }
+  template <typename Fields>
+  void fields(Fields& field) {
+    field("blocks", blocks);
+    field("blockDim", blockDim);
+  }
 };
 
 // Of layers that remember a state of constant size instead of keys and values.
 struct RecurrentSpec {
-  uint32_t taps = 0;  // of the convolution over a channel's last tokens
-  // Of the delta rule.
-  uint32_t keyHeads = 0, valueHeads = 0, keyDim = 0, valueDim = 0;
-  bool tiledHeads = false;  // value head v reads key head v % keyHeads, not the one of its neighbours
-  bool deltaApart = false;  // queries, keys and values are products apart
-  float betaScale = 1;      // of how much of a value is written
-  float deltaEpsilon = 0;   // of the norm of outputs
-  // Each element of a key is forgotten at a rate of its own, and outputs are gated by the logistic function (Kimi's
-  // delta attention).
-  bool decaysByKey = false;
-  uint32_t deltaRank = 0;  // of two products each that the gates and the decays are then; 0: of one
-  float leastDecay = 0;    // a rate's share of it by the logistic function is a decay's logarithm then; 0: none
-  // Of a state space (Mamba-2).
-  uint32_t stateHeads = 0, stateHeadDim = 0, stateDim = 0, stateGroups = 0;
-  float leastTimeStep = 0, mostTimeStep = std::numeric_limits<float>::infinity();
+  uint32_t taps = 0;          // of the convolution over a channel's last tokens
   bool negatedRates = false;  // decays are stored as the negatives of their rates instead of these rates' logarithms
-  StateSpaceNorm stateNorm = StateSpaceNorm::Gated;
-  StateSpaceScales stateScales;
-  // Of a selective scan (Mamba): channels, elements of state of each, and of what time steps are made of.
-  uint32_t scanChannels = 0, scanState = 0, scanRank = 0;
-  ScanNorms scanNorms = ScanNorms::None;
-  float scanEpsilon = 0;  // of these norms
-  // Of lightning attention.
-  uint32_t lightningHeads = 0, lightningDim = 0;
-  float lightningEpsilon = 0;  // of the norm of outputs
+  DeltaSpec delta;
+  StateSpaceSpec stateSpace;
+  ScanSpec scan;
+  LightningSpec lightning;
+  LruSpec lru;
+  template <typename Fields>
+  void fields(Fields& field) {
+    field("taps", taps);
+    field.optional("decay", negatedRates, {{"log", false}, {"negated", true}});
+    field.optional("delta", delta);
+    field.optional("stateSpace", stateSpace);
+    field.optional("scan", scan);
+    field.optional("lightning", lightning);
+    field.optional("lru", lru);
+  }
 };
 
 // Of attention whose keys and values are one latent row of a token (DeepSeek V2): what queries and outputs are made of.
@@ -160,6 +367,16 @@ struct LatentSpec {
   uint32_t rotated = 0, plain = 0, value = 0;  // elements of a head
   float epsilon = 0;                           // of the norms of latent rows
   float scale = 1;                             // of what keys and values are made of, after its norm
+  template <typename Fields>
+  void fields(Fields& field) {
+    field.some("rank", rank);
+    field("queryRank", queryRank);
+    field("rotated", rotated);
+    field("plain", plain);
+    field("value", value);
+    field("epsilon", epsilon);
+    field.optional("scale", scale);
+  }
 };
 
 // Disentangled attention (DeBERTa): a score is also of a query's content and of how far its key is away, and of a key's
@@ -171,12 +388,26 @@ struct DisentangledSpec {
                           // all have one each
   bool contentToPosition = false, positionToContent = false;
   bool ownProducts = false;  // for the distances
+  template <typename Fields>
+  void fields(Fields& field) {
+    field.some("span", span);
+    field.optional("distance", distance);
+    field("contentToPosition", contentToPosition);
+    field("positionToContent", positionToContent);
+    field.optional("ownProducts", ownProducts);
+  }
 };
 
 // Queries are multiplied by 1 + factor * log(1 + floor((position + first) / period)).
 struct QueryScale {
   float factor = 0;
   uint32_t period = 0, first = 0;
+  template <typename Fields>
+  void fields(Fields& field) {
+    field("factor", factor);
+    field("period", period);
+    field("first", first);
+  }
 };
 
 struct DecoderSpec {
@@ -337,13 +568,15 @@ struct DecoderSpec {
   uint32_t routedExperts() const { return experts + identityExperts; }
   uint32_t inputTokens() const { return layerInputTokens == 0 ? vocabularySize : layerInputTokens; }
   // Of the delta rule: queries, keys and values, which go through the convolution, and what comes out.
-  uint32_t deltaKeys() const { return recurrent.keyHeads * recurrent.keyDim; }
-  uint32_t deltaValues() const { return recurrent.valueHeads * recurrent.valueDim; }
-  uint32_t deltaDecays() const { return recurrent.valueHeads * (recurrent.decaysByKey ? recurrent.keyDim : 1); }
+  uint32_t deltaKeys() const { return recurrent.delta.keyHeads * recurrent.delta.keyDim; }
+  uint32_t deltaValues() const { return recurrent.delta.valueHeads * recurrent.delta.valueDim; }
+  uint32_t deltaDecays() const {
+    return recurrent.delta.valueHeads * (recurrent.delta.decaysByKey ? recurrent.delta.keyDim : 1);
+  }
   // Of lightning attention: what comes out of its heads.
-  uint32_t lightningValues() const { return recurrent.lightningHeads * recurrent.lightningDim; }
+  uint32_t lightningValues() const { return recurrent.lightning.heads * recurrent.lightning.headDim; }
   // Of a state space: what comes out of its heads.
-  uint32_t stateValues() const { return recurrent.stateHeads * recurrent.stateHeadDim; }
+  uint32_t stateValues() const { return recurrent.stateSpace.heads * recurrent.stateSpace.headDim; }
   uint32_t convolvedWidth(Mixer mixer) const;
   // What a layer projects of a token beside queries, keys and values of attention, and what attention or another mixer
   // makes of it.
@@ -351,6 +584,155 @@ struct DecoderSpec {
   uint32_t outputWidth() const;
   // Floats that a layer remembers of a sequence.
   size_t stateFloats(const LayerSpec& layer) const;
+
+  template <typename Fields>
+  void fields(Fields& field) {
+    field("family", family);
+    field("layers", layers);
+    if (field.has("part")) {
+      const auto part = field.in("part");
+      part("firstLayer", firstLayer);
+      part.some("modelLayers", modelLayers);
+    }
+    if (field.has("share")) {
+      const auto each = field.in("share");
+      each("index", share);
+      each("of", shares);
+      if (each.has("attention")) {
+        const auto rows = each.in("attention");
+        rows("heads", rowHeads);
+        rows("kvHeads", rowKvHeads);
+      }
+    }
+    field("hiddenSize", hiddenSize);
+    field("vocabularySize", vocabularySize);
+    field("contextTokens", contextTokens);
+    field("heads", heads);
+    field("kvHeads", kvHeads);
+    field("headDim", headDim);
+    field("feedForwardSize", feedForwardSize);
+    const auto norms = field.in("norm");
+    norms("kind", norm, {{"rms", NormKind::Rms}, {"layer", NormKind::Layer}});
+    norms("epsilon", normEpsilon);
+    norms.optional("unweighted", unweightedNorms);
+    field("residual", residual,
+          {{"pre", Residual::Pre},
+           {"post", Residual::Post},
+           {"sandwich", Residual::Sandwich},
+           {"branch", Residual::Branch},
+           {"parallel", Residual::Parallel}});
+    field("finalNorm", finalNorm);
+    const auto embedding = field.in("embedding");
+    embedding("size", embeddingSize);
+    embedding("scale", embeddingScale);
+    embedding.optional("norm", embeddingNorm);
+    embedding.optional("factorised", embeddingFactorised);
+    embedding.optional("tokenTypes", tokenTypes);
+    attentionFields(field.in("attention"));
+    recurrent.delta.epsilon = normEpsilon;
+    field.optional("recurrent", recurrent);
+    positionFields(field.in("position"));
+    feedForwardFields(field.in("feedForward"));
+    if (field.has("pooled")) field.list("pooled", pooledLayers, 64);
+    field.optional("layerInputs", layerInputSize);
+    field.optional("layerInputTokens", layerInputTokens);
+    field.optional("streams", streams);
+    field.optional("layerScale", layerScale);
+    field.optional("residualScale", residualScale);
+    field.optional("logitScale", logitScale);
+    field.optional("logitSoftCap", logitSoftCap);
+    field.list("layerSpecs", layerSpecs, 1u << 16);
+  }
+
+ private:
+  template <typename Fields>
+  void attentionFields(const Fields& field) {
+    field("scale", attentionScale);
+    field.optional("softCap", attentionSoftCap);
+    field.optional("clip", attentionClip);
+    field.optional("outputScale", attentionOutput);
+    field("qkNorm", qkNorm,
+          {{"none", QueryKeyNorm::None},
+           {"head", QueryKeyNorm::Head},
+           {"rotated", QueryKeyNorm::Rotated},
+           {"unit", QueryKeyNorm::Unit},
+           {"row", QueryKeyNorm::Row},
+           {"layer", QueryKeyNorm::Layer}});
+    field.optional("sinks", attentionSinks);
+    field.optional("causal", causal);
+    if (field.has("relativeBias")) {
+      const auto bias = field.in("relativeBias");
+      bias("buckets", relativeBuckets);
+      bias("distance", relativeDistance);
+    }
+    field.optional("disentangled", disentangled);
+    if (field.has("eviction")) {
+      const auto kept = field.in("eviction");
+      kept("sinks", evictionSinks);
+      kept("window", evictionWindow);
+    }
+    field.optional("valueNorm", valueNorm);
+    field.optional("latent", latent);
+    field.optional("queryScale", queryScale);
+    field.optional("gate", attentionGate);
+    field.optional("gatesHeads", gatesHeads);
+    field.optional("gateActivation", gateActivation,
+                   {{"sigmoid", GateActivation::Sigmoid}, {"softplus", GateActivation::Softplus}});
+    field.optional("valueDim", valueDim);
+  }
+  template <typename Fields>
+  void positionFields(const Fields& field) {
+    field("kind", position,
+          {{"rotary", PositionKind::Rotary},
+           {"learned", PositionKind::Learned},
+           {"alibi", PositionKind::Alibi},
+           {"none", PositionKind::None}});
+    switch (position) {
+      case PositionKind::None: return;
+      case PositionKind::Learned: return field("offset", learnedOffset);
+      case PositionKind::Alibi:
+        field("slopes", alibiSlopes);
+        field("roundToBfloat16", alibiRoundToBfloat16);
+        field.optional("symmetric", alibiSymmetric);
+        return;
+      case PositionKind::Rotary:
+        field("style", rotaryStyle, {{"pairs", RotaryStyle::Pairs}, {"halves", RotaryStyle::Halves}});
+        field("dims", rotaryDims);
+        field.list("tables", rotaryTables, 64);
+    }
+  }
+  template <typename Fields>
+  void feedForwardFields(const Fields& field) {
+    field.optional("gateScale", gateScale);
+    field.optional("innerScale", innerScale);
+    field(
+        "kind", feedForward,
+        {{"plain", FeedForwardKind::Plain}, {"gated", FeedForwardKind::Gated}, {"experts", FeedForwardKind::Experts}});
+    field("activation", activation,
+          {{"relu", Activation::Relu},
+           {"relu-squared", Activation::ReluSquared},
+           {"gelu", Activation::Gelu},
+           {"gelu-tanh", Activation::GeluTanh},
+           {"silu", Activation::Silu},
+           {"clamped-swiglu", Activation::ClampedSwiglu},
+           {"xielu", Activation::Xielu}});
+    if (feedForward != FeedForwardKind::Experts) return;
+    const auto mixture = field.in("experts");
+    mixture("count", experts);
+    mixture("perToken", expertsPerToken);
+    mixture.optional("gateless", gatelessExperts);
+    mixture.optional("router", router);
+    if (mixture.has("shared")) {
+      const auto shared = mixture.in("shared");
+      shared("size", sharedSize);
+      shared("gate", sharedGate);
+      shared.optional("scale", sharedScale);
+      shared.optional("apart", router.apart);
+    }
+    mixture.optional("identities", identityExperts);
+    mixture.optional("aside", expertsAside);
+    mixture.optional("denseSize", denseSize);
+  }
 };
 
 // Throws Error(InvalidArgument) naming the field, unless every count is within bounds under which no size computed from

@@ -8,7 +8,8 @@ enum class Presence { Unused, Optional, Required };
 
 struct WeightShape {
   uint32_t rows;
-  uint32_t columns;  // 1 for vectors
+  uint32_t columns;       // 1 for vectors
+  bool moreRows = false;  // `rows` is a least number
 };
 
 template <typename Owner>
@@ -16,14 +17,14 @@ struct WeightRole {
   const char* name;
   StoredMatrix Owner::* matrix;  // one of these two
   const float* Owner::* vector;
-  Presence (*presence)(const DecoderSpec&, const LayerSpec&);  // global weights are of a layer of no kind
-  WeightShape (*shape)(const DecoderSpec&, const LayerSpec&);
-  bool moreRows = false;  // `rows` is a least number
+  Presence presence;
+  WeightShape shape;
 };
 
-// In the order of their use.
-const std::vector<WeightRole<GlobalWeights>>& globalRoles();
-const std::vector<WeightRole<LayerWeights>>& layerRoles();
-const std::vector<WeightRole<ExpertWeights>>& expertRoles();  // names follow "expert.N."
+// Of a decoder, or of one of its layers, in the order of their use (WeightRoles.def).
+std::vector<WeightRole<GlobalWeights>> globalRoles(const DecoderSpec& spec);
+std::vector<WeightRole<LayerWeights>> layerRoles(const DecoderSpec& spec, const LayerSpec& layer);
+// Names follow "expert.N.".
+std::vector<WeightRole<ExpertWeights>> expertRoles(const DecoderSpec& spec, const LayerSpec& layer);
 
 }  // namespace spillway

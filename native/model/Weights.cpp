@@ -71,15 +71,15 @@ struct Matcher {
   // True where `name` is one of the roles; then the match's matrix or vector points at the owner's member.
   // The result's order of use counts from `firstOrder`.
   template <typename Owner>
-  bool find(const std::vector<WeightRole<Owner>>& roles, const LayerSpec& layer, const std::string& name, Owner& owner,
-            size_t firstOrder, Weights::Match& match) {
+  bool find(const std::vector<WeightRole<Owner>>& roles, const std::string& name, Owner& owner, size_t firstOrder,
+            Weights::Match& match) {
     const WeightBinding& binding = *match.binding;
     for (const WeightRole<Owner>& role : roles) {
       if (name != role.name) continue;
       match.matrix = role.matrix == nullptr ? nullptr : &(owner.*role.matrix);
       match.vector = role.vector == nullptr ? nullptr : &(owner.*role.vector);
       match.order = firstOrder + static_cast<size_t>(&role - roles.data());
-      check(binding, role.presence(spec, layer), match.matrix != nullptr, role.shape(spec, layer), role.moreRows);
+      check(binding, role.presence, match.matrix != nullptr, role.shape);
       const void* place =
           match.matrix != nullptr ? static_cast<const void*>(match.matrix) : static_cast<const void*>(match.vector);
       if (!taken.insert(place).second) refuse(binding, "two bindings", "one");
@@ -89,7 +89,8 @@ struct Matcher {
   }
 
   // The same for "weight" and "bias" of a layer over pooled hidden states, whose shapes follow from the layer before.
-  bool findPooled(size_t number, const std::string& name, PooledWeights& owner, Weights::Match& match) {
+  bool findPooled(size_t number, const std::string& name, PooledWeights& owner, size_t firstOrder,
+                  Weights::Match& match) {
     if (name != "weight" && name != "bias") return false;
     const PooledLayer& layer = spec.pooledLayers[number];
     const uint32_t inputs = number == 0 ? spec.hiddenSize : spec.pooledLayers[number - 1].outputs;
@@ -98,19 +99,19 @@ struct Matcher {
       match.matrix = &owner.weight;
     else
       match.vector = name == "bias" ? &owner.bias : &owner.norm;
-    match.order = globalRoles().size() + 2 * number + (name == "bias" ? 1 : 0);
-    check(*match.binding, Presence::Required, matrix, {layer.outputs, matrix ? inputs : 1}, false);
+    match.order = firstOrder + 2 * number + (name == "bias" ? 1 : 0);
+    check(*match.binding, Presence::Required, matrix, {layer.outputs, matrix ? inputs : 1});
     const void* place = matrix ? static_cast<const void*>(match.matrix) : static_cast<const void*>(match.vector);
     if (!taken.insert(place).second) refuse(*match.binding, "two bindings", "one");
     return true;
   }
 
-  void check(const WeightBinding& binding, Presence presence, bool matrix, WeightShape shape, bool moreRows) const {
+  void check(const WeightBinding& binding, Presence presence, bool matrix, WeightShape shape) const {
     if (presence == Presence::Unused) refuse(binding, "a binding", "none: this decoder has no use for it");
-    const bool rowsFit = moreRows ? binding.rows >= shape.rows : binding.rows == shape.rows;
+    const bool rowsFit = shape.moreRows ? binding.rows >= shape.rows : binding.rows == shape.rows;
     if (binding.matrix != matrix || !rowsFit || binding.columns != shape.columns) {
       refuse(binding, shapeText(binding.matrix, binding.rows, binding.columns),
-             shapeText(matrix, shape.rows, shape.columns) + (moreRows ? " or more rows" : ""));
+             shapeText(matrix, shape.rows, shape.columns) + (shape.moreRows ? " or more rows" : ""));
     }
     if (!matrix && !isFloatType(binding.type)) refuse(binding, "a quantised vector", "F32, F16 or BF16");
     const size_t block = weightBlockElements(binding.type);
@@ -262,15 +263,14 @@ struct Matcher {
   }
 
   template <typename Owner>
-  void checkComplete(const std::vector<WeightRole<Owner>>& roles, const LayerSpec& layerSpec, Owner& owner,
-                     int32_t layer, const std::string& prefix) const {
+  void checkComplete(const std::vector<WeightRole<Owner>>& roles, Owner& owner, int32_t layer,
+                     const std::string& prefix) const {
     for (const WeightRole<Owner>& role : roles) {
       const void* place = role.matrix != nullptr ? static_cast<const void*>(&(owner.*role.matrix))
                                                  : static_cast<const void*>(&(owner.*role.vector));
-      if (role.presence(spec, layerSpec) != Presence::Required || taken.count(place) != 0) continue;
-      const WeightShape shape = role.shape(spec, layerSpec);
+      if (role.presence != Presence::Required || taken.count(place) != 0) continue;
       throw FileError(fileOf(nullptr), label(layer, prefix + role.name), "no such tensor",
-                      shapeText(role.matrix != nullptr, shape.rows, shape.columns));
+                      shapeText(role.matrix != nullptr, role.shape.rows, role.shape.columns));
     }
   }
 };
@@ -310,6 +310,13 @@ Weights::Weights(const DecoderSpec& spec, std::vector<WeightBinding> bindings, c
     throw FileError(matcher.fileOf(nullptr), "tensors", std::to_string(bindings_.size()) + " bindings",
                     "at least " + std::to_string(needed) + " for " + std::to_string(spec.layers) + " layers");
   }
+  const std::vector<WeightRole<GlobalWeights>> globals = globalRoles(spec);
+  std::vector<std::vector<WeightRole<LayerWeights>>> ofLayers;
+  std::vector<std::vector<WeightRole<ExpertWeights>>> ofExperts;
+  for (const LayerSpec& layer : spec.layerSpecs) {
+    ofLayers.push_back(layerRoles(spec, layer));
+    ofExperts.push_back(expertRoles(spec, layer));
+  }
   layers_.resize(spec.layers);
   global_.pooled.resize(spec.pooledLayers.size());
   for (size_t l = 0; l < layers_.size(); l++) {
@@ -328,19 +335,18 @@ Weights::Weights(const DecoderSpec& spec, std::vector<WeightBinding> bindings, c
       uint32_t pooled = 0;
       std::string rest;
       known = parseNumbered("pooled.", binding.role, static_cast<uint32_t>(global_.pooled.size()), &pooled, &rest)
-                  ? matcher.findPooled(pooled, rest, global_.pooled[pooled], match)
-                  : matcher.find(globalRoles(), {}, binding.role, global_, 0, match);
+                  ? matcher.findPooled(pooled, rest, global_.pooled[pooled], globals.size(), match)
+                  : matcher.find(globals, binding.role, global_, 0, match);
     } else if (binding.layer >= 0 && static_cast<uint32_t>(binding.layer) >= firstLayer_ &&
                static_cast<uint32_t>(binding.layer) - firstLayer_ < spec.layers) {
       const size_t l = static_cast<size_t>(binding.layer) - firstLayer_;
       LayerWeights& layer = layers_[l];
-      const LayerSpec& layerSpec = spec.layerSpecs[l];
       uint32_t expert = 0;
       std::string rest;
       known = parseNumbered("expert.", binding.role, static_cast<uint32_t>(layer.experts.size()), &expert, &rest)
-                  ? matcher.find(expertRoles(), layerSpec, rest, layer.experts[expert],
-                                 layerRoles().size() + expert * expertRoles().size(), match)
-                  : matcher.find(layerRoles(), layerSpec, binding.role, layer, 0, match);
+                  ? matcher.find(ofExperts[l], rest, layer.experts[expert],
+                                 ofLayers[l].size() + expert * ofExperts[l].size(), match)
+                  : matcher.find(ofLayers[l], binding.role, layer, 0, match);
     }
     if (!known)
       matcher.refuse(binding, "an unknown role",
@@ -349,7 +355,7 @@ Weights::Weights(const DecoderSpec& spec, std::vector<WeightBinding> bindings, c
     matches.push_back(match);
   }
 
-  matcher.checkComplete(globalRoles(), {}, global_, -1, "");
+  matcher.checkComplete(globals, global_, -1, "");
   for (size_t l = 0; l < global_.pooled.size(); l++) {
     const PooledWeights& layer = global_.pooled[l];
     const void* place = spec.pooledLayers[l].norm ? static_cast<const void*>(&layer.norm) : &layer.weight;
@@ -362,10 +368,9 @@ Weights::Weights(const DecoderSpec& spec, std::vector<WeightBinding> bindings, c
   }
   for (size_t l = 0; l < layers_.size(); l++) {
     const auto number = static_cast<int32_t>(firstLayer_ + l);
-    matcher.checkComplete(layerRoles(), spec.layerSpecs[l], layers_[l], number, "");
+    matcher.checkComplete(ofLayers[l], layers_[l], number, "");
     for (size_t e = 0; e < layers_[l].experts.size(); e++) {
-      matcher.checkComplete(expertRoles(), spec.layerSpecs[l], layers_[l].experts[e], number,
-                            "expert." + std::to_string(e) + ".");
+      matcher.checkComplete(ofExperts[l], layers_[l].experts[e], number, "expert." + std::to_string(e) + ".");
     }
   }
 

@@ -167,11 +167,13 @@ struct LayerWeights {
   // Of layers that remember a state (RecurrentSpec).
   StoredMatrix mix{}, mixGate{}, beta{}, alpha{}, besideOut{};
   StoredMatrix mixGateIn{}, alphaIn{};  // of RecurrentSpec::deltaRank
+  // Of an RG-LRU: what its gates are made by, a block [inputs, outputs] after the other.
+  const float *lruInput = nullptr, *lruInputBias = nullptr, *lruForget = nullptr, *lruForgetBias = nullptr;
   // Of a selective scan: what time steps, and what states are written and read by, are made of; time steps.
   StoredMatrix scanIn{}, scanStep{};
   const float *stepNorm = nullptr, *writtenNorm = nullptr, *readNorm = nullptr, *besideOutBias = nullptr;
   const float *conv = nullptr, *convBias = nullptr, *decay = nullptr, *decayBias = nullptr, *mixNorm = nullptr,
-              *mixBias = nullptr, *skip = nullptr;
+              *mixBias = nullptr, *mixGateBias = nullptr, *skip = nullptr;
   const float *norm1 = nullptr, *norm1Bias = nullptr, *norm2 = nullptr, *norm2Bias = nullptr, *postNorm1 = nullptr,
               *postNorm2 = nullptr;
   const float *qBias = nullptr, *kBias = nullptr, *vBias = nullptr, *oBias = nullptr, *qNorm = nullptr,

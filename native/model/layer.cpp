@@ -59,8 +59,8 @@ MatrixInput layerInput(const Pass& pass, const LayerSpec& layer, const LayerWeig
 // much of a value is written, and how much of the state is forgotten.
 void projectDelta(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights) {
   const DecoderSpec& spec = pass.spec;
-  const RecurrentSpec& delta = spec.recurrent;
-  const size_t stride = spec.mixedWidth(), tokens = pass.tokens(), rank = delta.deltaRank;
+  const DeltaSpec& delta = spec.recurrent.delta;
+  const size_t stride = spec.mixedWidth(), tokens = pass.tokens(), rank = delta.byKey.rank;
   const bool reduced = rank != 0;
   float* mixed = pass.activations.mixed;
   float* gate = mixed + spec.convolvedWidth(Mixer::DeltaRule);
@@ -80,13 +80,13 @@ void projectDelta(const Pass& pass, const LayerSpec& layer, const LayerWeights& 
     const ScratchScope scope(pass);
     const StoredMatrix* matrices[6];
     size_t count = 0;
-    if (delta.deltaApart)
+    if (delta.apart)
       for (const ProductJob& job : apart) matrices[count++] = job.weights;
     else
       matrices[count++] = &weights.mix;
     for (const ProductJob& job : others) matrices[count++] = job.weights;
     const MatrixInput input = layerInput(pass, layer, weights, matrices, count);
-    pass.multiply(delta.deltaApart ? apart : &joined, delta.deltaApart ? 3 : 1, input, ProductOf::Tokens);
+    pass.multiply(delta.apart ? apart : &joined, delta.apart ? 3 : 1, input, ProductOf::Tokens);
     pass.multiply(others, 3, input, ProductOf::Tokens);
   }
   if (!reduced) return;
@@ -102,19 +102,18 @@ void projectDelta(const Pass& pass, const LayerSpec& layer, const LayerWeights& 
 
 // Norm and projections of a layer that remembers a state: of the delta rule, see above; else what goes through its
 // convolution, then, of a state space, a gate and the time steps, in the same product; of a selective scan, a gate; of
-// lightning attention queries, keys and values of each head, and the gates, which are a product of their own.
+// lightning attention queries, keys and values of each head. Gates may be a product of their own.
 void projectMixed(const Pass& pass, size_t layer) {
   const LayerWeights& weights = pass.weights.layer(layer);
   const ScratchScope scope(pass);
   pass.activations.keysSerial = 0;
   const LayerSpec& layerSpec = pass.spec.layerSpecs[layer];
   if (layerSpec.mixer == Mixer::DeltaRule) return projectDelta(pass, layerSpec, weights);
-  const bool gated = layerSpec.mixer == Mixer::Lightning;
-  const size_t count = gated ? 2 : 1, stride = pass.spec.mixedWidth();
+  const size_t count = present(weights.mixGate) ? 2 : 1, stride = pass.spec.mixedWidth();
   float* mixed = pass.activations.mixed;
   const StoredMatrix* const matrices[] = {&weights.mix, &weights.mixGate};
   const ProductJob jobs[] = {{&weights.mix, weights.mixBias, mixed, stride},
-                             {&weights.mixGate, nullptr, mixed + 3 * pass.spec.lightningValues(), stride}};
+                             {&weights.mixGate, weights.mixGateBias, mixed + weights.mix.outputs, stride}};
   pass.multiply(jobs, count, layerInput(pass, layerSpec, weights, matrices, count), ProductOf::Tokens);
   if (layerSpec.mixer == Mixer::SelectiveScan) pass.prepareScan(layer);
 }

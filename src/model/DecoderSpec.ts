@@ -210,6 +210,12 @@ export interface DecoderSpec {
       /** The epsilon of the norm of its outputs. */
       readonly epsilon: number;
     };
+    /** Sizes of an RG-LRU (Griffin); absent where no layer has one. */
+    readonly lru?: {
+      /** Blocks of channels, each of which has gates that are made of its own channels. */
+      readonly blocks: number;
+      readonly blockDim: number;
+    };
     /**
      * How a head's rate of decay is stored: as its logarithm (`decay.log`), or negated (`decay.negated`). Default:
      * `log`.
@@ -423,10 +429,17 @@ export function pooledWidth({ pooled = [], hiddenSize }: DecoderSpec): number {
  * through a short convolution, then a state by its time step, gated and normed; `selective-scan` (Mamba): channels
  * through a short convolution, then a state of each by time steps of its own, gated; `lightning-attention`
  * (MiniMax-Text-01): a state to which each token's value is added by its key, and which each head forgets at a rate of
- * its own, normed and gated
+ * its own, normed and gated; `rg-lru` (Griffin): channels through a short convolution, then a number of each that is
+ * forgotten and added to by gates of them, gated
  */
 export type Mixer =
-  'attention' | 'delta-rule' | 'short-convolution' | 'state-space' | 'selective-scan' | 'lightning-attention';
+  | 'attention'
+  | 'delta-rule'
+  | 'short-convolution'
+  | 'state-space'
+  | 'selective-scan'
+  | 'lightning-attention'
+  | 'rg-lru';
 
 /** The weights of what was there and of a branch, where the branch is added. */
 export interface BranchSum {

@@ -367,6 +367,12 @@ function mixerOfLayer(decoder: DecoderSpec, layer: LayerSpec): MixerShape {
       const { heads: own = 0, headDim: width = 0 } = recurrent?.lightning ?? {};
       return { layers: 0, projected: 4 * own * width, mixed: own * width, stateFloats: own * width * width };
     }
+    case 'rg-lru': {
+      const { blocks = 0, blockDim = 0 } = recurrent?.lru ?? {};
+      const width = blocks * blockDim;
+      // Gates stand beside what is projected; their products are small.
+      return { layers: 0, projected: 4 * width, mixed: width, stateFloats: kept(width) + width };
+    }
   }
 }
 

@@ -26,7 +26,7 @@ async function generate(options: EngineOptions, run: RunOptions = {}): Promise<R
 const NAMES = [
   ...['qwen3-5', 'lfm2', 'qwen3-5-moe', 'lfm2-moe-Q8_0.gguf', 'granite-hybrid-mamba-moe', 'nemotron-h-moe'],
   ...['falcon-h1', 'jamba', 'lfm3', 'mamba', 'kimi-linear-published', 'bailing-hybrid', 'olmo-hybrid'],
-  ...['minimax', 'minimax-published'],
+  ...['minimax', 'minimax-published', 'recurrent-gemma', 'recurrent-gemma-window'],
 ];
 const CHUNKED = crossed([rowByRow(), zigZagBlock(), diagonalBlock()], [3, 24, 100]);
 describe.each(NAMES.map((name, nth) => [name, nth] as const))('%s, whose layers remember a state', (name, nth) => {

@@ -61,6 +61,7 @@ struct CpuPass final : Pass {
   void applyStateSpace(size_t layer) const;
   void applySelectiveScan(size_t layer) const;
   void applyLightning(size_t layer) const;
+  void applyRgLru(size_t layer) const;
   void weighBranch(const BranchSum& sum, float* branch) const override;
   ExpertRouting route(const LayerWeights& layer, const float* input, float* output) const override;
   ExpertTokens tokensOf(const ExpertRouting& routing, uint32_t expert) const override;
@@ -111,9 +112,9 @@ struct CpuPass final : Pass {
   void convolve(const BatchRange& range, const float* turned, float* last, size_t width, size_t channel,
                 size_t channels) const;
   static constexpr size_t kConvolvedChannels = 256;  // at once
-  // The first `width` channels of all rows so, with the layer's bias, where it has one, and SiLU after it. remembered:
-  // of each range.
-  void convolveMixed(size_t layer, size_t width, float* const* remembered) const;
+  // The first `width` channels of all rows so, with the layer's bias, where it has one, and, `activated`, SiLU after
+  // it. remembered: of each range.
+  void convolveMixed(size_t layer, size_t width, float* const* remembered, bool activated = true) const;
 
  private:
   template <typename RowOf>

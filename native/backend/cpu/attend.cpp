@@ -15,7 +15,8 @@ void CpuPass::attend(size_t layer) const {
     case Mixer::ShortConvolution: return applyShortConvolution(layer);
     case Mixer::StateSpace: return applyStateSpace(layer);
     case Mixer::SelectiveScan: return applySelectiveScan(layer);
-    case Mixer::Lightning: return applyLightning(layer);
+    case Mixer::LightningAttention: return applyLightning(layer);
+    case Mixer::RgLru: return applyRgLru(layer);
   }
   const LayerSpec& layerSpec = spec.layerSpecs[layer];
   if (layerSpec.stateBeside) applyStateSpace(layer);

@@ -27,8 +27,8 @@ __attribute__((always_inline)) inline void convolveLanes(float* row, size_t toke
 }
 
 // Of up to kLanes channels. turned: [taps, kLanes]
-SPILLWAY_WIDEST void convolveChannels(float* row, size_t tokens, size_t stride, float* last, size_t width,
-                                      const float* turned, size_t taps, size_t count) {
+SPILLWAY_LOOPS convolveChannelsLoops(float* row, size_t tokens, size_t stride, float* last, size_t width,
+                                     const float* turned, size_t taps, size_t count) {
   if (count == kLanes) switch (taps) {
       case 2: return convolveLanes<2>(row, tokens, stride, last, width, turned);
       case 3: return convolveLanes<3>(row, tokens, stride, last, width, turned);
@@ -45,6 +45,10 @@ SPILLWAY_WIDEST void convolveChannels(float* row, size_t tokens, size_t stride, 
     }
   }
 }
+SPILLWAY_WIDEST(convolveChannels,
+                (float* row, size_t tokens, size_t stride, float* last, size_t width, const float* turned, size_t taps,
+                 size_t count),
+                (row, tokens, stride, last, width, turned, taps, count))
 
 }  // namespace
 
@@ -93,7 +97,7 @@ void CpuPass::convolve(const BatchRange& range, const float* turned, float* last
   }
 }
 
-void CpuPass::convolveMixed(size_t layer, size_t width, float* const* remembered) const {
+void CpuPass::convolveMixed(size_t layer, size_t width, float* const* remembered, bool activated) const {
   const ScratchScope scope(*this);
   const float* turned = turnTaps(layer, width);
   const float* bias = weights.layer(layer).convBias;
@@ -106,7 +110,7 @@ void CpuPass::convolveMixed(size_t layer, size_t width, float* const* remembered
       float* row = activations.mixed + t * stride + first;
       if (bias != nullptr)
         for (size_t c = 0; c < count; c++) row[c] += bias[first + c];
-      compute.kernels.rows.activate(Activation::Silu, row, nullptr, count);
+      if (activated) compute.kernels.rows.activate(Activation::Silu, row, nullptr, count);
     }
   });
 }

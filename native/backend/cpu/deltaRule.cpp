@@ -35,7 +35,7 @@ void normalise(float* x, size_t count, size_t n, float scale) {
 // state by the gated delta rule, a norm of what it holds, and a gate; or Kimi's delta attention, which is that with a
 // decay of each element of a key. Token by token in order, so that chunks change no bit.
 void CpuPass::applyDeltaRule(size_t layer) const {
-  const RecurrentSpec& delta = spec.recurrent;
+  const DeltaSpec& delta = spec.recurrent.delta;
   const size_t keys = spec.deltaKeys(), values = spec.deltaValues(), stride = spec.mixedWidth(),
                convolved = spec.convolvedWidth(Mixer::DeltaRule), heads = delta.valueHeads, keyDim = delta.keyDim,
                valueDim = delta.valueDim, decaysEach = delta.decaysByKey ? keyDim : 1;
@@ -45,7 +45,7 @@ void CpuPass::applyDeltaRule(size_t layer) const {
   const LayerWeights& layerWeights = weights.layer(layer);
   if (!measuring) {
     rememberedBy(layer, remembered);
-    for (size_t head = 0; head < heads; head++) forgets[head] = decayRate(delta, layerWeights.decay[head]);
+    for (size_t head = 0; head < heads; head++) forgets[head] = decayRate(spec.recurrent, layerWeights.decay[head]);
   }
   convolveMixed(layer, convolved, remembered);
   const float scale = 1.0f / std::sqrt(static_cast<float>(keyDim));
@@ -59,16 +59,16 @@ void CpuPass::applyDeltaRule(size_t layer) const {
     float* decays = betas + heads;
     for (size_t i = 0; i < heads * decaysEach; i++) {
       const float rate = decays[i] + layerWeights.decayBias[i], forgotten = forgets[i / decaysEach];
-      decays[i] =
-          std::exp(delta.leastDecay == 0 ? -forgotten * softplus(rate) : delta.leastDecay * logistic(forgotten * rate));
+      decays[i] = std::exp(delta.byKey.least == 0 ? -forgotten * softplus(rate)
+                                                  : delta.byKey.least * logistic(forgotten * rate));
     }
   });
   const size_t blocks = stateBlocks(valueDim);
   forRows(batch.ranges.size() * heads * blocks, keyDim * kBlockColumns * tokensOfRange(), [&](size_t index, unsigned) {
     const size_t at = index / blocks, head = at % heads,
-                 keyHead = delta.tiledHeads ? head % delta.keyHeads : head / (heads / delta.keyHeads);
+                 keyHead = delta.tiled ? head % delta.keyHeads : head / (heads / delta.keyHeads);
     const BatchRange& range = batch.ranges[at / heads];
-    float* state = remembered[at / heads] + (delta.taps - 1) * convolved + head * keyDim * valueDim;
+    float* state = remembered[at / heads] + (spec.recurrent.taps - 1) * convolved + head * keyDim * valueDim;
     const StateBlock block = stateBlock(state, keyDim, valueDim, index % blocks);
     const size_t value = head * valueDim + block.first;
     const float* row = activations.mixed + range.firstToken * stride;
@@ -83,7 +83,7 @@ void CpuPass::applyDeltaRule(size_t layer) const {
     const size_t t = index / heads, first = index % heads * valueDim;
     float* output = activations.queries + t * values + first;
     float* gate = activations.mixed + t * stride + convolved + first;
-    rows.rmsNorm(output, layerWeights.mixNorm, delta.deltaEpsilon, valueDim, output);
+    rows.rmsNorm(output, layerWeights.mixNorm, delta.epsilon, valueDim, output);
     if (delta.decaysByKey) {
       for (size_t i = 0; i < valueDim; i++) output[i] *= logistic(gate[i]);
       return;

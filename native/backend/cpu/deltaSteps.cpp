@@ -99,12 +99,15 @@ __attribute__((always_inline)) inline void stepBlock(float* state, size_t keyDim
   for (; column < columns; column++) stepColumn(state, columns, keyDim, tokens, column);
 }
 
-}  // namespace
-
-SPILLWAY_WIDEST void deltaSteps(float* state, size_t keyDim, size_t columns, const DeltaTokens& tokens) {
+SPILLWAY_LOOPS deltaStepsLoops(float* state, size_t keyDim, size_t columns, const DeltaTokens& tokens) {
   if (tokens.count == 0) return;
   return tokens.byKey ? stepBlock<true>(state, keyDim, columns, tokens)
                       : stepBlock<false>(state, keyDim, columns, tokens);
 }
+
+}  // namespace
+
+SPILLWAY_WIDEST(deltaSteps, (float* state, size_t keyDim, size_t columns, const DeltaTokens& tokens),
+                (state, keyDim, columns, tokens))
 
 }  // namespace spillway

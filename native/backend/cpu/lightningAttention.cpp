@@ -9,8 +9,9 @@ namespace spillway {
 // state that is forgotten at the head's own rate, to which the value is added by the key, and which is read by the
 // query; a norm of all heads together, and a gate. Token by token in order, so that chunks change no bit.
 void CpuPass::applyLightning(size_t layer) const {
-  const size_t heads = spec.recurrent.lightningHeads, headDim = spec.recurrent.lightningDim,
-               values = spec.lightningValues(), stride = spec.mixedWidth();
+  const LightningSpec& lightning = spec.recurrent.lightning;
+  const size_t heads = lightning.heads, headDim = lightning.headDim, values = spec.lightningValues(),
+               stride = spec.mixedWidth();
   const ScratchScope scope(*this);
   float** remembered = scratch.take<float*>(batch.ranges.size());
   if (measuring) return;
@@ -37,7 +38,7 @@ void CpuPass::applyLightning(size_t layer) const {
   forRows(tokens(), values, [&](size_t t, unsigned) {
     float* output = outputs + t * values;
     const float* gate = activations.mixed + t * stride + 3 * values;
-    rows.rmsNorm(output, weights.layer(layer).mixNorm, spec.recurrent.lightningEpsilon, values, output);
+    rows.rmsNorm(output, weights.layer(layer).mixNorm, lightning.epsilon, values, output);
     for (size_t i = 0; i < values; i++) output[i] *= logistic(gate[i]);
   });
 }

@@ -29,11 +29,9 @@ __attribute__((always_inline)) inline float expOf(float x) {
   return sum * power;
 }
 
-}  // namespace
-
-SPILLWAY_WIDEST void scanStep(float* state, const float* rates, size_t stride, const float* steps, const float* inputs,
-                              const float* written, const float* read, size_t stateDim, size_t channels,
-                              float* outputs) {
+SPILLWAY_LOOPS scanStepLoops(float* state, const float* rates, size_t stride, const float* steps, const float* inputs,
+                             const float* written, const float* read, size_t stateDim, size_t channels,
+                             float* outputs) {
   for (size_t c = 0; c < channels; c++) outputs[c] = 0;
   for (size_t n = 0; n < stateDim; n++) {
     float* held = state + n * stride;
@@ -45,5 +43,12 @@ SPILLWAY_WIDEST void scanStep(float* state, const float* rates, size_t stride, c
     }
   }
 }
+
+}  // namespace
+
+SPILLWAY_WIDEST(scanStep,
+                (float* state, const float* rates, size_t stride, const float* steps, const float* inputs,
+                 const float* written, const float* read, size_t stateDim, size_t channels, float* outputs),
+                (state, rates, stride, steps, inputs, written, read, stateDim, channels, outputs))
 
 }  // namespace spillway

@@ -13,8 +13,7 @@ constexpr size_t kChannels = 64;  // at once
 // Where in a row of `mixed` is what a selective scan has of a token: channels, their gates, what states are written and
 // read by after what steps are made of, and the steps.
 struct ScanRow {
-  explicit ScanRow(const RecurrentSpec& scan)
-      : channels(scan.scanChannels), rank(scan.scanRank), stateDim(scan.scanState) {}
+  explicit ScanRow(const ScanSpec& scan) : channels(scan.channels), rank(scan.rank), stateDim(scan.stateDim) {}
   size_t channels, rank, stateDim;
   size_t gates() const { return channels; }
   size_t parts() const { return 2 * channels; }
@@ -28,7 +27,7 @@ struct ScanRow {
 // written and read by; each channel's state by its steps, the input once more beside what the state holds, and a gate.
 // Token by token in order, so that chunks change no bit.
 void CpuPass::prepareScan(size_t layer) const {
-  const RecurrentSpec& scan = spec.recurrent;
+  const ScanSpec& scan = spec.recurrent.scan;
   const LayerWeights& layerWeights = weights.layer(layer);
   const ScanRow at(scan);
   const size_t stride = spec.mixedWidth(), count = tokens(), most = std::max(at.rank, at.stateDim);
@@ -50,9 +49,9 @@ void CpuPass::prepareScan(size_t layer) const {
   const RowKernels& rows = compute.kernels.rows;
   forRows(count, 2 * at.rank, [&](size_t t, unsigned) {
     float* row = mixed + t * stride + at.parts();
-    if (scan.scanNorms != ScanNorms::None) {
+    if (scan.normed) {
       const auto norm = [&](const float* weight, size_t elements, float* x) {
-        rows.rmsNorm(x, weight == nullptr ? ones : weight, scan.scanEpsilon, elements, x);
+        rows.rmsNorm(x, weight == nullptr ? ones : weight, scan.norms.epsilon, elements, x);
       };
       norm(layerWeights.stepNorm, at.rank, row);
       norm(layerWeights.writtenNorm, at.stateDim, row + at.rank);
@@ -65,7 +64,7 @@ void CpuPass::prepareScan(size_t layer) const {
 }
 
 void CpuPass::applySelectiveScan(size_t layer) const {
-  const RecurrentSpec& scan = spec.recurrent;
+  const ScanSpec& scan = spec.recurrent.scan;
   const ScanRow at(scan);
   const size_t width = at.channels, stateDim = at.stateDim, stride = spec.mixedWidth();
   const ScratchScope scope(*this);
@@ -75,13 +74,15 @@ void CpuPass::applySelectiveScan(size_t layer) const {
   const RowKernels& rows = compute.kernels.rows;
   // As the file has them, an element of a channel after the other.
   forRows(width, stateDim * 8, [&](size_t c, unsigned) {
-    for (size_t n = 0; n < stateDim; n++) rates[n * width + c] = -decayRate(scan, layerWeights.decay[c * stateDim + n]);
+    for (size_t n = 0; n < stateDim; n++)
+      rates[n * width + c] = -decayRate(spec.recurrent, layerWeights.decay[c * stateDim + n]);
   });
   const size_t blocks = (width + kChannels - 1) / kChannels;
   forRows(batch.ranges.size() * blocks, kChannels * stateDim * tokensOfRange(), [&](size_t index, unsigned) {
     const BatchRange& range = batch.ranges[index / blocks];
     const size_t first = index % blocks * kChannels, channels = std::min(kChannels, width - first);
-    float* state = cache.state(layer, static_cast<uint32_t>(range.sequence->state)) + (scan.taps - 1) * width + first;
+    float* state =
+        cache.state(layer, static_cast<uint32_t>(range.sequence->state)) + (spec.recurrent.taps - 1) * width + first;
     for (size_t t = range.firstToken; t < size_t(range.firstToken) + range.tokens; t++) {
       float* row = activations.mixed + t * stride;
       const float* input = row + first;

@@ -10,9 +10,9 @@ namespace spillway {
 namespace {
 
 // What a state space has projected of a token, by its parts.
-void scaleParts(const RecurrentSpec& space, size_t values, size_t convolved, float* row) {
-  const StateSpaceScales& scales = space.stateScales;
-  const size_t shared = size_t(space.stateGroups) * space.stateDim;
+void scaleParts(const StateSpaceSpec& space, size_t values, size_t convolved, float* row) {
+  const StateSpaceScales& scales = space.scales;
+  const size_t shared = size_t(space.groups) * space.stateDim;
   const auto scale = [&row](float by, size_t count) {
     for (size_t i = 0; i < count; i++) row[i] *= by;
     row += count;
@@ -21,7 +21,7 @@ void scaleParts(const RecurrentSpec& space, size_t values, size_t convolved, flo
   scale(scales.written, shared);
   scale(scales.read, convolved - values - shared);
   scale(scales.gate, values);
-  scale(scales.step, space.stateHeads);
+  scale(scales.step, space.heads);
 }
 
 }  // namespace
@@ -30,10 +30,10 @@ void scaleParts(const RecurrentSpec& space, size_t values, size_t convolved, flo
 // state by its time step, the input once more beside what the state holds, a gate, and a norm of each group. Token by
 // token in order, so that chunks change no bit.
 void CpuPass::applyStateSpace(size_t layer) const {
-  const RecurrentSpec& space = spec.recurrent;
+  const StateSpaceSpec& space = spec.recurrent.stateSpace;
   const size_t values = spec.stateValues(), convolved = spec.convolvedWidth(Mixer::StateSpace),
-               stride = spec.mixedWidth(), heads = space.stateHeads, headDim = space.stateHeadDim,
-               stateDim = space.stateDim, groups = space.stateGroups;
+               stride = spec.mixedWidth(), heads = space.heads, headDim = space.headDim, stateDim = space.stateDim,
+               groups = space.groups;
   const ScratchScope scope(*this);
   float* rates = scratch.take<float>(heads);
   float* factors = scratch.take<float>(tokens() * 2 * heads);  // of a token all heads' steps, then their decays
@@ -41,11 +41,11 @@ void CpuPass::applyStateSpace(size_t layer) const {
   const LayerWeights& layerWeights = weights.layer(layer);
   if (!measuring) {
     rememberedBy(layer, remembered);
-    for (size_t head = 0; head < heads; head++) rates[head] = decayRate(space, layerWeights.decay[head]);
+    for (size_t head = 0; head < heads; head++) rates[head] = decayRate(spec.recurrent, layerWeights.decay[head]);
   }
   const RowKernels& rows = compute.kernels.rows;
   float* const outputs = spec.layerSpecs[layer].stateBeside ? besideOutputs() : activations.queries;
-  if (space.stateScales.projected())
+  if (space.scales.projected())
     forRows(tokens(), stride,
             [&](size_t t, unsigned) { scaleParts(space, values, convolved, activations.mixed + t * stride); });
   convolveMixed(layer, convolved, remembered);
@@ -64,7 +64,7 @@ void CpuPass::applyStateSpace(size_t layer) const {
           [&](size_t index, unsigned) {
             const size_t at = index / blocks, head = at % heads, group = head / (heads / groups);
             const BatchRange& range = batch.ranges[at / heads];
-            float* state = remembered[at / heads] + (space.taps - 1) * convolved + head * stateDim * headDim;
+            float* state = remembered[at / heads] + (spec.recurrent.taps - 1) * convolved + head * stateDim * headDim;
             const StateBlock block = stateBlock(state, stateDim, headDim, index % blocks);
             const size_t first = head * headDim + block.first;
             const float* row = activations.mixed + range.firstToken * stride;
@@ -83,14 +83,14 @@ void CpuPass::applyStateSpace(size_t layer) const {
     const size_t first = index % groups * width;
     float* output = outputs + index / groups * values + first;
     float* gate = activations.mixed + index / groups * stride + convolved + first;
-    if (space.stateNorm == StateSpaceNorm::First)
+    if (space.norm == StateSpaceNorm::First)
       rows.rmsNorm(output, layerWeights.mixNorm + first, spec.normEpsilon, width, output);
     rows.activate(Activation::Silu, gate, output, width);
-    if (space.stateNorm == StateSpaceNorm::Gated)
+    if (space.norm == StateSpaceNorm::Gated)
       rows.rmsNorm(gate, layerWeights.mixNorm + first, spec.normEpsilon, width, output);
     else
       std::copy_n(gate, width, output);
-    if (space.stateScales.output != 1) rows.scale(space.stateScales.output, output, width);
+    if (space.scales.output != 1) rows.scale(space.scales.output, output, width);
   });
 }
 

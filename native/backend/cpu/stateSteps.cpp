@@ -57,14 +57,17 @@ __attribute__((always_inline)) inline void stepColumn(float* state, size_t strid
   }
 }
 
-}  // namespace
-
-SPILLWAY_WIDEST void stateSteps(float* state, size_t stateDim, size_t columns, const StateTokens& tokens) {
+SPILLWAY_LOOPS stateStepsLoops(float* state, size_t stateDim, size_t columns, const StateTokens& tokens) {
   if (tokens.count == 0) return;
   size_t column = 0;
   for (; column + 2 * kLanes <= columns; column += 2 * kLanes) stepColumns<2>(state, columns, stateDim, tokens, column);
   for (; column + kLanes <= columns; column += kLanes) stepColumns<1>(state, columns, stateDim, tokens, column);
   for (; column < columns; column++) stepColumn(state, columns, stateDim, tokens, column);
 }
+
+}  // namespace
+
+SPILLWAY_WIDEST(stateSteps, (float* state, size_t stateDim, size_t columns, const StateTokens& tokens),
+                (state, stateDim, columns, tokens))
 
 }  // namespace spillway

@@ -49,10 +49,12 @@ TinyModel::TinyModel(const DecoderSpec& spec, bool optional, unsigned seed)
   out_ = fdopen(descriptor, "wb");
   std::fwrite("padding", 1, 7, out_);  // so that nothing is aligned
   offset_ = 7;
-  addRoles(globalRoles(), -1, "");
+  addRoles(globalRoles(spec), -1, "");
   for (int layer = 0; layer < int(spec.layers); layer++) {
-    addRoles(layerRoles(), layer, "");
-    for (uint32_t e = 0; e < spec.experts; e++) addRoles(expertRoles(), layer, "expert." + std::to_string(e) + ".");
+    const LayerSpec& layerSpec = spec.layerSpecs[size_t(layer)];
+    addRoles(layerRoles(spec, layerSpec), layer, "");
+    for (uint32_t e = 0; e < spec.experts; e++)
+      addRoles(expertRoles(spec, layerSpec), layer, "expert." + std::to_string(e) + ".");
   }
   std::fclose(out_);
 }
@@ -74,11 +76,9 @@ RuntimeOptions TinyModel::options() const {
 
 template <typename Owner>
 void TinyModel::addRoles(const std::vector<WeightRole<Owner>>& roles, int layer, const std::string& prefix) {
-  const LayerSpec layerSpec = layer < 0 ? LayerSpec{} : spec.layerSpecs[size_t(layer)];
   for (const WeightRole<Owner>& role : roles) {
-    const Presence presence = role.presence(spec, layerSpec);
-    if (presence == Presence::Unused || (presence == Presence::Optional && !optional_)) continue;
-    add(layer, prefix + role.name, role.matrix != nullptr, role.shape(spec, layerSpec));
+    if (role.presence == Presence::Unused || (role.presence == Presence::Optional && !optional_)) continue;
+    add(layer, prefix + role.name, role.matrix != nullptr, role.shape);
   }
 }
 

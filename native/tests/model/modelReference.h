@@ -166,8 +166,8 @@ struct Decoder {
       for (size_t v = 0; v < width; v++) sum[v] += state[first + k * width + v] * key[k];
     return sum;
   }
-  // The last elements of each channel by the layer's weights, then SiLU.
-  Vector convolve(int layer, const std::string& name, const Vector& x) {
+  // The last elements of each channel by the layer's weights, then, `activated`, SiLU.
+  Vector convolve(int layer, const std::string& name, const Vector& x, bool activated = true) {
     std::vector<Vector>& seen = convolved[size_t(layer)];
     seen.push_back(x);
     const size_t taps = spec.recurrent.taps;
@@ -177,12 +177,12 @@ struct Decoder {
       double sum = bias == nullptr ? 0 : bias->values[c];
       for (size_t k = 0; k < taps && k < seen.size(); k++)
         sum += seen[seen.size() - 1 - k][c] * weights.values[c * taps + taps - 1 - k];
-      y[c] = sum * logistic(sum);
+      y[c] = activated ? sum * logistic(sum) : sum;
     }
     return y;
   }
   Vector lightning(int layer, const Vector& x) {
-    const size_t heads = spec.recurrent.lightningHeads, dim = spec.recurrent.lightningDim;
+    const size_t heads = spec.recurrent.lightning.heads, dim = spec.recurrent.lightning.headDim;
     Vector &state = states[size_t(layer)], out, projected = linear(layer, "lightning_in", x);
     state.resize(heads * dim * dim);
     for (double& v : projected) v *= logistic(v);
@@ -192,13 +192,13 @@ struct Decoder {
       const Vector own = read(state, h * dim * dim, part(projected, 3 * h * dim, dim), dim);
       out.insert(out.end(), own.begin(), own.end());
     }
-    out = rms(out, role(layer, "lightning_norm.weight"), spec.recurrent.lightningEpsilon);
+    out = rms(out, role(layer, "lightning_norm.weight"), spec.recurrent.lightning.epsilon);
     const Vector gates = linear(layer, "lightning_gate", x);
     for (size_t i = 0; i < out.size(); i++) out[i] *= logistic(gates[i]);
     return linear(layer, "lightning_out", out);
   }
   Vector deltaRule(int layer, const Vector& x) {
-    const RecurrentSpec& delta = spec.recurrent;
+    const DeltaSpec& delta = spec.recurrent.delta;
     const size_t keyDim = delta.keyDim, valueDim = delta.valueDim, all = delta.keyHeads * keyDim;
     Vector &state = states[size_t(layer)], out;
     state.resize(delta.valueHeads * keyDim * valueDim);
@@ -222,7 +222,7 @@ struct Decoder {
       const Vector held = read(state, first, key, valueDim);
       for (size_t v = 0; v < valueDim; v++) change[v] = (change[v] - held[v]) * logistic(betas[h]);
       write(state, first, key, change);
-      const Vector own = rms(read(state, first, query, valueDim), role(layer, "delta_norm.weight"), delta.deltaEpsilon);
+      const Vector own = rms(read(state, first, query, valueDim), role(layer, "delta_norm.weight"), delta.epsilon);
       for (size_t v = 0; v < valueDim; v++) {
         const double gate = gates[h * valueDim + v];
         out.push_back(own[v] * gate * logistic(gate));
@@ -231,15 +231,15 @@ struct Decoder {
     return linear(layer, "delta_out", out);
   }
   Vector stateSpace(int layer, const Vector& x) {
-    const RecurrentSpec& space = spec.recurrent;
-    const size_t heads = space.stateHeads, dim = space.stateHeadDim, elements = space.stateDim, all = heads * dim,
-                 shared = space.stateGroups * elements;
+    const StateSpaceSpec& space = spec.recurrent.stateSpace;
+    const size_t heads = space.heads, dim = space.headDim, elements = space.stateDim, all = heads * dim,
+                 shared = space.groups * elements;
     Vector &state = states[size_t(layer)], out;
     state.resize(heads * elements * dim);
     const Vector projected = linear(layer, "state_in", x);
     const Vector mixed = convolve(layer, "state_conv", part(projected, 0, all + 2 * shared));
     for (size_t h = 0; h < heads; h++) {
-      const size_t group = h / (heads / space.stateGroups);
+      const size_t group = h / (heads / space.groups);
       const double step = softplus(projected[2 * all + 2 * shared + h] + role(layer, "decay.bias").values[h]);
       Vector input = part(mixed, h * dim, dim);
       forget(state, h * elements * dim, elements * dim,
@@ -253,9 +253,9 @@ struct Decoder {
         out.push_back(skipped * gate * logistic(gate));
       }
     }
-    const size_t width = all / space.stateGroups;
+    const size_t width = all / space.groups;
     Vector normed;
-    for (size_t g = 0; g < space.stateGroups; g++) {
+    for (size_t g = 0; g < space.groups; g++) {
       Tensor weight = role(layer, "state_norm.weight");
       weight.values.erase(weight.values.begin(), weight.values.begin() + long(g * width));
       const Vector own = rms(part(out, g * width, width), weight);
@@ -263,10 +263,31 @@ struct Decoder {
     }
     return linear(layer, "state_out", normed);
   }
+  Vector rgLru(int layer, const Vector& x) {
+    const LruSpec& lru = spec.recurrent.lru;
+    Vector &state = states[size_t(layer)], gates = linear(layer, "lru_gate", x);
+    const bool begins = state.empty();
+    state.resize(lru.width());
+    const Vector row = convolve(layer, "lru_conv", linear(layer, "lru_in", x), false);
+    const auto gate = [&](const std::string& name, size_t c) {
+      const size_t each = lru.blockDim, first = c - c % each;
+      double sum = role(layer, name + ".bias").values[c];
+      for (size_t i = first; i < first + each; i++)
+        sum += row[i] * role(layer, name + ".weight").values[i * each + c % each];
+      return logistic(sum);
+    };
+    for (size_t c = 0; c < lru.width(); c++) {
+      const double left = std::exp(-8 * gate("lru_forget", c) * softplus(role(layer, "lru_rate").values[c]));
+      state[c] = left * state[c] + row[c] * gate("lru_input", c) * (begins ? 1 : std::sqrt(1 - left * left));
+      gates[c] = activate(gates[c]) * state[c];
+    }
+    return linear(layer, "lru_out", gates);
+  }
   // What mixes a layer's tokens.
   Vector mixed(int layer, const Vector& x, size_t position) {
     switch (spec.layerSpecs[size_t(layer)].mixer) {
-      case Mixer::Lightning: return lightning(layer, x);
+      case Mixer::LightningAttention: return lightning(layer, x);
+      case Mixer::RgLru: return rgLru(layer, x);
       case Mixer::DeltaRule: return deltaRule(layer, x);
       case Mixer::StateSpace: return stateSpace(layer, x);
       default: return attention(layer, x, position);

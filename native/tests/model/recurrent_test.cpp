@@ -17,10 +17,10 @@ const Mixture kMixtures[] = {
      [](DecoderSpec& s) {
        s.residual = Residual::Post;
        s.recurrent.taps = 1;
-       s.recurrent.lightningHeads = 3;
-       s.recurrent.lightningDim = 41;
-       s.recurrent.lightningEpsilon = 1e-5f;
-       s.layerSpecs[0].mixer = Mixer::Lightning;
+       s.recurrent.lightning.heads = 3;
+       s.recurrent.lightning.headDim = 41;
+       s.recurrent.lightning.epsilon = 1e-5f;
+       s.layerSpecs[0].mixer = Mixer::LightningAttention;
        s.layerSpecs[0].decays = {0.9f, 0.55f, 1};
        s.layerSpecs[0].mixerSum = {1.5f, 0.75f};
        s.layerSpecs[0].blockSum = {0.5f, 1.25f};
@@ -30,40 +30,53 @@ const Mixture kMixtures[] = {
      [](DecoderSpec& s) {
        s.residual = Residual::Post;
        s.recurrent.taps = 1;
-       s.recurrent.lightningHeads = 2;
-       s.recurrent.lightningDim = 64;
-       s.recurrent.lightningEpsilon = 1e-5f;
+       s.recurrent.lightning.heads = 2;
+       s.recurrent.lightning.headDim = 64;
+       s.recurrent.lightning.epsilon = 1e-5f;
        for (LayerSpec& layer : s.layerSpecs) {
-         layer.mixer = Mixer::Lightning;
+         layer.mixer = Mixer::LightningAttention;
          layer.decays = {0.8f, 0.97f};
        }
      }},
     {"delta_rule",
      [](DecoderSpec& s) {
        s.recurrent.taps = 4;
-       s.recurrent.keyHeads = 3;
-       s.recurrent.valueHeads = 6;
-       s.recurrent.keyDim = 24;
-       s.recurrent.valueDim = 52;
-       s.recurrent.deltaEpsilon = 1e-5f;
+       s.recurrent.delta.keyHeads = 3;
+       s.recurrent.delta.valueHeads = 6;
+       s.recurrent.delta.keyDim = 24;
+       s.recurrent.delta.valueDim = 52;
+       s.recurrent.delta.epsilon = 1e-5f;
        s.layerSpecs[0].mixer = Mixer::DeltaRule;
      }},
     {"delta_rule_many_heads",
      [](DecoderSpec& s) {
        s.recurrent.taps = 3;
-       s.recurrent.keyHeads = s.recurrent.valueHeads = 9;
-       s.recurrent.keyDim = 8;
-       s.recurrent.valueDim = 16;
-       s.recurrent.deltaEpsilon = 1e-5f;
+       s.recurrent.delta.keyHeads = s.recurrent.delta.valueHeads = 9;
+       s.recurrent.delta.keyDim = 8;
+       s.recurrent.delta.valueDim = 16;
+       s.recurrent.delta.epsilon = 1e-5f;
        s.layerSpecs[1].mixer = Mixer::DeltaRule;
+     }},
+    {"rg_lru",
+     [](DecoderSpec& s) {
+       s.recurrent.taps = 4;
+       s.recurrent.lru = {3, 25};
+       s.activation = Activation::GeluTanh;
+       s.layerSpecs[0].mixer = Mixer::RgLru;
+     }},
+    {"rg_lru_blocks",
+     [](DecoderSpec& s) {
+       s.recurrent.taps = 1;
+       s.recurrent.lru = {2, 48};
+       for (LayerSpec& layer : s.layerSpecs) layer.mixer = Mixer::RgLru;
      }},
     {"state_space",
      [](DecoderSpec& s) {
        s.recurrent.taps = 5;
-       s.recurrent.stateHeads = 6;
-       s.recurrent.stateHeadDim = 44;
-       s.recurrent.stateDim = 20;
-       s.recurrent.stateGroups = 2;
+       s.recurrent.stateSpace.heads = 6;
+       s.recurrent.stateSpace.headDim = 44;
+       s.recurrent.stateSpace.stateDim = 20;
+       s.recurrent.stateSpace.groups = 2;
        s.layerSpecs[0].mixer = Mixer::StateSpace;
      }},
 };

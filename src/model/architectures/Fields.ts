@@ -90,6 +90,16 @@ export class Fields {
     );
   }
 
+  /** These fields; those that are asked for, and that the file has, are added to `read`. */
+  noting(read: Set<string>): Fields {
+    const lookUp = (key: string): unknown => {
+      const value = this.lookUp(key);
+      if (value !== undefined) read.add(key);
+      return value;
+    };
+    return new Fields(this.file, this.where, lookUp, this.nameOf);
+  }
+
   has(key: string): boolean {
     return this.lookUp(key) !== undefined;
   }

@@ -97,11 +97,13 @@ import { mllama } from './families/mllama.js';
 import { deepseekV32, glmMoeDsa } from './families/sparseLatent.js';
 import { gpt2 } from './families/gpt2.js';
 import { graniteMoeSwa, graniteSwa } from './families/graniteSwa.js';
+import { recurrentGemma } from './families/recurrentGemma.js';
 import { roberta } from './families/roberta.js';
 import type { Description, Family, WeightSource } from './Family.js';
 import { foundInFile } from '../../arguments/found.js';
 import { didYouMean } from '../../arguments/nearest.js';
 import { Fields } from './Fields.js';
+import { likestFamily } from './likestFamily.js';
 import { refuseQuantised } from './refuseQuantised.js';
 import { checkDecoder } from './specs.js';
 import { inside, seeingModelTypes, textPart } from './textParts.js';
@@ -235,6 +237,7 @@ const FAMILIES: readonly Family[] = [
   lfm3,
   olmoHybrid,
   persimmon,
+  recurrentGemma,
 ];
 
 /** `model_type` values of config.json that are known. */
@@ -350,7 +353,7 @@ function describeConfig(value: unknown, path: string, tensors?: TensorIndex): De
   const family = isJina
     ? jinaBert
     : FAMILIES.find(({ modelTypes }) => typeof type === 'string' && modelTypes.includes(type));
-  if (family === undefined) return config.refuse('model_type', oneOf(knownModelTypes, type));
+  if (family === undefined) return config.refuse('model_type', oneOf(knownModelTypes, type, config));
   refuseQuantised(whole);
   // Embedding models are made of decoders that way.
   for (const each of [config, config.child('text_config')])
@@ -375,10 +378,12 @@ function describeGguf(header: ModelHeader & { format: 'gguf' }, tensors: TensorI
   return gguf.describe({ fields: Fields.ofMetadata(path, metadata, `${architecture}.`), tensors, vectors });
 }
 
-/** Too many to list: the one that was probably meant. */
-function oneOf(known: readonly string[], found: unknown): string {
+/** Too many to list: the one that was probably meant, or that has most of the same settings. */
+function oneOf(known: readonly string[], found: unknown, config?: Fields): string {
   const meant = typeof found === 'string' ? didYouMean(found, known) : '';
-  return `one of the ${known.length} that are known (README)${meant}`;
+  const like = meant === '' && config ? likestFamily(FAMILIES, config) : undefined;
+  const near = like === undefined ? meant : ` (its settings are most like those of ${like})`;
+  return `one of the ${known.length} that are known (README)${near}`;
 }
 
 /**

@@ -13,6 +13,7 @@ import { checkDecoder } from '../../../src/model/architectures/specs.js';
 import type { TensorInfo } from '../../../src/model/ModelSource.js';
 import { readGgufModel } from '../../../src/model/gguf/readGgufModel.js';
 import { readSafetensorsModel } from '../../../src/model/safetensors/readSafetensorsModel.js';
+import { PUBLISHED } from '../../support/model/publishedConfigs.js';
 import { ggufHeader, safetensorsHeader, type Shapes } from '../../support/syntheticModel.js';
 
 const { defaults } = JSON.parse(readFileSync(new URL('../../fixtures/configs.json', import.meta.url), 'utf8')) as {
@@ -204,6 +205,7 @@ describe('families', () => {
       'qwen3_omni_moe_thinker',
       'qwen3_vl',
       'qwen3_vl_moe',
+      'recurrent_gemma',
       'roberta',
       'sarvam_mla',
       'sarvam_moe',
@@ -321,6 +323,18 @@ describe('families', () => {
 
   test('a model_type that is nearly a known one is told which', () => {
     expect(() => describeDecoder({ model_type: 'qwen3-moe' }, 'config.json')).toThrow('(did you mean qwen3_moe?)');
+  });
+
+  test.each([
+    [PUBLISHED.griffin, 'recurrent_gemma'],
+    [PUBLISHED.minimax, 'minimax'],
+    [PUBLISHED.longcat, 'longcat_flash'],
+    [PUBLISHED.laguna, 'laguna'],
+  ])('an unknown model_type of known parts is told whose they are', (config, likest) => {
+    const unknown = { ...config, model_type: 'unheard_of' };
+    expect(() => describeDecoder(unknown, 'config.json')).toThrow(
+      new RegExp(`model_type: found "unheard_of", .*\\(README\\) \\(its settings are most like those of ${likest}\\)`),
+    );
   });
 
   test('an unknown GGUF architecture is refused by name', () => {

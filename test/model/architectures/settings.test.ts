@@ -58,6 +58,7 @@ const DERIVED: Readonly<Record<string, readonly string[]>> = {
   nemotron_h: ['expand', 'mamba_proj_bias', 'n_shared_experts', 'sliding_window', 'time_step_min'],
   nomic_bert: ['head_dim'],
   sarvam_mla: ['head_dim'],
+  recurrent_gemma: ['w_init_variance_scale', 'final_w_init_variance_scale'],
   smollm3: ['no_rope_layer_interval'],
   youtu: ['head_dim'],
 };
@@ -162,6 +163,23 @@ describe('settings that nobody reads', () => {
     ['minimax_text_01', { postnorm: true }, 'attn_type_list: found nothing, expected a list of 0'],
     ['minimax_text_01', { postnorm: true, attn_type_list: [2] }, 'attn_type_list: found'],
     ['minimax_m1', { postnorm: true, shared_intermediate_size: 8 }, 'shared_intermediate_size: found 8, expected 0'],
+    ['recurrent_gemma', { lru_width: 2561 }, 'lru_width: found 2561, expected a multiple of the 10 heads'],
+    ['recurrent_gemma', { lru_width: -2560 }, 'lru_width: found -2560, expected an integer from 1'],
+    ['recurrent_gemma', { lru_width: 2 ** 40 }, 'lru_width: found 1099511627776, expected an integer from 1'],
+    ['recurrent_gemma', { head_dim: 128 }, 'head_dim: found 128, expected that of 10 heads of 2560 elements together'],
+    ['recurrent_gemma', { attention_window_size: 0 }, 'attention_window_size: found 0'],
+    ['recurrent_gemma', { conv1d_width: 65 }, 'conv1d_width: found 65, expected an integer from 1 to 64'],
+    ['recurrent_gemma', { intermediate_size: 1 }, 'intermediate_size: found 1, expected an integer from 2'],
+    ['recurrent_gemma', { logits_soft_cap: 0 }, 'logits_soft_cap: found 0'],
+    ['recurrent_gemma', { logits_soft_cap: NaN }, 'logits_soft_cap: found'],
+    ['recurrent_gemma', { block_types: [] }, 'block_types: found'],
+    ['recurrent_gemma', { block_types: ['mamba'] }, 'block_types[0]: found "mamba", expected recurrent or attention'],
+    ['recurrent_gemma', { partial_rotary_factor: 0.25 }, 'partial_rotary_factor: found 0.25, expected 0.5'],
+    [
+      'recurrent_gemma',
+      { rope_parameters: { rope_type: 'linear', factor: 2 } },
+      'rope_parameters.rope_type: found "li',
+    ],
     ['jamba', { hidden_act: 'gelu' }, 'hidden_act: found "gelu", expected silu'],
     ['bamba', { hidden_act: 'gelu' }, 'hidden_act: found "gelu", expected silu'],
     ['falcon_h1', { hidden_act: 'gelu' }, 'hidden_act: found "gelu", expected silu'],
@@ -262,6 +280,18 @@ describe('models as they are published', () => {
     const decays = layerSpecs[0]?.decays ?? new Float32Array(0);
     expect(-Math.log(decays[7] ?? NaN)).toBeCloseTo(0.5, 4);
     expect(-Math.log(layerSpecs[78]?.decays?.[7] ?? NaN)).toBeCloseTo(0.5 / 79, 4);
+  });
+  test('RecurrentGemma 2B: windows of 2,048 positions in every third layer', () => {
+    expect(positions(PUBLISHED.griffin)).toEqual({ windows: [0, 2048], dims: 128, rotated: [128], thetas: [10000] });
+    const { layerSpecs, ...decoder } = describeDecoder(PUBLISHED.griffin, 'config.json');
+    expect(layerSpecs.flatMap(({ mixer }, layer) => (mixer === undefined ? [layer] : []))).toEqual(
+      Array.from({ length: 8 }, (_, group) => 3 * group + 2),
+    );
+    expect(decoder).toMatchObject({
+      feedForwardSize: 7680,
+      embedding: { scale: 50.5 }, // of 50.596, in bfloat16
+      recurrent: { taps: 4, lru: { blocks: 10, blockDim: 256 } },
+    });
   });
   test('OLMo Hybrid: no positions, or those of a base', () => {
     expect(positions(PUBLISHED.olmo)).toEqual({ windows: [0], kind: 'none' });

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import type { DecoderSpec, Mixer } from '../../../src/model/DecoderSpec.js';
 import { hasRole, isOfBlock, roleShape } from '../../../src/model/architectures/weightRoles.js';
@@ -11,10 +12,24 @@ const MIXERS: readonly Mixer[] = [
   'state-space',
   'selective-scan',
   'lightning-attention',
+  'rg-lru',
 ];
 const withRole = (role: Parameters<typeof hasRole>[1]): Mixer[] => MIXERS.filter((mixer) => hasRole({ mixer }, role));
 const shapeOf = (decoder: DecoderSpec, role: Parameters<typeof hasRole>[1], layer = 0): readonly number[] =>
   roleShape(decoder, role, decoder.layerSpecs[layer]);
+
+test('the tables are what the addon has; node scripts/weight-roles.mjs makes them anew', async () => {
+  const script = '../../../scripts/weight-roles.mjs';
+  const { roleTables } = (await import(script)) as { roleTables(definition: string): Promise<string> };
+  const read = (path: string): string => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
+  const definition = read('native/model/WeightRoles.def');
+  expect(read('src/model/architectures/roleTables.ts')).toBe(await roleTables(definition));
+  const another = definition.replace(
+    '"lightning_out.weight", o, required, hidden,',
+    '"lightning_out.weight", o, required, 2,',
+  );
+  expect(await roleTables(another)).toContain(`'lightning_out.weight': ({ recurrent }) => [`);
+});
 
 describe('roles of weights', () => {
   test.each([
@@ -26,6 +41,7 @@ describe('roles of weights', () => {
     ['state_skip', ['state-space']],
     ['scan_step_norm.weight', ['selective-scan']],
     ['lightning_norm.weight', ['lightning-attention']],
+    ['lru_rate', ['rg-lru']],
     ['decay.log', ['delta-rule', 'state-space', 'selective-scan']],
     ['norm1.weight', MIXERS],
     ['gate.weight', MIXERS],
@@ -59,6 +75,12 @@ describe('roles of weights', () => {
     expect(shapeOf(decoder, 'router.weight')).toEqual([5, 32]);
     expect(shapeOf(decoder, 'expert.4.down.weight')).toEqual([32, 64]);
     expect(shapeOf(decoder, 'head.weight')).toEqual([128, 32]);
+    expect(shapeOf(decoder, 'layer_scale')).toEqual([1]);
+  });
+
+  test('a role that nobody has is refused', async () => {
+    const { decoder } = await readModel(model('minimax'));
+    expect(() => shapeOf(decoder, 'q.wait' as 'q.weight')).toThrow('q.wait: found an unknown role');
   });
 
   test('a layer over pooled states that the decoder does not have is refused', async () => {

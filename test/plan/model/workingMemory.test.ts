@@ -28,6 +28,7 @@ const names = [
   'qwen3-5',
   'lfm2',
   'bamba',
+  'recurrent-gemma-window',
 ];
 // Rows of these tiny models' ranks are too short for what compresses weights.
 const latent = ['minicpm3', 'youtu', 'deepseek-v2', 'glm4-moe-lite'];

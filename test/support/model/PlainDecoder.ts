@@ -106,6 +106,8 @@ export class PlainDecoder {
         return this.#applyScan(layer, inputs);
       case 'lightning-attention':
         return this.#applyLightning(layer, inputs);
+      case 'rg-lru':
+        return this.#applyRgLru(layer, inputs);
       case 'attention': {
         const attended = this.#attend(layer, inputs);
         if (!stateBeside) return attended;
@@ -315,7 +317,7 @@ export class PlainDecoder {
   /** Of each element the sum over its channel's last ones. */
   #convolve(
     layer: number,
-    role: 'conv' | 'delta_conv' | 'state_conv' | 'scan_conv',
+    role: 'conv' | 'delta_conv' | 'state_conv' | 'scan_conv' | 'lru_conv',
     rows: readonly Vector[],
   ): Vector[] {
     const taps = this.#spec.recurrent?.taps ?? 0;
@@ -469,6 +471,37 @@ export class PlainDecoder {
         'lightning_out',
         normed.map((x, i) => x * logistic(gate[i] ?? NaN)),
       );
+    });
+  }
+
+  #applyRgLru(layer: number, inputs: readonly Vector[]): Vector[] {
+    const { blockDim = 0 } = this.#spec.recurrent?.lru ?? {};
+    const activate = ACTIVATIONS[this.#spec.feedForward.activation];
+    const bias = this.#weight(layer, 'lru_conv.bias');
+    const rows = this.#convolve(
+      layer,
+      'lru_conv',
+      inputs.map((input) => this.#product(layer, 'lru_in', input)),
+    ).map((row) => row.map((x, channel) => x + (bias[channel] ?? NaN)));
+    const gate = (role: 'lru_input' | 'lru_forget', row: Vector, channel: number): number => {
+      const weight = this.#weight(layer, `${role}.weight`);
+      let sum = this.#weight(layer, `${role}.bias`)[channel] ?? NaN;
+      const first = channel - (channel % blockDim);
+      for (let i = first; i < first + blockDim; i++)
+        sum += (row[i] ?? NaN) * (weight[i * blockDim + (channel % blockDim)] ?? NaN);
+      return logistic(sum);
+    };
+    const state = new Float64Array(bias.length);
+    return rows.map((row, t) => {
+      const beside = this.#product(layer, 'lru_gate', inputs[t] ?? row);
+      const output = row.map((x, c) => {
+        const rate = Math.log1p(Math.exp(this.#weight(layer, 'lru_rate')[c] ?? NaN));
+        const left = Math.exp(-8 * gate('lru_forget', row, c) * rate);
+        const share = t === 0 ? 1 : Math.sqrt(1 - left * left);
+        state[c] = left * (state[c] ?? NaN) + x * gate('lru_input', row, c) * share;
+        return (state[c] ?? NaN) * activate(beside[c] ?? NaN);
+      });
+      return this.#product(layer, 'lru_out', output);
     });
   }
 
