@@ -1,4 +1,4 @@
-/** The lines of a message, without blanks around them and without those that have nothing else; goes through it once. */
+/** The lines of a message without blanks around them, and none that has nothing else; goes through it once. */
 export function linesOf(message: string): readonly string[] {
   return message
     .split('\n')

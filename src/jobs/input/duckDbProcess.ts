@@ -29,7 +29,7 @@ process.on('message', (request: Request) => {
   );
 });
 
-/** Files that statements wrote are closed, so that they are whole and without a log, and then there is no more to do. */
+/** Files that statements wrote are closed, so that they are whole and have no log; then there is no more to do. */
 async function leave(): Promise<void> {
   try {
     await answers?.next('next');
