@@ -71,7 +71,7 @@ describe('contenders', () => {
     expect(names(without)).toEqual(['OpenVINO GenAI Q4_1']);
     expect(without.missing).toContainEqual({
       name: 'OpenVINO GenAI int8 and int4',
-      reason: expect.stringContaining('--optimum') as string,
+      reason: expect.stringContaining('--optimum'),
     });
     const { contenders, missing } = allContenders({ ...python, irFolders: { int8: '/ir-8', int4: '/ir-4' } });
     expect(missing.map(({ name }) => name).filter((name) => name.startsWith('OpenVINO'))).toEqual([]);

@@ -13,7 +13,7 @@ const PART_TOKENS = 256;
 const TILE_QUERIES = 8;
 /** Elements of a head that are compressed together. */
 const CACHE_GROUP = 64;
-/** Of a row: its range as attention takes it, where its chosen keys are, and whether all of them were loaded. */
+/** Bytes of a row: its range as attention takes it, where its chosen keys are, and whether all of them were loaded. */
 const ROW_BYTES = [104, 8, 1] as const;
 
 /** The part of a block's setting that attention's memory follows from. */
