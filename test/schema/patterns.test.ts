@@ -103,6 +103,8 @@ describe('patterns', () => {
     ['uuid', ['01234567-89ab-CDEF-0123-456789abcdef'], ['0123456789abcdef0123456789abcdef']],
     ['uri', ['http://example.com/a?b=c#d', 'ftp://x'], ['example.com', 'http:// x', '//x']],
     ['time', ['23:59:59Z', '00:00:00.123-05:30'], ['23:59:60Z', '24:00:00Z', '12:00:00']],
+    // Names with dots, which RFC 6570 has, are none to Ajv.
+    ['uri-template', ['x/{a,b:3}', '{?q*}', '{%41}'], ['{a.b}', '{a', '{}']],
   ])('format %s', (name, good, bad) => {
     const format = regexOf(formatPattern(name) ?? '');
     for (const text of good) expect([text, format.test(text)]).toEqual([text, true]);
