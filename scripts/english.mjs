@@ -4,7 +4,8 @@
 //   node scripts/english.mjs [--count]
 // `--count` prints the words of README and docs, and the grade of school that their sentences ask for (Flesch and
 // Kincaid), without what scripts make.
-import { readdirSync, readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -39,10 +40,14 @@ const read = (path) => readFileSync(join(ROOT, path), 'utf8');
 const sources = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' }).filter((name) =>
   name.endsWith('.ts'),
 );
-/** What people wrote, and neither packages nor builds. */
-const isCode = (name) =>
-  /\.(?:ts|m?js|cpp|h|cuh?|rs|py|sh|cmake|def)$/.test(name) &&
-  !/(?:^|\/)(?:node_modules|build[^/]*|target)\//.test(name);
+/** What people wrote; builds beside this one come and go, and git knows them as no part of the project. */
+const code = execFileSync(
+  'git',
+  ['ls-files', '-z', '--cached', '--others', '--exclude-standard', 'src', 'native', 'test', 'scripts', 'bench'],
+  { cwd: ROOT, encoding: 'utf8' },
+)
+  .split('\0')
+  .filter((name) => /\.(?:ts|m?js|cpp|h|cuh?|rs|py|sh|cmake|def)$/.test(name) && existsSync(join(ROOT, name)));
 /** The comment of a line, without the code that it quotes. */
 const commentOf = (line) =>
   (/^\s*(?:\/\/|\/?\*|#).*|\s\/\/ .*/.exec(line)?.[0] ?? '').replaceAll(/`[^`]*`|"[^"]*"/g, '');
@@ -57,11 +62,10 @@ for (const name of sources) {
     }
   }
 }
-for (const folder of ['src', 'native', 'test', 'scripts', 'bench'])
-  for (const name of readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).filter(isCode))
-    for (const [at, line] of read(`${folder}/${name}`).split('\n').entries())
-      if (/\bbehind\b(?! its back)/i.test(commentOf(line)))
-        faults.push(`${folder}/${name}:${at + 1}: a comment says "behind", expected "after"`);
+for (const name of code)
+  for (const [at, line] of read(name).split('\n').entries())
+    if (/\bbehind\b(?! its back)/i.test(commentOf(line)))
+      faults.push(`${name}:${at + 1}: a comment says "behind", expected "after"`);
 for (const page of PAGES.filter((name) => !/CHANGELOG|glossary/.test(name)))
   for (const [word, ours] of WORDS)
     if (new RegExp(`\\b${word}\\b`, 'i').test(read(page))) faults.push(`${page}: found "${word}", expected "${ours}"`);

@@ -36,7 +36,7 @@ export const EXPERT_ROLES = ${table(of('EXPERT'))};
 /** The arguments of a macro's call. @param at where they begin */
 function argumentsAt(text, at) {
   const parts = [''];
-  for (let i = at, depth = 0; depth >= 0; i++) {
+  for (let i = at, depth = 0; depth >= 0 && i < text.length; i++) {
     depth += { '(': 1, ')': -1 }[text[i]] ?? 0;
     if (text[i] === ',' && depth === 0) parts.push('');
     else if (depth >= 0) parts[parts.length - 1] += text[i];

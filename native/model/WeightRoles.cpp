@@ -87,6 +87,8 @@ struct Facts {
   uint32_t stateValues = spec.stateValues();
   uint32_t stateConvolved = spec.convolvedWidth(Mixer::StateSpace);
   uint32_t stateProjected = stateConvolved + stateValues + recurrent.stateSpace.heads;
+  uint32_t lightningValues = spec.lightningValues();
+  uint32_t lruWidth = recurrent.lru.width();
   uint32_t rates = layer.mixer == Mixer::DeltaRule       ? recurrent.delta.valueHeads
                    : layer.mixer == Mixer::SelectiveScan ? recurrent.scan.channels * recurrent.scan.stateDim
                                                          : recurrent.stateSpace.heads;

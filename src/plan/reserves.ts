@@ -1,8 +1,9 @@
 import type { RowAttention } from '../model/RowAttention.js';
 
 /**
- * The amounts that the engine reserves and the cost model counts: `PAGE_TOKENS`, `SPILL_BUFFERS`, `ringTokenBytes`,
- * `HEAP_MARGIN_BYTES`, `PINNED_BYTES`, `MOVING_BYTES`, `MOVING_TOKENS` and `MOST_PAGES_BYTES` are one truth for both.
+ * The amounts that the engine reserves and the cost model counts: `PAGE_TOKENS`, `SPILL_BUFFERS`, `SPILL_RUNS`,
+ * `inDiskBlocks`, `ringTokenBytes`, `HEAP_MARGIN_BYTES`, `PINNED_BYTES`, `MOVING_BYTES`, `MOVING_TOKENS` and
+ * `MOST_PAGES_BYTES` are one truth for both.
  */
 
 /** Tokens of a page of the KV cache. */
@@ -13,6 +14,15 @@ export const PAGE_TOKENS = 32;
  * written.
  */
 export const SPILL_BUFFERS = 3;
+/** Generations of one engine that may overlap while their hidden states live on disk. */
+export const SPILL_RUNS = 4;
+
+const DISK_BLOCK_BYTES = 4096;
+
+/** Bytes in whole blocks, as direct I/O moves them. */
+export function inDiskBlocks(bytes: number): number {
+  return Math.ceil(bytes / DISK_BLOCK_BYTES) * DISK_BLOCK_BYTES;
+}
 
 const BEFORE_TOKENS_BYTES = 88 * 2 ** 20;
 const TOKEN_BYTES = 640;

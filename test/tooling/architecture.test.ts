@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -44,10 +45,6 @@ test('the way of a row leads through files that there are', () => {
   const [, section = ''] = /\n## One row, from end to end\n([^]*?)\n## /.exec(text) ?? [];
   const named = [...section.matchAll(/[\w/]+\.(?:ts|cpp|h)\b/g)].map(([path]) => path);
   expect(named.length).toBeGreaterThan(15);
-  const files = ['src', 'native'].flatMap((folder) =>
-    readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
-      .filter((path) => !path.startsWith('build'))
-      .map((path) => `/${folder}/${path}`),
-  );
-  expect(named.filter((path) => !files.some((file) => file.endsWith(`/${path}`)))).toEqual([]);
+  const files = execFileSync('git', ['ls-files', 'src', 'native'], { cwd: ROOT, encoding: 'utf8' }).split('\n');
+  expect(named.filter((path) => !files.some((file) => `/${file}`.endsWith(`/${path}`)))).toEqual([]);
 });

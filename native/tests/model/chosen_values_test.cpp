@@ -32,8 +32,9 @@ class ChosenValues : public testing::Test {
     options.keepKeys = keep;
     return options;
   }
-  // A row of 64 tokens that becomes complete on two pages on disk.
-  static void describe(Batch& batch) {
+  // Fills two pages of a layer with numbers from 1 + `from` on and stores them, as those of a row of 64 tokens that
+  // becomes complete on disk. The batch is of the token after them then.
+  static void storePages(CacheSpill& cache, uint32_t layer, const Arena& pages, Batch& batch, size_t from = 0) {
     BatchRange range{};
     range.sequence = std::make_shared<Sequence>(sequenceOptions({1}, 100, 1));
     range.tokens = 64;
@@ -43,6 +44,10 @@ class ChosenValues : public testing::Test {
     batch.pages = {-1, -2, 0};
     batch.spilled = true;
     batch.ranges = {range};
+    for (size_t i = 0; i < pages.bytes(); i++) pages.data()[i] = uint8_t(1 + (i + from) % 251);
+    cache.store(layer, 0, batch, pages.data());
+    batch.ranges[0].firstPosition = 64;
+    batch.ranges[0].tokens = 1;
   }
   disktest::Folder folder_;
 };
@@ -122,13 +127,9 @@ TEST_F(ChosenValues, OfPagesTheBlocksOfChosenKeysCome) {
     DirectFile& file = spill.file();
     const CacheGroups groups(2);
     CacheSpill cache(file, 0, groups, 2, slot, {{type, 1, 16, 32, false, true}, layout}, 0, 0);
-    Batch batch;
-    describe(batch);
     const Arena pages(2 * slot, "pages"), found(2 * slot, "pages");
-    for (size_t i = 0; i < 2 * slot; i++) pages.data()[i] = uint8_t(1 + i % 251);
-    cache.store(1, 0, batch, pages.data());
-    batch.ranges[0].firstPosition = 64;
-    batch.ranges[0].tokens = 1;
+    Batch batch;
+    storePages(cache, 1, pages, batch);
     std::memset(found.data(), 0, 2 * slot);
     const std::atomic<bool> stopped{false};
     EXPECT_EQ(cache.load(1, 0, batch, found.data(), stopped), 2 * cache.keyBytes(1));
@@ -180,11 +181,7 @@ TEST_F(ChosenValues, BlocksThatWereReadComeFromMemoryUntilTheirPageIsWrittenAgai
     uint64_t all = 0;
     for (int writing = 0; writing < 3; writing++) {
       Batch batch;
-      describe(batch);
-      for (size_t i = 0; i < 2 * slot; i++) pages.data()[i] = uint8_t(1 + (i + size_t(writing)) % 251);
-      cache.store(0, 0, batch, pages.data());
-      batch.ranges[0].firstPosition = 64;
-      batch.ranges[0].tokens = 1;
+      storePages(cache, 0, pages, batch, size_t(writing));
       // What was given up is not there the next time.
       EXPECT_THROW(cache.loadValues(0, 0, batch, &chosen, found.data(), std::atomic<bool>{true}), Error);
       for (int time = 0; time < 4; time++) {
@@ -216,13 +213,9 @@ TEST_F(ChosenValues, WhatIsNearEachOtherIsReadTogether) {
     if (spill.file().blockBytes() != 512) GTEST_SKIP() << "blocks are as large as values here";
     const CacheGroups groups(1);
     CacheSpill cache(spill.file(), 0, groups, 2, slot, {layout}, 0, gapBytes);
-    Batch batch;
-    describe(batch);
     const Arena pages(2 * slot, "pages"), found(2 * slot, "pages");
-    for (size_t i = 0; i < 2 * slot; i++) pages.data()[i] = uint8_t(1 + i % 251);
-    cache.store(0, 0, batch, pages.data());
-    batch.ranges[0].firstPosition = 64;
-    batch.ranges[0].tokens = 1;
+    Batch batch;
+    storePages(cache, 0, pages, batch);
     std::vector<uint64_t> bits(chosenWords(64, 1));
     bits[0] = 1 | 1 << 4 | 1 << 20;
     const uint64_t* chosen = bits.data();

@@ -2,13 +2,11 @@ import type { PageTable } from '../grid/PageTable.js';
 import { batchTokens, mayBeSampled, type Batch, type RowRange, type Square } from '../grid/Square.js';
 import type { Hop } from '../grid/Task.js';
 import { shareOfExpertsRead } from '../../plan/model/chosenExperts.js';
+import { inDiskBlocks } from '../../plan/reserves.js';
 import { KEEPS_NONE } from './cacheGroups.js';
 import { fetchedPages, type FetchRules } from './fetchedPages.js';
 import type { Move, Movement, PageLookup } from './movement.js';
 import { stagedPages, type StagedPages } from './PagePlacement.js';
-
-/** Direct I/O moves whole blocks of this many bytes. */
-const DISK_BLOCK = 4096;
 
 /** The bytes of a model that live on disk, in the units that really move. */
 export interface PagedBytes {
@@ -125,10 +123,9 @@ export function pagedMovement({
     return bytes > 0 ? route({ ...link, bytes }, disk) : route(disk);
   };
   const hidden = ({ batch }: Square): number =>
-    Math.ceil(
-      Math.ceil((batchTokens(batch) * tokenBytes * Math.max(0, tokensPerSquare - residentTokens)) / tokensPerSquare) /
-        DISK_BLOCK,
-    ) * DISK_BLOCK;
+    inDiskBlocks(
+      Math.ceil((batchTokens(batch) * tokenBytes * Math.max(0, tokensPerSquare - residentTokens)) / tokensPerSquare),
+    );
   const all = ({ batch }: Square): number => batchTokens(batch) * tokenBytes;
   const stays = ({ batch: { slot } }: Square): boolean => residentTokens === Infinity || slot < stayingSlots;
   return {

@@ -1,4 +1,4 @@
-import { SPILL_BUFFERS } from '../../plan/reserves.js';
+import { inDiskBlocks, SPILL_BUFFERS, SPILL_RUNS } from '../../plan/reserves.js';
 import { placePages, type CacheRules } from '../memory/placePages.js';
 
 /** The data that are to live on disk, and for how many rows. */
@@ -50,10 +50,6 @@ export interface SpillPlan {
     | undefined;
 }
 
-/** Generations of one engine that may overlap while their hidden states live on disk. */
-const RUNS = 4;
-const DISK_BLOCK = 4096;
-
 /** Divides cache and hidden states between memory and disk. Pure. */
 export function planSpill(demand: SpillDemand): SpillPlan {
   const {
@@ -79,14 +75,19 @@ export function planSpill(demand: SpillDemand): SpillPlan {
   const residentTokens = Math.round(tokensPerSquare * (1 - onDisk));
   const moving = slots - stayingSlots;
   const moves = moving > 0 && (residentTokens < tokensPerSquare || gpuActivationShare !== undefined);
-  const extent = Math.ceil(((tokensPerSquare - residentTokens) * tokenBytes) / DISK_BLOCK) * DISK_BLOCK;
+  const extent = inDiskBlocks((tokensPerSquare - residentTokens) * tokenBytes);
   return {
     pages: slots * rowsPerSlot * (inGroups ?? pagesPerRow),
     pagesPerRow,
     buffers: pagesPerRow > 0 ? cacheBuffers : 0,
     bufferPages: rowsPerSlot * pagesPerRow,
     activations: moves
-      ? { stayingSlots, residentTokens, buffers: Math.min(SPILL_BUFFERS, moving + 1), bytes: extent * moving * RUNS }
+      ? {
+          stayingSlots,
+          residentTokens,
+          buffers: Math.min(SPILL_BUFFERS, moving + 1),
+          bytes: extent * moving * SPILL_RUNS,
+        }
       : undefined,
   };
 }

@@ -36,7 +36,7 @@ export function fieldCertainties(
   const many = Math.min(ends.length, certainties.length);
   return Object.fromEntries(
     [...memberRanges(text)].map(([name, { from, to }]) => {
-      const first = highest(0, many, (at) => at === 0 || Math.max(ends[at - 1] ?? 0, begun(at - 1) + 1) <= from);
+      const first = highest(0, many, (at) => at === 0 || Math.max(begun(at), begun(at - 1) + 1) <= from);
       const last = highest(first, many, (at) => at === first || begun(at - 1) < to);
       return [name, certaintyOf(certainties.slice(first, last))];
     }),

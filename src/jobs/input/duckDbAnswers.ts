@@ -15,17 +15,13 @@ import { bytesOfPart, partsOf, type ValuePart } from './valueParts.js';
 const GARBAGE_BYTES = 2 ** 23;
 
 /** Lets go of what nobody needs any more. Natives are let go of in the turn after that. */
-async function collect(): Promise<void> {
+export async function collect(): Promise<void> {
   const { gc } = globalThis as { readonly gc?: () => void };
   gc?.();
   await setImmediate();
 }
 
-/**
- * The answers about a query, the header first, each when it is asked for. Who asks for more than the end has the
- * database closed.
- * @throws what reading the query throws
- */
+/** The answers about a query, the header first, each when it is asked for. @throws what reading the query throws */
 export async function* answersOf(query: OpenQuery): AsyncGenerator<Answer, void, Request> {
   const { header } = query;
   const all = [...header.keys()];
@@ -79,9 +75,6 @@ export async function* answersOf(query: OpenQuery): AsyncGenerator<Answer, void,
   }
   yield answer();
   yield { kind: 'end' };
-  // Nothing holds files open any more.
-  await collect();
-  await query[Symbol.asyncDispose]();
 }
 
 function* inParts(values: readonly unknown[]): Generator<Answer, void, Request> {

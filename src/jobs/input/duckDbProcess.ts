@@ -3,9 +3,10 @@
  * asks.
  */
 import { rmSync } from 'node:fs';
-import { answersOf, toldError } from './duckDbAnswers.js';
+import { answersOf, collect, toldError } from './duckDbAnswers.js';
 import type { Answer, Request } from './duckDbMessages.js';
 import { duckDbRows } from './duckDbRows.js';
+import type { OpenQuery } from './OpenQuery.js';
 
 // Whoever asks hears them too, and ends it when there is no more to ask.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
@@ -20,6 +21,7 @@ process.on('disconnect', () => {
   }
 });
 
+let query: OpenQuery | undefined;
 let answers: AsyncGenerator<Answer, void, Request> | undefined;
 process.on('message', (request: Request) => {
   void answered(request).then((answer) =>
@@ -32,7 +34,10 @@ process.on('message', (request: Request) => {
 /** Files that statements wrote are closed, so that they are whole and have no log; then there is no more to do. */
 async function leave(): Promise<void> {
   try {
-    await answers?.next('next');
+    answers = undefined;
+    // What is left of it holds files open.
+    await collect();
+    await query?.[Symbol.asyncDispose]();
   } finally {
     process.kill(process.pid, 'SIGKILL');
   }
@@ -42,7 +47,8 @@ async function answered(request: Request): Promise<Answer> {
   try {
     if (typeof request === 'object' && 'sql' in request) {
       ({ temporary } = request);
-      answers = answersOf(await duckDbRows(request));
+      query = await duckDbRows(request);
+      answers = answersOf(query);
     }
     const step = await answers?.next(request);
     return step?.value ?? { kind: 'end' };

@@ -37,6 +37,8 @@ function sizesOf(decoder: DecoderSpec, layer: LayerSpec | undefined) {
   const deltaDecays = valueHeads * (byKey ? keyDim : 1);
   const space = stateSpaceWidths(decoder);
   const { channels = 0, stateDim = 0 } = recurrent?.scan ?? {};
+  const lightning = { heads: 0, headDim: 0, ...recurrent?.lightning };
+  const lru = { blocks: 0, blockDim: 0, ...recurrent?.lru };
   const ofMixer = {
     'delta-rule': { rates: valueHeads, decayBiases: deltaDecays },
     'selective-scan': { rates: channels * stateDim, decayBiases: channels },
@@ -59,6 +61,8 @@ function sizesOf(decoder: DecoderSpec, layer: LayerSpec | undefined) {
     stateValues: space.values,
     stateConvolved: space.convolved,
     stateProjected: space.projected,
+    lightningValues: lightning.heads * lightning.headDim,
+    lruWidth: lru.blocks * lru.blockDim,
     ...ofMixer[mixer === 'delta-rule' || mixer === 'selective-scan' ? mixer : 'others'],
     embedding: embedding.size,
     embedded: embedding.factorised === true ? embedding.size : hidden,

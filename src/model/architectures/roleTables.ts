@@ -152,50 +152,24 @@ export const LAYER_ROLES = {
     'scan_out.bias': ({ hidden }) => [hidden],
   }),
   'lightning-attention': roles({
-    'lightning_in.weight': ({ recurrent, hidden }) => [
-      3 * (recurrent?.lightning?.heads ?? 0) * (recurrent?.lightning?.headDim ?? 0),
-      hidden,
-    ],
-    'lightning_gate.weight': ({ recurrent, hidden }) => [
-      (recurrent?.lightning?.heads ?? 0) * (recurrent?.lightning?.headDim ?? 0),
-      hidden,
-    ],
-    'lightning_norm.weight': ({ recurrent }) => [
-      (recurrent?.lightning?.heads ?? 0) * (recurrent?.lightning?.headDim ?? 0),
-    ],
-    'lightning_out.weight': ({ hidden, recurrent }) => [
-      hidden,
-      (recurrent?.lightning?.heads ?? 0) * (recurrent?.lightning?.headDim ?? 0),
-    ],
+    'lightning_in.weight': ({ lightningValues, hidden }) => [3 * lightningValues, hidden],
+    'lightning_gate.weight': ({ lightningValues, hidden }) => [lightningValues, hidden],
+    'lightning_norm.weight': ({ lightningValues }) => [lightningValues],
+    'lightning_out.weight': ({ hidden, lightningValues }) => [hidden, lightningValues],
   }),
   'rg-lru': roles({
-    'lru_conv.weight': ({ recurrent }) => [
-      (recurrent?.taps ?? 0) * (recurrent?.lru?.blocks ?? 0) * (recurrent?.lru?.blockDim ?? 0),
-    ],
-    'lru_conv.bias': ({ recurrent }) => [(recurrent?.lru?.blocks ?? 0) * (recurrent?.lru?.blockDim ?? 0)],
-    lru_rate: ({ recurrent }) => [(recurrent?.lru?.blocks ?? 0) * (recurrent?.lru?.blockDim ?? 0)],
-    'lru_input.weight': ({ recurrent }) => [
-      (recurrent?.lru?.blocks ?? 0) * (recurrent?.lru?.blockDim ?? 0) * (recurrent?.lru?.blockDim ?? 0),
-    ],
-    'lru_input.bias': ({ recurrent }) => [(recurrent?.lru?.blocks ?? 0) * (recurrent?.lru?.blockDim ?? 0)],
-    'lru_forget.weight': ({ recurrent }) => [
-      (recurrent?.lru?.blocks ?? 0) * (recurrent?.lru?.blockDim ?? 0) * (recurrent?.lru?.blockDim ?? 0),
-    ],
-    'lru_forget.bias': ({ recurrent }) => [(recurrent?.lru?.blocks ?? 0) * (recurrent?.lru?.blockDim ?? 0)],
-    'lru_in.weight': ({ recurrent, hidden }) => [
-      (recurrent?.lru?.blocks ?? 0) * (recurrent?.lru?.blockDim ?? 0),
-      hidden,
-    ],
-    'lru_in.bias': ({ recurrent }) => [(recurrent?.lru?.blocks ?? 0) * (recurrent?.lru?.blockDim ?? 0)],
-    'lru_gate.weight': ({ recurrent, hidden }) => [
-      (recurrent?.lru?.blocks ?? 0) * (recurrent?.lru?.blockDim ?? 0),
-      hidden,
-    ],
-    'lru_gate.bias': ({ recurrent }) => [(recurrent?.lru?.blocks ?? 0) * (recurrent?.lru?.blockDim ?? 0)],
-    'lru_out.weight': ({ hidden, recurrent }) => [
-      hidden,
-      (recurrent?.lru?.blocks ?? 0) * (recurrent?.lru?.blockDim ?? 0),
-    ],
+    'lru_conv.weight': ({ recurrent, lruWidth }) => [(recurrent?.taps ?? 0) * lruWidth],
+    'lru_conv.bias': ({ lruWidth }) => [lruWidth],
+    lru_rate: ({ lruWidth }) => [lruWidth],
+    'lru_input.weight': ({ lruWidth, recurrent }) => [lruWidth * (recurrent?.lru?.blockDim ?? 0)],
+    'lru_input.bias': ({ lruWidth }) => [lruWidth],
+    'lru_forget.weight': ({ lruWidth, recurrent }) => [lruWidth * (recurrent?.lru?.blockDim ?? 0)],
+    'lru_forget.bias': ({ lruWidth }) => [lruWidth],
+    'lru_in.weight': ({ lruWidth, hidden }) => [lruWidth, hidden],
+    'lru_in.bias': ({ lruWidth }) => [lruWidth],
+    'lru_gate.weight': ({ lruWidth, hidden }) => [lruWidth, hidden],
+    'lru_gate.bias': ({ lruWidth }) => [lruWidth],
+    'lru_out.weight': ({ hidden, lruWidth }) => [hidden, lruWidth],
     'lru_out.bias': ({ hidden }) => [hidden],
   }),
 } satisfies Readonly<Record<'any' | 'block' | 'forgets' | Mixer, Roles>>;

@@ -6,21 +6,17 @@ import { hostShare, refillsAtOnce, slotsOf, tokensPerSquareOf } from '../Policy.
 import type { Sizes } from './sizes.js';
 import { matmulKind } from './matmulKinds.js';
 import { workingMemory } from './workingMemory.js';
-import { HEAP_MARGIN_BYTES, PAGE_TOKENS, PINNED_BYTES, SPILL_BUFFERS } from '../reserves.js';
+import { HEAP_MARGIN_BYTES, inDiskBlocks, PAGE_TOKENS, PINNED_BYTES, SPILL_BUFFERS, SPILL_RUNS } from '../reserves.js';
 import { valuesRead } from './chosenValues.js';
 
 /** Norms and biases of a layer, as wide as hidden states, at most. */
 const VECTORS = 4;
 /** Layers' weights that are where computing happens at once while they move. */
 const BUFFERS = 2;
-/** Generations of one engine for which hidden states have room on disk. */
-const RUNS = 4;
 /** The tokens of prompts that have room on a GPU as halves, which attention reads, where caches are compressed. */
 const HALVED_TOKENS = 4096;
 /** Where pages come to a GPU, room for those of a row that is so long, however short most are. */
 const LONG_ROW_TOKENS = 4096;
-const DISK_BLOCK = 4096;
-const blocks = (bytes: number): number => Math.ceil(bytes / DISK_BLOCK) * DISK_BLOCK;
 
 /** Which of the charges apply that do not depend on how much is on disk, only on whether anything is. */
 export interface Charges {
@@ -73,7 +69,7 @@ function onCpu(
     { ...block, spills: spills && diskPages !== 0 },
   );
   const layerPageBytes = sizes.tokenCacheBytes * PAGE_TOKENS;
-  const slotBytes = blocks(layerPageBytes) * (pageBytes / layerPageBytes);
+  const slotBytes = inDiskBlocks(layerPageBytes) * (pageBytes / layerPageBytes);
   const keptTokens = at ? Math.round(tokens * (1 - at.hn)) : tokens;
   const hiddenSpills = keptTokens < tokens;
   // With pages on disk a square's new keys and values stand beside its hidden states.
@@ -89,8 +85,10 @@ function onCpu(
   const store = streams ? w * l + globalWeightBytes : 0;
   // As much again for values that sparse attention has chosen.
   const { keyShare } = valuesRead({ hardware, shape, block });
-  const staging = (keyShare < 1 ? 2 : 1) * SPILL_BUFFERS * block.batchSize * blocks(layerPageBytes);
-  const hiddenOnDisk = hiddenSpills ? RUNS * slots * blocks((tokens - keptTokens) * tokenActivationBytes) : 0;
+  const staging = (keyShare < 1 ? 2 : 1) * SPILL_BUFFERS * block.batchSize * inDiskBlocks(layerPageBytes);
+  const hiddenOnDisk = hiddenSpills
+    ? SPILL_RUNS * slots * inDiskBlocks((tokens - keptTokens) * tokenActivationBytes)
+    : 0;
   if (diskPages !== undefined) {
     const cache =
       Math.min(sharedPages + liveRows * (ownPages - diskPages), cachePages) * pageBytes + staging * diskPages;

@@ -28,7 +28,7 @@ test('the tables are what the addon has; node scripts/weight-roles.mjs makes the
     '"lightning_out.weight", o, required, hidden,',
     '"lightning_out.weight", o, required, 2,',
   );
-  expect(await roleTables(another)).toContain(`'lightning_out.weight': ({ recurrent }) => [`);
+  expect(await roleTables(another)).toContain(`'lightning_out.weight': ({ lightningValues }) => [2, lightningValues],`);
 });
 
 describe('roles of weights', () => {
