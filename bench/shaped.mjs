@@ -1,6 +1,7 @@
 // Engines that share a model over real networks: each in a network namespace and a cgroup of its own, over links with a
 // rate and a delay; the same bits as one engine, and in which share of its processor time each gets on. Layers are divided
-// as planned for the machine that `spillway profile` finds within the same bounds.
+// as planned for the machine that `spillway profile` finds within the same bounds, corrected by the pace of one engine, which
+// is run first: so does a plan on a machine that has run the model before.
 //   node bench/shaped.mjs --model FILE [--apart layers,prompts] [--engines 2,4] [--processors 0.45] [--batch-size 64] [--rows 256] [--repeat 3] [--hidden-states bfloat16] [--json FILE]
 // With --apart prompts two engines of all layers are run as well, of which one computes prompts for the other
 // (follow --prompts), beside what the plan says of it: of each engine's processor time, too, which others on the machine
@@ -14,7 +15,14 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readModel } from '../dist/api/models.js';
-import { planPipeline, planPrompts, planTensorParallel, readModelShape } from '../dist/api/plan.js';
+import {
+  parsePolicy,
+  planPipeline,
+  planPrompts,
+  planTensorParallel,
+  predict,
+  readModelShape,
+} from '../dist/api/plan.js';
 import { cacheFolder } from './lib/cacheFolder.mjs';
 import { fail, readFlags, stopSignal } from './lib/flags.mjs';
 import { describeMachine } from './lib/machine.mjs';
@@ -75,17 +83,52 @@ const boundsOf = (count) => Array.from({ length: count }, () => ({ processors })
 /** By the number of machines that compute at once; those are alike, so the first one's stands for all. */
 const hardwareOf = new Map();
 
-/** What the plan is made for. */
-async function requestOf(count, batches, { bitsPerSecond, delaySeconds }) {
+const workload = { promptTokens, newTokens: maxNewTokens, rows: rows.length };
+const IN_MEMORY = { gpu: 0, cpu: 1, disk: 0 };
+
+/** One of so many machines that compute at once. */
+async function hardwareOfEach(count) {
   if (!hardwareOf.has(count)) hardwareOf.set(count, (await profileWithin(boundsOf(count)))[0]);
   // Whatever the machine has: these have a part of a processor.
   const profile = hardwareOf.get(count);
-  const hardware = { ...profile, machine: { ...profile.machine, processors } };
+  return { ...profile, machine: { ...profile.machine, processors } };
+}
+
+/** The tokens/s that the profile has one engine make. */
+async function plannedAlone() {
+  const policy = parsePolicy({
+    schedule: 'diagonal',
+    batchSize: number('batch-size'),
+    batches: 1,
+    weights: IN_MEMORY,
+    cache: IN_MEMORY,
+    activations: IN_MEMORY,
+    compressWeights: 'none',
+    compressCache: 'none',
+    cpuAttention: true,
+    threads: 1,
+  });
+  return predict({ shape, hardware: await hardwareOfEach(1), workload }, policy).tokensPerSecond;
+}
+
+/** Factors on all computing, by one engine's run: what a hardware file has as `corrections` after runs. */
+const correctedBy = (factor) =>
+  Object.fromEntries(
+    ['prefill', 'decode'].flatMap((phase) =>
+      ['f32', 'f16', 'q8', 'q4', 'q4_k', 'q6_k'].flatMap((weights) =>
+        [1, 4, 16, 64, 256, 1024, 4096].map((tokens) => [`compute.${phase}.${weights}.${tokens}`, factor]),
+      ),
+    ),
+  );
+
+/** What the plan is made for. */
+async function requestOf(count, batches, { bitsPerSecond, delaySeconds }) {
+  const hardware = { ...(await hardwareOfEach(count)), corrections: correctedBy(slower) };
   const link = { bytesPerSecond: bitsPerSecond / 8, latencySeconds: delaySeconds };
   return {
     shape,
     machines: Array.from({ length: count }, (_, at) => ({ name: `machine ${at + 1}`, hardware, link })),
-    workload: { promptTokens, newTokens: maxNewTokens, rows: rows.length },
+    workload,
     allow: { batchSize: number('batch-size'), batches, threads: 1 },
   };
 }
@@ -178,7 +221,11 @@ async function runs(count, link, way = 'layers') {
 
 const mean = (numbers) => numbers.reduce((sum, each) => sum + each, 0) / numbers.length;
 const percent = (share) => `${Math.round(100 * share)}%`;
+const tokensPerSecond = (each) => median(each.runs.map((run) => run.tokensPerSecond));
 const alone = await runs(1);
+const predictedAlone = await plannedAlone();
+/** How much longer one engine takes than the profile says. */
+const slower = Math.min(4, Math.max(0.25, predictedAlone / tokensPerSecond(alone)));
 const all = [];
 const rpc = [];
 const noRpc = whyNoRpc(values['llama-cpp']);
@@ -212,7 +259,6 @@ const results = resultsOf([alone, ...all].filter((each) => !isShared(each)));
 for (const count of counts)
   if (resultsOf(all.filter((each) => isShared(each) && each.count === count)).size > 1)
     throw new Error(`found other answers of ${count} shares, expected the same however attention is divided`);
-const tokensPerSecond = (each) => median(each.runs.map((run) => run.tokensPerSecond));
 if (values['hidden-states'] === 'float32' && results.size > 1)
   throw new Error('found other answers, expected those of one engine in every run');
 /** llama.cpp's rate on the same machines and links, where it was run. */
@@ -228,7 +274,7 @@ const table = [alone, ...all].map((each) => ({
       : isShared(each)
         ? `shares, attention by ${each.way}`
         : (each.plan?.engines.map(({ layers: { count } }) => count).join(' + ') ?? String(layers)),
-  predictedTokensPerSecond: each.plan?.tokensPerSecond,
+  predictedTokensPerSecond: each === alone ? predictedAlone : each.plan?.tokensPerSecond,
   link: each.link?.name ?? 'none',
   tokensPerSecond: tokensPerSecond(each),
   toOne: tokensPerSecond(each) / tokensPerSecond(alone),
@@ -271,11 +317,14 @@ process.stdout.write(
       each.rpcTokensPerSecond?.toFixed(1) ?? '-',
       each.rpcTokensPerSecond ? (each.tokensPerSecond / each.rpcTokensPerSecond).toFixed(1) : '-',
     ]),
-  ).join('\n')}\n${noRpc === undefined ? '' : `llama.cpp: ${noRpc}\n`}`,
+  ).join(
+    '\n',
+  )}\n${noRpc === undefined ? '' : `llama.cpp: ${noRpc}\n`}\nPredictions of several engines are corrected by one engine's run: it took ${slower.toFixed(2)} times what the profile says.\n`,
 );
 const leastOf = (each, engine) => Math.min(...each.runs.map(({ processorSeconds }) => processorSeconds[engine]));
 for (const each of all.filter(({ way }) => way === 'prompts')) {
   const one = leastOf(alone, 0);
+  // Corrected, as those of the two are.
   const planned = (rows.length * maxNewTokens) / each.plan.aloneTokensPerSecond;
   const shares = ['generates', 'computes prompts'].map(
     (engine, at) =>

@@ -16,8 +16,14 @@ import torch
 import transformers
 from safetensors.torch import save_file
 
-# Families whose tensors stand in a GGUF file as they do in transformers, but for the order of LLaMA's heads.
-FAMILIES = {"llama": gguf.MODEL_ARCH.LLAMA, "qwen2": gguf.MODEL_ARCH.QWEN2, "qwen3": gguf.MODEL_ARCH.QWEN3}
+# Families whose tensors stand in a GGUF file as they do in transformers, but for the order of LLaMA's heads, and for
+# the one that Gemma adds to the weights of its norms, which llama.cpp adds when it makes the file.
+FAMILIES = {
+    "llama": gguf.MODEL_ARCH.LLAMA,
+    "qwen2": gguf.MODEL_ARCH.QWEN2,
+    "qwen3": gguf.MODEL_ARCH.QWEN3,
+    "gemma3": gguf.MODEL_ARCH.GEMMA3,
+}
 SHARD_BYTES = 2**30
 
 
@@ -45,6 +51,8 @@ def tensors_of(reader, config, family, dtype):
         if family == "llama" and name.endswith(("q_proj.weight", "k_proj.weight")):
             of_keys = name.endswith("k_proj.weight")
             values = halves_first(values, config.num_key_value_heads if of_keys else config.num_attention_heads)
+        if family == "gemma3" and name.endswith("norm.weight"):
+            values -= 1
         yield name, values.to(dtype).contiguous()
 
 
