@@ -265,6 +265,7 @@ for (const configuration of chosen) {
     ...(cross ? armSettings : []),
     '-DSPILLWAY_TESTS=ON',
     `-DSPILLWAY_SANITIZE=${configuration.sanitize}`,
+    `-DSPILLWAY_WHOLE=${options.whole ? 'ON' : 'OFF'}`,
   ]);
   if (configured.status !== 0) {
     if (output(configured).includes('GTest')) skip(configuration, 'GoogleTest is not installed (Debian: libgtest-dev)');
