@@ -6,7 +6,8 @@
 //   node scripts/test-native.mjs [--counts FILE] [--only plain|asan|tsan|arm64] [--whole]
 // --whole: also what takes minutes and finds little that the others do not, for nights and for changes of CUDA code:
 // cuda_race_tests and gpu_model_race_tests, which are those of the device with a race detector, cuda_tests and
-// gpu_model_tests with the address sanitizer, and what nativeSelections.mjs leaves for then.
+// gpu_model_tests with the address sanitizer, the vector kernels with that of undefined behaviour, more drawn cases
+// (tries.h), and what nativeSelections.mjs leaves for then.
 // Prints a summary line; exits with 1 if a test fails. What cannot be built for want of GoogleTest, a sanitizer or a
 // compiler counts as skipped. --counts: writes {"passed","failed","skipped"} as JSON, for CI to add up.
 import { spawn, spawnSync } from 'node:child_process';

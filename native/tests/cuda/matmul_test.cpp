@@ -127,9 +127,8 @@ TEST_P(CudaMatmul, AgreesWithDoublePrecisionAndARowAloneHasTheSameBits) {
   constexpr size_t rows = kMostRows;
   const std::vector<float> many = run(Way::OnHalves, 0, rows);
   expectNear(many, 0, rows, std::ldexp(1.0, -9));
-  forBlocks([&](ProductBlocks blocks) {
-    expectSame(run(Way::OnHalves, 0, rows, nullptr, blocks), many, nameOf(blocks));
-  });
+  forBlocks(
+      [&](ProductBlocks blocks) { expectSame(run(Way::OnHalves, 0, rows, nullptr, blocks), many, nameOf(blocks)); });
   underEverySeed([&] {
     expectSame(run(Way::OnHalves, 0, 5), {many.begin(), many.begin() + static_cast<long>(5 * shape.outputs)},
                "five rows");
