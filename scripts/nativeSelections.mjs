@@ -1,25 +1,21 @@
 // Which tests of a program a configuration of test-native.mjs runs, where that is not all of them.
 
-// Emulated, a test takes fifty times as long: of the kernels' those that are quick, and of the system's those of what is
-// ARM's own (the emulator has no io_uring). nightly/arm64.mjs looks at what is shipped, which another compiler makes.
-const emulated = {
-  kernels: [
-    '*_scalar',
-    '*_amx',
-    '*attention_*',
-    '*head_*',
-    '*feed_forward_*',
-    '*ARowAlone*_dotprod',
-    'Attention.CommonShapes*',
-    'Attention.SameBitsA*',
-    'Attention.SameBitsI*',
-    'Attention.SameBitsW*',
-    'Epilogue.*',
-    'MatmulJobs.*',
-    'Profile.*',
-  ],
-  system: ['ArmFeatures.*', '*ChecksumTest*'],
-};
+// Emulated, a test takes fifty times as long: of the kernels' those that are quick. nightly/arm64.mjs looks at what is
+// shipped, which another compiler makes.
+const emulated = [
+  '*_scalar',
+  '*_amx',
+  '*attention_*',
+  '*head_*',
+  '*feed_forward_*',
+  '*ARowAlone*_dotprod',
+  'Attention.CommonShapes*',
+  'Attention.SameBitsA*',
+  'Attention.SameBitsI*',
+  'Attention.SameBitsW*',
+  'Epilogue.*',
+  'MatmulJobs.*',
+];
 // Of the model's tests those where several queues work at once, with reads and writes on threads: the sanitizer does
 // not see what io_uring does.
 const threaded = [
@@ -106,6 +102,7 @@ const moreOnDevice = [
   '*GpuSharing.*/Halves',
   '*GpuSharing.*/Q8',
   '*GpuSharing.*/Windowed',
+  '*GpuSharing.KeysInCommon*/Floats',
   '*GpuFetching.*/F16',
   '*GpuFetching.*/Q8',
   '*GpuFetching.*/F32',
@@ -137,10 +134,7 @@ const selections = {
     model_tests: { byNight: kindsThatSpill },
   },
   tsan: { model_tests: { only: threaded } },
-  arm64: {
-    kernel_tests: { but: emulated.kernels, byNight: [...rowsOfLikeTypes, ...slowEmulated] },
-    system_tests: { only: emulated.system },
-  },
+  arm64: { kernel_tests: { but: emulated, byNight: [...rowsOfLikeTypes, ...slowEmulated] } },
 };
 
 /** @returns the `--gtest_filter` of a program; none where it runs all its tests */

@@ -1,12 +1,13 @@
 // Builds and runs the native tests: as they are, with the address and undefined-behaviour sanitizers, and the system's
-// and the moving parts of the model's with the thread sanitizer. The CUDA kernels', and those of models made of them
-// (gpu_model_tests), run on the processor, with the order of threads and streams drawn from several seeds. On x86 also
-// those of the kernels and the system as they are on 64-bit ARM, cross-compiled and emulated (Debian:
-// g++-aarch64-linux-gnu, qemu-user-static).
+// and the moving parts of the model's with the thread sanitizer; by day the system's and the model's with sanitizers
+// alone. The CUDA kernels', and those of models made of them (gpu_model_tests), run on the processor, with the order of
+// threads and streams drawn from several seeds. On x86 also those of the kernels and the system as they are on 64-bit
+// ARM, cross-compiled and emulated (Debian: g++-aarch64-linux-gnu, qemu-user-static).
 //   node scripts/test-native.mjs [--counts FILE] [--only plain|asan|tsan|arm64] [--whole]
 // --whole: also what takes minutes and finds little that the others do not, for nights and for changes of CUDA code:
 // cuda_race_tests and gpu_model_race_tests, which are those of the device with a race detector, cuda_tests and
-// gpu_model_tests with the address sanitizer, and what nativeSelections.mjs leaves for then.
+// gpu_model_tests with the address sanitizer, the vector kernels with that of undefined behaviour, more drawn cases
+// (tries.h), and what nativeSelections.mjs leaves for then.
 // Prints a summary line; exits with 1 if a test fails. What cannot be built for want of GoogleTest, a sanitizer or a
 // compiler counts as skipped. --counts: writes {"passed","failed","skipped"} as JSON, for CI to add up.
 import { spawn, spawnSync } from 'node:child_process';
@@ -27,11 +28,11 @@ const configurations = [
   {
     name: 'asan',
     sanitize: 'address,undefined',
-    targets: ['kernel_tests', 'model_tests', 'system_tests'],
+    targets: ['model_tests', 'kernel_tests', 'system_tests'],
     whole: ['gpu_model_tests', 'cuda_tests'],
   },
   { name: 'tsan', sanitize: 'thread', targets: ['system_tests', 'model_tests'] },
-  ...(process.arch === 'x64' ? [{ name: 'arm64', sanitize: '', targets: ['kernel_tests', 'system_tests'] }] : []),
+  ...(process.arch === 'x64' ? [{ name: 'arm64', sanitize: '', targets: ['kernel_tests'] }] : []),
 ];
 // Debian's packages: a compiler with its C library, and an emulator of programs; its processor has all there is.
 const arm64 = {
@@ -45,6 +46,14 @@ const arm64 = {
   emulator: ['qemu-aarch64-static', '-cpu', 'max,sve=off', '-L', '/usr/aarch64-linux-gnu'],
   googleTest: '/usr/src/googletest',
 };
+/** What CMake has to be told to build for 64-bit ARM. */
+const armSettings = [
+  ...arm64.system,
+  `-DSPILLWAY_GOOGLETEST=${arm64.googleTest}`,
+  '-DSPILLWAY_GRAMMAR=OFF',
+  '-DSPILLWAY_CUDA=OFF',
+  '-DSPILLWAY_OPTIMISATION=-O1', // half the time to compile
+];
 const { values: options } = parseArgs({
   options: { counts: { type: 'string' }, only: { type: 'string' }, whole: { type: 'boolean', default: false } },
 });
@@ -58,12 +67,17 @@ const seeds = {
   },
   asan: { cuda_tests: '4', gpu_model_tests: '2' },
 };
-/** Where the address sanitizer has the model's tests, too, those that it leaves out are all that runs without. */
+/**
+ * Where the address sanitizer has the model's tests and the system's, too, those that it leaves out are all that runs
+ * without.
+ */
 const shared = options.only === undefined && !options.whole && sanitizerWorks('address,undefined');
 function targetsOf({ name, targets, whole = [] }) {
   if (options.whole) return [...whole, ...targets];
   if (name !== 'plain' || !shared) return targets;
-  return targets.map((target) => (target === 'model_tests' ? 'optimised_model_tests' : target));
+  return targets
+    .filter((target) => target !== 'system_tests')
+    .map((target) => (target === 'model_tests' ? 'optimised_model_tests' : target));
 }
 const chosen = configurations
   .filter(({ name }) => options.only === undefined || options.only === name)
@@ -118,37 +132,6 @@ function sanitizerWorks(sanitize) {
   });
   rmSync(program, { force: true });
   return result.status === 0;
-}
-
-/** Where GoogleTest for 64-bit ARM is put. */
-function armGoogleTest(folder) {
-  return join(folder, 'googletest', 'installed');
-}
-
-/** Builds it where that has not been done. Resolves to what failed, if something did. */
-async function buildArmGoogleTest(folder) {
-  const installed = armGoogleTest(folder);
-  if (existsSync(installed)) return undefined;
-  const build = dirname(installed);
-  const settings = ['-DBUILD_GMOCK=OFF', '-DCMAKE_BUILD_TYPE=Release', `-DCMAKE_INSTALL_PREFIX=${installed}`];
-  const configured = await start('cmake', ['-S', arm64.googleTest, '-B', build, ...arm64.system, ...settings]);
-  if (configured.status !== 0) return configured;
-  const parallel = String(availableParallelism());
-  const built = await start('cmake', ['--build', build, '--parallel', parallel, '--target', 'install']);
-  return built.status === 0 ? undefined : built;
-}
-
-/** What CMake has to be told to build for 64-bit ARM. */
-function armSettings(folder) {
-  const installed = armGoogleTest(folder);
-  return [
-    ...arm64.system,
-    `-DCMAKE_PREFIX_PATH=${installed}`,
-    `-DCMAKE_FIND_ROOT_PATH=${installed}`,
-    '-DSPILLWAY_GRAMMAR=OFF',
-    '-DSPILLWAY_CUDA=OFF',
-    '-DSPILLWAY_OPTIMISATION=-O1', // half the time to compile
-  ];
 }
 
 /** The program of `arm64` that is not here; undefined if all are. */
@@ -274,20 +257,16 @@ for (const configuration of chosen) {
     skip(configuration, `${missing} is not here (Debian: g++-aarch64-linux-gnu, qemu-user-static, libgtest-dev)`);
     continue;
   }
-  const googleTest = cross ? await buildArmGoogleTest(folder) : undefined;
-  if (googleTest !== undefined) {
-    fail('building GoogleTest for arm64', googleTest);
-    continue;
-  }
   const configured = await start('cmake', [
     '-S',
     root,
     '-B',
     folder,
     ...generatorFor(folder),
-    ...(cross ? armSettings(folder) : []),
+    ...(cross ? armSettings : []),
     '-DSPILLWAY_TESTS=ON',
     `-DSPILLWAY_SANITIZE=${configuration.sanitize}`,
+    `-DSPILLWAY_WHOLE=${options.whole ? 'ON' : 'OFF'}`,
   ]);
   if (configured.status !== 0) {
     if (output(configured).includes('GTest')) skip(configuration, 'GoogleTest is not installed (Debian: libgtest-dev)');

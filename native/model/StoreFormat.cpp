@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "../system/Checksum.h"
+#include "../system/DirectFile.h"
 #include "../system/Error.h"
 #include "codedRows.h"
 
@@ -21,8 +22,6 @@ constexpr size_t kLeastBlocks = 2;  // what is not of a layer, and a layer
 constexpr size_t kMostBlocks = 1u << 16;
 constexpr size_t kMostFingerprint = 1u << 16;
 constexpr uint64_t kMostHeader = uint64_t(256) << 20;  // a million weights and a million chunks need a quarter of it
-
-uint64_t aligned(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 class Writer {
  public:
@@ -164,11 +163,11 @@ StoreHeader makeStoreHeader(const Weights& weights, const std::string& fingerpri
     table.blocks.push_back({0, block.bytes, block.vectorBytes, checksumsAt});
     checksumsAt += (table.blocks.back().chunks() + 1) * sizeof(uint32_t);
   }
-  table.headerBytes = aligned(checksumsAt);
+  table.headerBytes = DirectFile::aligned(checksumsAt);
   table.fileBytes = table.headerBytes;
   for (StoreTable::Block& block : table.blocks) {
     block.offset = table.fileBytes;
-    table.fileBytes += aligned(block.bytes);
+    table.fileBytes += DirectFile::aligned(block.bytes);
   }
 
   Writer writer;

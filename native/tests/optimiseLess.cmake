@@ -5,3 +5,10 @@ function(spillway_optimise_less target)
     target_compile_options(${target} PRIVATE -O1)
   endif()
 endfunction()
+
+# What only says what is expected, even less.
+function(spillway_optimise_least target)
+  if(NOT SPILLWAY_SANITIZE)
+    target_compile_options(${target} PRIVATE -Og $<$<CXX_COMPILER_ID:GNU>:-fira-region=one>)
+  endif()
+endfunction()

@@ -27,8 +27,11 @@ function(spillway_emulated_gpu target)
   target_include_directories(${target} PUBLIC ${SPILLWAY_EMULATOR})
   target_compile_definitions(${target} PUBLIC SPILLWAY_HAS_CUDA)
   target_compile_options(${target} PRIVATE -Wno-unknown-pragmas)
+  target_precompile_headers(${target} PRIVATE ${PROJECT_SOURCE_DIR}/native/backend/cuda/CudaPass.h)
+  spillway_optimise_less(${target})
+  set_source_files_properties(${emulator} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
   if(NOT SPILLWAY_SANITIZE)
-    set_source_files_properties(${SPILLWAY_GPU_SOURCES} PROPERTIES COMPILE_OPTIONS -O1)  # it is the emulator that takes time
+    set_source_files_properties(${emulator} PROPERTIES COMPILE_OPTIONS ${SPILLWAY_OPTIMISATION})  # that takes time
   endif()
   target_link_libraries(${target} PUBLIC spillway_core)
 endfunction()

@@ -116,6 +116,7 @@ inline void expectClose(const std::vector<float>& values, const std::vector<floa
 
 inline void expectSame(const std::vector<float>& values, const std::vector<float>& expected, const std::string& what) {
   ASSERT_EQ(values.size(), expected.size()) << what;
+  if (values.empty() || std::memcmp(values.data(), expected.data(), values.size() * sizeof(float)) == 0) return;
   for (size_t i = 0; i < values.size(); i++)
     ASSERT_EQ(std::memcmp(&values[i], &expected[i], sizeof(float)), 0)
         << what << " at " << i << ": " << values[i] << " and " << expected[i];

@@ -252,7 +252,8 @@ inline std::vector<double> referenceAttention(const AttentionCase& c, const Test
     double maximum = -1e300, sum = 0;
     for (uint32_t t = first; t <= position; t++) {
       double score = 0;
-      for (uint32_t d = 0; d < headDim; d++) score += query[d] * keysMet[t * row.keyWidth + head / group * headDim + d];
+      const double *asked = query.data(), *key = &keysMet[t * row.keyWidth + head / group * headDim];
+      for (uint32_t d = 0; d < headDim; d++) score += asked[d] * key[d];
       if (c.alibi && c.rounded)
         score = (score + nearestBfloat16(nearestBfloat16(slopes[head]) * nearestBfloat16(t))) * scale;
       else
@@ -277,8 +278,8 @@ inline std::vector<double> referenceAttention(const AttentionCase& c, const Test
     if (c.sunk) sum += std::exp(sinks[head] - maximum);
     for (uint32_t d = 0; d < headDim; d++) {
       double total = 0;
-      for (uint32_t t = first; t <= position; t++)
-        total += weights[t - first] * valuesMet[t * row.keyWidth + head / group * headDim + d];
+      const double *weight = weights.data(), *value = &valuesMet[head / group * headDim + d];
+      for (uint32_t t = first; t <= position; t++) total += weight[t - first] * value[t * row.keyWidth];
       outputs.push_back(total / sum);
     }
   }

@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <random>
 
 #include "../../system/Error.h"
 #include "../../system/ThreadPool.h"
+#include "../tries.h"
 #include "matmulCases.h"
 #include "instructionSets.h"
 
@@ -75,6 +77,7 @@ std::vector<Product> multiply(InstructionSet set, unsigned threads, Precision pr
 }
 
 void expectSameBits(const float* a, const float* b, size_t count, const std::string& what) {
+  if (count == 0 || std::memcmp(a, b, count * sizeof(float)) == 0) return;
   for (size_t i = 0; i < count; i++)
     ASSERT_EQ(bitsOfFloat(a[i]), bitsOfFloat(b[i])) << what << ", element " << i << ": " << a[i] << " and " << b[i];
 }
@@ -211,6 +214,9 @@ class Matmul : public testing::TestWithParam<Setting> {
                                                       : 70;
   }
 
+  // By day every number that a register tile takes, and of larger ones every seventh: ends of all kinds are among them.
+  static size_t stepAfter(size_t rows) { return tries<size_t>(rows < 17 ? 1 : 7, 1); }
+
   std::vector<std::vector<float>> unpacked() const {
     std::vector<std::vector<float>> weights(shape().outputs, std::vector<float>(shape().inputs));
     for (size_t output = 0; output < shape().outputs; output++)
@@ -249,7 +255,7 @@ TEST_P(Matmul, AgreesWithDoublePrecision) {
       weights.push_back(activations == Activations::Words ? roundedToWords(each.data(), inputs, 2047)
                                                           : std::vector<double>(each.begin(), each.end()));
     const std::vector<float> product = run(precision, 0, rows, 2);
-    for (size_t row = 0; row < rows; row++) {
+    for (size_t row = 0; row < rows; row += stepAfter(row)) {
       const float* x = values.data() + row * stride;
       std::vector<double> rounded(x, x + inputs);
       if (activations == Activations::Groups) rounded = roundedTo8Bits(x, inputs);
@@ -259,8 +265,9 @@ TEST_P(Matmul, AgreesWithDoublePrecision) {
         for (double& value : rounded) value = roundedToBfloat16(static_cast<float>(value));
       for (size_t output = 0; output < shape().outputs; output++) {
         double sum = shape().bias ? bias[output] : 0, magnitude = std::fabs(sum);
+        const double *activation = rounded.data(), *weight = weights[output].data();
         for (size_t k = 0; k < inputs; k++) {
-          const double term = rounded[k] * weights[output][k];
+          const double term = activation[k] * weight[k];
           sum += term;
           magnitude += std::fabs(term);
         }
@@ -283,7 +290,7 @@ TEST_P(Matmul, ARowAloneAndInCompanyHasTheSameBits) {
       const std::vector<float> alone = run(precision, row, 1);
       expectSameBits(alone.data(), all.data() + row * width, width, "row " + std::to_string(row) + " alone");
     }
-    for (size_t rows = 1; rows <= most; rows++) {
+    for (size_t rows = 1; rows <= most; rows += stepAfter(rows)) {
       const std::vector<float> some = run(precision, 0, rows);
       expectSameBits(some.data(), all.data(), rows * width, std::to_string(rows) + " rows");
     }

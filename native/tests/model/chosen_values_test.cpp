@@ -62,6 +62,7 @@ TEST_F(ChosenValues, MixturesOfMemoryAndDiskGiveTheSameBits) {
     const TinyModel model(spec, false);
     for (const CacheType type : {CacheType::F32, CacheType::F16, CacheType::Q8, CacheType::Q4}) {
       turn++;
+      if (!inTurn(turn % 2, kvHeads, 2)) continue;
       for (const float keep : {0.05f, 0.5f}) {
         if (!inTurn(keep == 0.5f, turn, 2)) continue;
         const RuntimeOptions memory = sparse(model, keep, type);

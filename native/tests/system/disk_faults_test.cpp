@@ -86,7 +86,9 @@ TEST_P(DiskFaultsEveryWay, NothingIsInFlightAfterAnError) {
     thrownBy([&] { file.read(0, kBytes, memory.get()); });
     std::memset(memory.get(), 0x22, kBytes);
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    ASSERT_TRUE(std::all_of(memory.get(), memory.get() + kBytes, [](uint8_t byte) { return byte == 0x22; }));
+    // Each byte is the one before it; to look at them one by one takes seconds under a sanitizer.
+    ASSERT_EQ(memory.get()[0], 0x22);
+    ASSERT_EQ(std::memcmp(memory.get(), memory.get() + 1, kBytes - 1), 0);
   }
 }
 
