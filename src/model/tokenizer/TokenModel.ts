@@ -66,7 +66,7 @@ export class CachedModel implements TokenModel {
  * @returns undefined if some piece does
  */
 export function wordByWord(model: TokenModel, pieces: Iterable<string>): TokenModel | undefined {
-  for (const piece of pieces) if (/[^▁]▁/u.test(piece)) return undefined;
+  for (const piece of pieces) if (/[^\u2581]\u2581/u.test(piece)) return undefined;
   return {
     encode: (text, out) => {
       for (let start = 0, end; start < text.length; start = end) {

@@ -36,8 +36,10 @@ export const NUMBER_RUN = String.raw`\p{N}+`;
 
 /** The first DeepSeek's: what is split off one after another. */
 export const LINE_END = '[\\r\\n]';
-export const DEEPSEEK_WORDS = String.raw`\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-ἕἘ-Ἕἠ-ὅὈ-Ὅὐ-ὗὙὛὝὟ-ώᾀ-ᾴᾶ-ᾼιῂ-ῄῆ-ῌῐ-ΐῖ-Ίῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤΩℨK-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ-ꞇꞋ-ꞎꭰ-ꮿﬀ-ﬆﬓ-ﬗＡ-Ｚａ-ｚ𐐀-𐑏𐒰-𐓓𐓘-𐓻𐲀-𐲲𐳀-𐳲𑢠-𑣟𞤀-𞥃]+`;
-export const DEEPSEEK_SIGNS = String.raw`\s?[!-/:-~！-／：-～‘-‟　-。]+`;
+// No raw strings: a bundler escapes what is not ASCII in all others, and V8 reads ASCII in half the memory.
+export const DEEPSEEK_WORDS =
+  '\\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-ἕἘ-Ἕἠ-ὅὈ-Ὅὐ-ὗὙὛὝὟ-ώᾀ-ᾴᾶ-ᾼιῂ-ῄῆ-ῌῐ-ΐῖ-Ίῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤΩℨK-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ-ꞇꞋ-ꞎꭰ-ꮿﬀ-ﬆﬓ-ﬗＡ-Ｚａ-ｚ𐐀-𐑏𐒰-𐓓𐓘-𐓻𐲀-𐲲𐳀-𐳲𑢠-𑣟𞤀-𞥃]+';
+export const DEEPSEEK_SIGNS = '\\s?[!-/:-~！-／：-～‘-‟　-。]+';
 export const LAST_BLANKS = String.raw`\s+$`;
 export const DEEPSEEK_CJK = '[一-龥ࠀ-一가-퟿]+';
 export const WORDS = String.raw`\s?\p{L}+`;
@@ -50,7 +52,7 @@ export const YOUTU = String.raw`[^\r\n\p{L}\p{N}]?${upper}*${lower}+${contractio
 const notHan = (set: string): string => String.raw`(?:(?!\p{Han})${set})`;
 export const KIMI = String.raw`\p{Han}+|[^\r\n\p{L}\p{N}]?${notHan(upper)}*${notHan(lower)}+${contractions}?|[^\r\n\p{L}\p{N}]?${notHan(upper)}+${notHan(lower)}*${contractions}?|\p{N}{1,3}|${tail}`;
 
-export const BLOOM = String.raw` ?[^(\s|.,!?…。，、।۔،)]+`;
+export const BLOOM = ' ?[^(\\s|.,!?…。，、।۔،)]+';
 export const BAILING = String.raw`'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+`;
 export const SEED_CODER = String.raw`${contractions}|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+`;
 /** A run of digits from the right, by threes. */
