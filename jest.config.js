@@ -3,6 +3,7 @@ export default {
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.test.ts'],
   testEnvironment: '<rootDir>/test/support/OrdinaryGlobals.js',
+  runtime: '<rootDir>/test/support/QuickRuntime.cjs',
   extensionsToTreatAsEsm: ['.ts'],
   moduleNameMapper: {
     '^spillway$': '<rootDir>/src/index.ts',
