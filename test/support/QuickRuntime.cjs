@@ -5,7 +5,7 @@ const { default: Runtime } = require('jest-runtime');
 
 /**
  * @typedef {{ url: string, transformed: import('@jest/transform').TransformResult, compiled: Buffer | undefined }} Source
- * @typedef {{ paths: Map<string, string>, sources: Map<string, Source | undefined>, required: Map<string, string>, scripts: Map<string, Buffer | undefined> }} Known
+ * @typedef {{ paths: Map<string, string>, sources: Map<string, Source | undefined>, required: Map<string, string>, scripts: Map<string, Buffer | null | undefined> }} Known
  */
 
 /**
@@ -96,12 +96,19 @@ module.exports = class QuickRuntime extends Runtime {
     };
     const { compile } = executor;
     executor.compile = (text, filename) => {
-      const context = this._environment.getVmContext();
-      if (context == null || !filename.includes(`${sep}node_modules${sep}`) || importsLate(text))
-        return compile.call(executor, text, filename);
+      const parsingContext = this._environment.getVmContext();
+      if (!scripts.has(filename) && (!filename.includes(`${sep}node_modules${sep}`) || importsLate(text)))
+        scripts.set(filename, null);
       const cachedData = scripts.get(filename);
-      const options = { filename, parsingContext: context, cachedData, produceCachedData: cachedData === undefined };
-      const script = compileFunction(text, executor.injectedModuleParameters, options);
+      if (parsingContext == null || cachedData === null) return compile.call(executor, text, filename);
+      const options = { filename, parsingContext, cachedData, produceCachedData: cachedData === undefined };
+      let script;
+      try {
+        script = compileFunction(text, executor.injectedModuleParameters, options);
+      } catch {
+        // jest has its own words for it, and may try the file as a module.
+        return compile.call(executor, text, filename);
+      }
       if (cachedData === undefined || script.cachedDataRejected) scripts.set(filename, script.cachedData);
       return script;
     };
