@@ -4,8 +4,14 @@ const { compileFunction, SourceTextModule } = require('node:vm');
 const { default: Runtime } = require('jest-runtime');
 
 /**
- * @typedef {{ url: string, transformed: import('@jest/transform').TransformResult, compiled: Buffer | undefined }} Source
- * @typedef {{ paths: Map<string, string>, sources: Map<string, Source | undefined>, required: Map<string, string>, scripts: Map<string, Buffer | null | undefined> }} Known
+ * @typedef {{ url: string; transformed: { code: string; sourceMapPath: string | null }; compiled?: Buffer }} Source
+ *
+ * @typedef {{
+ *   paths: Map<string, string>;
+ *   sources: Map<string, Source | undefined>;
+ *   required: Map<string, string>;
+ *   scripts: Map<string, Buffer | null | undefined>;
+ * }} Known
  */
 
 /**
@@ -29,8 +35,8 @@ const MODULE = {
 const importsLate = (text) => /\bimport\s*\(/.test(text);
 
 /**
- * Which test is under way, for jest to know whose an error is that nobody awaited. Tests of a suite come one after
- * another, so a variable says it; an `AsyncLocalStorage` would be told of each promise of every test, and an `await` take
+ * Says which test is under way, for jest to know whose an error is that nobody awaited. Tests of a suite come one after
+ * another, so a variable can; an `AsyncLocalStorage` would be told of each promise of every test, and an `await` take
  * three times as long.
  */
 class OneAtATime {
@@ -50,9 +56,9 @@ class OneAtATime {
 }
 
 /**
- * jest's runtime, which loads a suite's ECMAScript modules with what suites before it have found: where each import leads,
- * the file's text, its code. jest itself looks all of it up anew for each of some 5,000 imports of each suite. A module
- * is still made and evaluated for each suite, with globals of its own.
+ * jest's runtime, which loads a suite's modules with what suites before it have found: where each import leads, the
+ * file's text, its code. jest itself looks all of it up anew for each of some 5,000 imports of each suite. A module is
+ * still made and evaluated for each suite, with globals of its own.
  */
 module.exports = class QuickRuntime extends Runtime {
   constructor(...given) {
@@ -83,7 +89,11 @@ module.exports = class QuickRuntime extends Runtime {
     };
   }
 
-  /** The same for what is required: jest's own framework, which each suite has a copy of, and packages. @param {Known} known */
+  /**
+   * The same for what is required: jest's own framework, which each suite has a copy of, and packages.
+   *
+   * @param {Known} known
+   */
   #rememberRequired({ required, scripts }) {
     const { _resolution: resolution, executor } = this;
     const { resolveCjs } = resolution;
@@ -123,7 +133,11 @@ module.exports = class QuickRuntime extends Runtime {
     return path.endsWith('.json') || this._resolution.isCoreModule(path) || this.unstable_shouldLoadAsEsm(path);
   }
 
-  /** The suite's module of a file, where it is one of JavaScript or TypeScript. @param {Map<string, Source | undefined>} sources */
+  /**
+   * The suite's module of a file, where it is one of JavaScript or TypeScript.
+   *
+   * @param {Map<string, Source | undefined>} sources
+   */
   sourceModule(sources, path) {
     if (!sources.has(path)) sources.set(path, this.sourceOf(path));
     const source = sources.get(path);
