@@ -469,7 +469,7 @@ describe('a disk that fails in mid-run', () => {
       const expected = readFileSync(whole, 'utf8');
       const resume = (): string[] => (existsSync(output) ? ['--resume'] : []);
       let kills = 0;
-      for (let attempt = 0; attempt < 8; attempt++) {
+      for (let attempt = 0; attempt < 8 && kills < tries(2, 8); attempt++) {
         const child = startCli([...args(output, many), ...resume()]);
         const ended = resultOf(child);
         // While it loads, while prompts are computed, or later; until one was not through, ever earlier.
