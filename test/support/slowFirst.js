@@ -40,7 +40,6 @@ const SLOW = [
   'plan/papers/flexgenMachines',
   'plan/search/maxLatency',
   'e2e/toolCalls',
-  'jobs/input/readRows',
   'serve/watch/page',
   'e2e/streaming',
   'cli/smallestBudget',

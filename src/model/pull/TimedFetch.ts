@@ -61,11 +61,9 @@ export class TimedFetch {
       const abort = (): void => {
         reject(new Error('the download was stopped', { cause: signal.reason }));
       };
-      if (signal.aborted) {
-        abort();
-        return;
-      }
-      signal.addEventListener('abort', abort, { once: true });
+      if (signal.aborted) abort();
+      else signal.addEventListener('abort', abort, { once: true });
+      // Also where the wait is over already: nobody else looks at what it rejects with.
       promise.then(resolve, reject).finally(() => {
         signal.removeEventListener('abort', abort);
       });

@@ -21,6 +21,7 @@ import type { ModelSource } from '../../../src/model/ModelSource.js';
 import { readModel } from '../../../src/model/readModel.js';
 import { builtIn, CPU_MACHINE } from '../../plan/support/hardware.js';
 import { BILLION } from './support.js';
+import { tries } from '../../support/tries.js';
 
 const TINY = await readModel(fileURLToPath(new URL('../../fixtures/models/llama-Q8_0.gguf', import.meta.url)));
 const machine = loadAddon().machine();
@@ -499,7 +500,7 @@ describe('with a GPU', () => {
   });
 
   test('under the model the plan is no slower than what fits put on the GPU, whatever that holds', async () => {
-    for (const gpuMemory of ['512MiB', '2GiB', '8GiB']) {
+    for (const gpuMemory of tries(1, 3) === 3 ? ['512MiB', '2GiB', '8GiB'] : ['2GiB']) {
       const { report: plan, request } = await plannedHere({ hardware: there, gpuMemory, batchSize: 64 });
       if (!request) throw new Error('no request');
       const all = { gpu: 1, cpu: 0, disk: 0 };

@@ -9,6 +9,7 @@ import type {
   RankedAnswer,
   ScoredAnswer,
 } from '../../../src/KeptAnswer.js';
+import { anyCharacter } from '../../support/anyCharacter.js';
 
 /** The key of something. */
 export function keyFor(what: unknown): Buffer {
@@ -30,7 +31,7 @@ const logprob = fc.oneof(
   fc.constantFrom(-Infinity, -0, 0),
 );
 const text = fc.oneof(
-  fc.string({ unit: 'binary' }),
+  fc.string({ unit: anyCharacter }),
   fc.array(fc.nat(0xffff)).map((units) => String.fromCharCode(...units)),
   fc.constantFrom('\ud800', 'a\udc00b', '\u0000', '\ufeff'),
 );
