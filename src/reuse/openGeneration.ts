@@ -30,12 +30,14 @@ export async function openGeneration(path: string, opener: FileOpener): Promise<
   // Before it is opened, too: opening a device may do something.
   const kind = specialKind(stats);
   if (kind !== undefined) return { kind: 'foreign', found: kind };
-  const { file, writable } = await openFile(path, opener);
+  const opened = await openFile(path, opener);
+  if (opened === undefined) return { kind: 'absent' };
+  const { file, writable } = opened;
   let kept = false;
   try {
     const identity = await file.stat({ bigint: true });
-    const opened = specialKind(identity);
-    if (opened !== undefined) return { kind: 'foreign', found: opened };
+    const kindOpened = specialKind(identity);
+    if (kindOpened !== undefined) return { kind: 'foreign', found: kindOpened };
     const start = Buffer.alloc(HEADER_BYTES);
     const { bytesRead } = await file.read(start, 0, HEADER_BYTES, 0);
     const header = headerKind(start.subarray(0, bytesRead));
@@ -81,7 +83,22 @@ export async function statOf(path: string): Promise<BigIntStats | undefined> {
   }
 }
 
-async function openFile(path: string, opener: FileOpener): Promise<{ file: OpenFile; writable: boolean }> {
+interface Openable {
+  readonly file: OpenFile;
+  readonly writable: boolean;
+}
+
+/** Undefined where another process has renamed the file since it was looked at. @throws the system's errors */
+async function openFile(path: string, opener: FileOpener): Promise<Openable | undefined> {
+  try {
+    return await openAny(path, opener);
+  } catch (error) {
+    if (fileErrorCode(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+async function openAny(path: string, opener: FileOpener): Promise<Openable> {
   try {
     return { file: await opener(path, APPENDING), writable: true };
   } catch (error) {

@@ -1,4 +1,4 @@
-import { constants, existsSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { constants, existsSync, readFileSync, renameSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
@@ -63,6 +63,20 @@ async function expectThere(store: ReuseFile, numbers: readonly number[]): Promis
 const putMore = (store: ReuseFile): void => {
   for (const number of [3, 4]) store.put(keyFor(number), answerFor(number));
 };
+
+test('a file that another process begins anew just before it is opened: nothing of it is lost', async () => {
+  const file = await made('renamed');
+  const opener: FileOpener = async (name, ...more) => {
+    if (name === file && !existsSync(`${file}.old`)) renameSync(file, `${file}.old`);
+    return open(name, ...more);
+  };
+  const warnings = await using(file, opener, async (store) => {
+    putMore(store);
+    await expectThere(store, [0, 1, 2, 3, 4]);
+  });
+  expect(warnings).toEqual([]);
+  expect(existsSync(file)).toBe(true);
+});
 
 describe('a disk that fails', () => {
   test('that is full: one warning, and what is there is found', async () => {
