@@ -30,14 +30,14 @@ export async function openGeneration(path: string, opener: FileOpener): Promise<
   // Before it is opened, too: opening a device may do something.
   const kind = specialKind(stats);
   if (kind !== undefined) return { kind: 'foreign', found: kind };
-  const opened = await openFile(path, opener);
+  const opened = await ifThere(() => openFile(path, opener));
   if (opened === undefined) return { kind: 'absent' };
   const { file, writable } = opened;
   let kept = false;
   try {
     const identity = await file.stat({ bigint: true });
-    const kindOpened = specialKind(identity);
-    if (kindOpened !== undefined) return { kind: 'foreign', found: kindOpened };
+    const found = specialKind(identity);
+    if (found !== undefined) return { kind: 'foreign', found };
     const start = Buffer.alloc(HEADER_BYTES);
     const { bytesRead } = await file.read(start, 0, HEADER_BYTES, 0);
     const header = headerKind(start.subarray(0, bytesRead));
@@ -74,31 +74,21 @@ export async function begin(generation: Generation): Promise<void> {
 }
 
 /** Undefined where there is nothing. @throws the system's errors */
-export async function statOf(path: string): Promise<BigIntStats | undefined> {
+export function statOf(path: string): Promise<BigIntStats | undefined> {
+  return ifThere(() => stat(path, { bigint: true }));
+}
+
+/** Undefined where the file is not there, as where another process has just renamed it. @throws the system's errors */
+async function ifThere<T>(work: () => Promise<T>): Promise<T | undefined> {
   try {
-    return await stat(path, { bigint: true });
+    return await work();
   } catch (error) {
     if (fileErrorCode(error) === 'ENOENT') return undefined;
     throw error;
   }
 }
 
-interface Openable {
-  readonly file: OpenFile;
-  readonly writable: boolean;
-}
-
-/** Undefined where another process has renamed the file since it was looked at. @throws the system's errors */
-async function openFile(path: string, opener: FileOpener): Promise<Openable | undefined> {
-  try {
-    return await openAny(path, opener);
-  } catch (error) {
-    if (fileErrorCode(error) === 'ENOENT') return undefined;
-    throw error;
-  }
-}
-
-async function openAny(path: string, opener: FileOpener): Promise<Openable> {
+async function openFile(path: string, opener: FileOpener): Promise<{ file: OpenFile; writable: boolean }> {
   try {
     return { file: await opener(path, APPENDING), writable: true };
   } catch (error) {

@@ -10,11 +10,10 @@ const PAGES = [
     .map((name) => `docs/${name}`),
 ];
 
-/** A page's text without its code. */
-const proseOf = (page: string): string =>
-  readFileSync(page, 'utf8')
-    .replace(/^( *)(`{3,})[^]*?^\1\2$/gm, '')
-    .replace(/(`+)(?!`)[^]*?[^`]\1(?!`)/g, '`code`');
+/** A page's text without its blocks of code. */
+const textOf = (page: string): string => readFileSync(page, 'utf8').replace(/^( *)(`{3,})[^]*?^\1\2$/gm, '');
+/** And without code within lines. */
+const proseOf = (page: string): string => textOf(page).replace(/(`+)(?!`)[^]*?[^`]\1(?!`)/g, '`code`');
 
 /** A heading's name in links, as VitePress makes it. */
 function slugOf(heading: string): string {
@@ -29,7 +28,7 @@ function slugOf(heading: string): string {
 }
 
 function placesOf(page: string): ReadonlySet<string> {
-  const text = readFileSync(page, 'utf8').replace(/^( *)(`{3,})[^]*?^\1\2$/gm, '');
+  const text = textOf(page);
   const places = new Set<string>();
   for (const [, heading = ''] of text.matchAll(/^#{1,6} (.+)$/gm)) {
     const slug = slugOf(heading);
