@@ -2,23 +2,26 @@
 // passages that it guesses, for each way of rounding its weights and its cache, with sparse attention, and without keys
 // that were let go.
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { SETTINGS } from './accuracy/settings.mjs';
+import { PEERS, SETTINGS } from './accuracy/settings.mjs';
 import { isRight, lastWords } from './accuracy/lastWords.mjs';
 import { accuracyTable } from './accuracy/table.mjs';
 import { cacheFolder } from './lib/cacheFolder.mjs';
 import { fail, readFlags, runMain, stopSignal } from './lib/flags.mjs';
+import { hfFolder, w8a8Folder } from './lib/hfFolder.mjs';
 import { describeMachine, machineInWords } from './lib/machine.mjs';
 import { RESULTS, rewriteTable, writeResults } from './lib/results.mjs';
 import { mobyDickWords } from './peers/mobyDick.mjs';
 
-const USAGE = `usage: node bench/accuracy.mjs --model FILE.gguf [--f16 FILE.gguf | --python PYTHON] [--tokens 6144] [--window 1536] [--prompt-tokens 512] [--passages 300] [--output FOLDER] [--write]
+const USAGE = `usage: node bench/accuracy.mjs --model FILE.gguf [--f16 FILE.gguf | --python PYTHON] [--tokens 6144] [--window 1536] [--prompt-tokens 512] [--passages 300]
+  [--only WORDS,…] [--vllm PYTHON] [--output FOLDER] [--write]
 --f16: the same weights in 16 bits, by bench/models/requantise.py --type f16; --python: a Python with bench/models/requirements.txt, to make that file now
 --window, --prompt-tokens: windows do not overlap; the prompt of each is given and not scored, the rest is scored as if it were generated token by token
 --passages: of 300 words each, of whose next word the model has to guess the letters, greedily
+--only: settings whose names have one of these words; --vllm: a Python that has vllm for the CPU, whose perplexity is on the same tokens
 --write: puts the table into docs/performance.md, where the model has a place there`;
 const { values, number } = readFlags(USAGE, {
   model: { type: 'string' },
@@ -28,6 +31,8 @@ const { values, number } = readFlags(USAGE, {
   window: { type: 'string', default: '1536' },
   'prompt-tokens': { type: 'string', default: '512' },
   passages: { type: 'string', default: '300' },
+  only: { type: 'string' },
+  vllm: { type: 'string' },
   output: { type: 'string', default: RESULTS },
   write: { type: 'boolean', default: false },
 });
@@ -122,13 +127,48 @@ async function measure({ name, baseline, options, weightBits, cacheBits }, model
   }
 }
 
+/** A peer of vLLM's on the same windows of tokens. It guesses no words. */
+function measurePeer({ eightBits, dtype, ...setting }, tokens) {
+  const start = performance.now();
+  const folder = hfFolder(values.model, values.vllm);
+  const window = number('window', 2);
+  const scratch = mkdtempSync(join(tmpdir(), 'spillway-accuracy-'));
+  const [job, out] = ['job.json', 'out.json'].map((name) => join(scratch, name));
+  try {
+    const starts = Array.from({ length: Math.ceil(tokens.length / window) }, (_, at) => at * window);
+    writeFileSync(
+      job,
+      JSON.stringify({
+        hfFolder: eightBits ? w8a8Folder(folder, values.vllm) : folder,
+        dtype,
+        threads: availableParallelism(),
+        windows: starts.map((at) => tokens.slice(at, at + window)),
+        promptTokens: number('prompt-tokens'),
+      }),
+    );
+    const script = fileURLToPath(new URL('accuracy/perplexityVllm.py', import.meta.url));
+    execFileSync(values.vllm, [script, job, out], { stdio: ['ignore', 'ignore', 'inherit'] });
+    const { scored, negativeLogLikelihood, version } = JSON.parse(readFileSync(out, 'utf8'));
+    const perplexity = Math.exp(negativeLogLikelihood / scored);
+    process.stderr.write(`${setting.name}: ${perplexity.toFixed(3)}\n`);
+    const seconds = (performance.now() - start) / 1000;
+    return { ...setting, version, scored, negativeLogLikelihood, perplexity, seconds };
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
 async function main() {
   if (values.model === undefined) fail(USAGE);
-  const models = { file: values.model, f16: halfPrecisionModel() };
+  const words = values.only?.split(',').map((each) => each.trim());
+  const settings = SETTINGS.filter(({ name }) => words === undefined || words.some((each) => name.includes(each)));
+  const models = { file: values.model };
+  if (settings.some(({ model }) => model === 'f16')) models.f16 = halfPrecisionModel();
   const tokens = await textOf(values.model, number('tokens', 2));
   const passages = lastWords(mobyDickWords(), number('passages'));
   const results = [];
-  for (const setting of SETTINGS) results.push(await measure(setting, models[setting.model], tokens, passages));
+  for (const setting of settings) results.push(await measure(setting, models[setting.model], tokens, passages));
+  if (values.vllm !== undefined) for (const peer of PEERS) results.push(measurePeer(peer, tokens));
   const [window, prompt] = [number('window', 2), number('prompt-tokens')];
   const document = {
     date: new Date().toISOString().slice(0, 10),
@@ -143,7 +183,7 @@ async function main() {
       `accuracy ${document.model}`,
       [`${document.date}, ${machineInWords(document.machine)}:`, '', ...table].join('\n'),
     );
-  const words = [
+  const text = [
     `# What precision costs, ${document.model}`,
     '',
     `${document.date}. ${machineInWords(document.machine)}. Perplexity on the first ${tokens.length} tokens of Moby-Dick, in windows of ${window} that do not overlap;`,
@@ -160,7 +200,7 @@ async function main() {
     'Keys let go (StreamingLLM): whole pages of 32 tokens between the first and the last ones.',
     '',
   ].join('\n');
-  writeResults(values.output, `accuracy-${document.date}-${document.model.replace(/\.gguf$/, '')}`, document, words);
+  writeResults(values.output, `accuracy-${document.date}-${document.model.replace(/\.gguf$/, '')}`, document, text);
 }
 
 await runMain(main, stopping);

@@ -5,7 +5,7 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { fail, readFlags, runMain, stopSignal } from './lib/flags.mjs';
-import { hfFolder } from './lib/hfFolder.mjs';
+import { hfFolder, w8a8Folder } from './lib/hfFolder.mjs';
 import { describeMachine, machineInWords } from './lib/machine.mjs';
 import { MemoryCap } from './lib/memoryCap.mjs';
 import { prefixRows } from './lib/prefixRows.mjs';
@@ -44,12 +44,13 @@ const WORKLOADS = {
   },
   'nothing shared': { levels: [{ branches: 64, words: 420 }], fewer: 64 },
 };
-const USAGE = `usage: node bench/prefixes.mjs [--model FILE|ID] [--only WORKLOAD,…] [--runs 3] [--max-new-tokens 16] [--threads N] [--time-limit 600] [--output FOLDER]
+const USAGE = `usage: node bench/prefixes.mjs [--model FILE|ID] [--only WORKLOAD,…] [--tools NAME,…] [--runs 3] [--max-new-tokens 16] [--threads N] [--time-limit 600] [--output FOLDER]
   [--rows N] [--fewer N] [--cap MIB --cpu-memory SIZE] [--openvino PYTHON] [--vllm PYTHON [--hf-folder FOLDER] [--vllm-dtype float32]] [--llama PROGRAM [--llama-model FILE]]
 workloads: ${Object.keys(WORKLOADS).join(', ')}
 --rows, --fewer: so many of a workload's rows, and for tools that share nothing; --cap: of a memory cgroup for every run (root); --cpu-memory: what Spillway may take in it
 --openvino: an interpreter that has openvino-genai; it reads the GGUF file itself
---vllm: one that has vllm for the CPU; --hf-folder: the model as it reads it, made of the GGUF file where none is given; --vllm-dtype: bfloat16 (default) or float32, which is the faster without AVX-512
+--tools: these alone, a name that is none lists them
+--vllm: one that has vllm for the CPU; its weights in --vllm-dtype, and in 8 bits (vLLM int8); --hf-folder: the model as it reads it, made of the GGUF file where none is given; --vllm-dtype: bfloat16 (default) or float32, which is the faster without AVX-512
 --llama: llama-batched-bench, with --llama-model instead of the model (its fastest type is Q4_0); it knows no rows, so the prompt in common and what rows have of their own
   are runs of their own, added up: that flatters it
 All rows are handed over at once, behind the first one; a tool whose cache fills only as rows end finds little of a tree there.
@@ -68,6 +69,7 @@ const { values, number } = readFlags(USAGE, {
   'vllm-dtype': { type: 'string', default: 'bfloat16' },
   llama: { type: 'string' },
   'llama-model': { type: 'string' },
+  tools: { type: 'string' },
   rows: { type: 'string' },
   fewer: { type: 'string' },
   cap: { type: 'string' },
@@ -83,10 +85,15 @@ function contenders(model) {
     return (job) => ({ program, args: [from, JSON.stringify({ ...job, ...more, model, setting: cached })] });
   };
   const setting = values['cpu-memory'] === undefined ? {} : { cpuMemory: values['cpu-memory'] };
-  const own = (sharePrefixes) => (job) => ({
-    program: process.execPath,
-    args: [join(HERE, 'prefixes/runSpillway.mjs'), JSON.stringify({ ...job, model, sharePrefixes, setting })],
-  });
+  const own =
+    (sharePrefixes, more = {}) =>
+    (job) => ({
+      program: process.execPath,
+      args: [
+        join(HERE, 'prefixes/runSpillway.mjs'),
+        JSON.stringify({ ...job, model, sharePrefixes, setting: { ...setting, ...more } }),
+      ],
+    });
   const llama = (job) => ({
     program: process.execPath,
     args: [
@@ -94,9 +101,16 @@ function contenders(model) {
       JSON.stringify({ ...job, program: values.llama, model: values['llama-model'] ?? model }),
     ],
   });
-  return [
+  const vllm = (name, hfFolder) => ({
+    name,
+    shares: true,
+    command: python(values.vllm, 'runVllm.py', { batchedTokens: 2048, dtype: values['vllm-dtype'] }, { hfFolder }),
+  });
+  const folder = values.vllm && (values['hf-folder'] ?? hfFolder(model, values.vllm));
+  const all = [
     { name: 'spillway', shares: true, command: own(true) },
-    { name: 'spillway, sharing off', shares: false, command: own(false) },
+    { name: 'spillway int8', shares: true, command: own(true, { weightsLayout: 'int8' }) },
+    { name: 'spillway without sharing', shares: false, command: own(false) },
     ...(values.openvino === undefined
       ? []
       : [
@@ -106,22 +120,17 @@ function contenders(model) {
             command: python(values.openvino, 'runOpenvino.py', { batchedTokens: 512 }),
           },
         ]),
-    ...(values.vllm === undefined
-      ? []
-      : [
-          {
-            name: 'vLLM',
-            shares: true,
-            command: python(
-              values.vllm,
-              'runVllm.py',
-              { batchedTokens: 2048, dtype: values['vllm-dtype'] },
-              { hfFolder: values['hf-folder'] ?? hfFolder(model, values.vllm) },
-            ),
-          },
-        ]),
+    ...(folder ? [vllm('vLLM', folder), vllm('vLLM int8', w8a8Folder(folder, values.vllm))] : []),
     ...(values.llama === undefined ? [] : [{ name: 'llama.cpp', shares: true, command: llama }]),
   ];
+  if (values.tools === undefined) return all;
+  return values.tools
+    .split(',')
+    .map(
+      (name) =>
+        all.find((tool) => tool.name === name.trim()) ??
+        fail(`--tools: found ${name}, expected some of ${all.map((tool) => tool.name).join(', ')}`),
+    );
 }
 
 async function runOnce({ name, shares, command }, job, { levels, fewer }) {
@@ -177,7 +186,7 @@ function report({ date, machine, model, maxNewTokens, workloads }) {
     '',
   ];
   for (const { name, tokens, distinctTokens, summary } of workloads) {
-    const off = summary.find((each) => each.name === 'spillway, sharing off')?.rowsPerSecond;
+    const off = summary.find((each) => each.name === 'spillway without sharing')?.rowsPerSecond;
     text.push(
       `## ${name}`,
       '',

@@ -58,3 +58,9 @@ export const SETTINGS = [
   ...(setting.model === undefined && { baseline: '16 bits, default' }),
   ...setting,
 }));
+
+/** vLLM with the file's weights in 16 bits, and in 8 with one scale a row, activations too. */
+export const PEERS = [
+  { name: 'vLLM bfloat16', dtype: 'bfloat16', weightBits: 16 },
+  { name: 'vLLM W8A8', dtype: 'bfloat16', eightBits: true, weightBits: 8 },
+].map((peer) => ({ ...peer, cacheBits: 16, baseline: "the file's weights, float32" }));

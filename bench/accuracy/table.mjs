@@ -6,7 +6,7 @@ export function lossOf(result, results) {
   return baseline && result.perplexity / baseline.perplexity - 1;
 }
 
-/** Lines of a table of results: {name, baseline?, perplexity, rightWords, words, weightBits, cacheBits}. */
+/** Lines of a table of results: {name, baseline?, perplexity, rightWords?, words?, weightBits, cacheBits}. */
 export function accuracyTable(results) {
   return markdownTable(
     ['', 'perplexity', 'loss', 'from', 'last words right', 'bits a weight', 'bits a cache element'],
@@ -17,7 +17,7 @@ export function accuracyTable(results) {
         result.perplexity.toFixed(2),
         loss === undefined ? '' : `${(100 * loss).toFixed(2)}%`,
         loss === undefined ? '' : result.baseline,
-        `${((100 * result.rightWords) / result.words).toFixed(1)}%`,
+        result.words === undefined ? '' : `${((100 * result.rightWords) / result.words).toFixed(1)}%`,
         result.weightBits.toFixed(1),
         result.cacheBits.toFixed(1),
       ];
