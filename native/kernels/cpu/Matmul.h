@@ -25,6 +25,8 @@ size_t packedBytes(WeightType type, size_t outputs, size_t inputs);
 void packPanel(WeightType type, size_t inputs, const uint8_t* const rows[kPanelOutputs], uint8_t* panel);
 // One output's weights as floats (embedding lookup): exactly what the file's format defines.
 void unpackRow(const WeightMatrix& matrix, size_t output, float* values);
+// The same of a row as it stands in a file. inputs: a multiple of the type's block.
+void unpackFileRow(WeightType type, const uint8_t* row, size_t inputs, float* values);
 
 // Rows of activations, ready to be multiplied: as floats, and, where a product will use rounded ones, rounded once per
 // row as the instruction set has it (QuantisedInput): to 8 bits with a scale for each group of 32 (large groups of a

@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <memory>
-#include <new>
 #include <vector>
 
 #include "Matmul.h"
@@ -15,12 +12,17 @@
 namespace spillway {
 namespace {
 
+constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer, which stands in the low bits
+
+// The nearest integer, of a byte; anything for values that are not finite, whose group's scale is not finite either.
+uint8_t nearest(float value) { return static_cast<uint8_t>(bitsOfFloat(value + kMagic)); }
+
 void putHalf(uint16_t half, uint8_t* at) { std::memcpy(at, &half, sizeof half); }
 
-// (value - minimum) / scale to the nearest of 0 to `most`; anything for values that are not finite, whose group's scale
-// is not finite either.
-unsigned nearest(float value, float most) {
-  return static_cast<unsigned>(value >= most ? most : value > 0 ? std::nearbyint(value) : 0.0f);
+// One comparison after the other, not one within the other, so that the compiler may use vectors. NaN stays.
+float within(float value, float least, float most) {
+  const float atLeast = value < least ? least : value;
+  return atLeast > most ? most : atLeast;
 }
 
 // ---- Q4_G64.
@@ -50,16 +52,13 @@ struct Fit {
 // Eight partial sums, in a fixed order, so that the compiler may use vectors and every machine gets the same bits.
 Fit fitOf(const float* values, Affine affine) {
   constexpr size_t kLanes = 8;
-  constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
   const float inverse = affine.scale > 0 ? 1 / affine.scale : 0.0f;
   float error[kLanes] = {}, codes[kLanes] = {}, squares[kLanes] = {}, products[kLanes] = {};
   for (size_t i = 0; i < kGroup4; i += kLanes) {
     for (size_t lane = 0; lane < kLanes; lane++) {
       const float value = values[i + lane];
-      const float steps = (value - affine.minimum) * inverse, within = steps < 0        ? 0.0f
-                                                                       : steps > kMost4 ? kMost4
-                                                                                        : steps;
-      const float code = (within + kMagic) - kMagic, off = affine.minimum + affine.scale * code - value;
+      const float code = (within((value - affine.minimum) * inverse, 0, kMost4) + kMagic) - kMagic,
+                  off = affine.minimum + affine.scale * code - value;
       error[lane] += off * off;
       codes[lane] += code;
       squares[lane] += code * code;
@@ -110,22 +109,23 @@ void compress4(const float* values, uint8_t* block) {
   putHalf(floatToHalf(affine.minimum), block + 2);
   const float inverse = affine.scale > 0 && std::isfinite(affine.scale) ? 1 / affine.scale : 0.0f;
   for (size_t i = 0; i < kGroup4 / 2; i++) {
-    const unsigned low = nearest((values[i] - affine.minimum) * inverse, kMost4),
-                   high = nearest((values[kGroup4 / 2 + i] - affine.minimum) * inverse, kMost4);
-    block[4 + i] = static_cast<uint8_t>(low | (high << 4));
+    const auto codeOf = [&](float value) { return nearest(within((value - affine.minimum) * inverse, 0, kMost4)); };
+    const uint8_t low = codeOf(values[i]), high = codeOf(values[kGroup4 / 2 + i]);
+    block[4 + i] = static_cast<uint8_t>((low & 15) | (high << 4));
   }
 }
 
 // ---- Q8_0 and Q8_R.
 
 // The scale of a group, or of a row: the half with which the largest of the values is 127, NaN where one is not finite.
+// Sizes are compared as integers, in whose order they are, so that the compiler may use vectors.
 uint16_t scale8(const float* values, size_t count) {
-  float largest = 0, sum = 0;
-  for (size_t i = 0; i < count; i++) {
-    largest = std::max(largest, std::fabs(values[i]));
-    sum += values[i] * 0.0f;
-  }
-  return floatToHalf(largest / 127 + sum);
+  constexpr int32_t kInfinity = 0x7f800000;
+  int32_t largest = 0;
+  for (size_t i = 0; i < count; i++)
+    largest = std::max(largest, static_cast<int32_t>(bitsOfFloat(values[i]) & 0x7fffffffu));
+  if (largest >= kInfinity) return floatToHalf(std::numeric_limits<float>::quiet_NaN());
+  return floatToHalf(floatFromBits(static_cast<uint32_t>(largest)) / 127);
 }
 
 constexpr size_t kGroup8 = 32;
@@ -135,8 +135,7 @@ void compress8(const float* values, uint16_t scale, uint8_t* block) {
   const float step = halfToFloat(scale);
   const float inverse = step > 0 && std::isfinite(step) ? 1 / step : 0.0f;
   for (size_t i = 0; i < kGroup8; i++) {
-    const unsigned size = nearest(std::fabs(values[i]) * inverse, 127);
-    block[2 + i] = static_cast<uint8_t>(values[i] < 0 ? 0u - size : size);
+    block[2 + i] = nearest(within(values[i] * inverse, -127, 127));
   }
 }
 
@@ -159,19 +158,9 @@ void compressRow(WeightType type, const float* values, size_t inputs, uint8_t* r
 
 void compressRows(WeightType from, const uint8_t* rows, size_t count, size_t inputs, WeightType type,
                   uint8_t* compressed) {
-  // By way of a panel, from which every type's values are known as floats.
-  const size_t bytes = panelBytes(from, inputs);
-  const std::unique_ptr<uint8_t, void (*)(void*)> panel(static_cast<uint8_t*>(std::aligned_alloc(kVectorBytes, bytes)),
-                                                        std::free);
-  if (panel == nullptr) throw std::bad_alloc();
-  const uint8_t* pointers[kPanelOutputs];
-  for (size_t r = 0; r < kPanelOutputs; r++)
-    pointers[r] = r < count ? rows + r * weightRowBytes(from, inputs) : nullptr;
-  packPanel(from, inputs, pointers, panel.get());
-  const WeightMatrix matrix{from, kPanelOutputs, static_cast<uint32_t>(inputs), panel.get()};
   std::vector<float> values(inputs);
   for (size_t r = 0; r < count; r++) {
-    unpackRow(matrix, r, values.data());
+    unpackFileRow(from, rows + r * weightRowBytes(from, inputs), inputs, values.data());
     compressRow(type, values.data(), inputs, compressed + r * weightRowBytes(type, inputs));
   }
 }

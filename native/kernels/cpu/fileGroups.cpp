@@ -151,15 +151,28 @@ void readIQ4_XS(const uint8_t* bytes, FileBlock& block) {
   }
 }
 
-}  // namespace
+// An infinite scale becomes NaN: infinity times what a row's company makes of its rounding, nothing, is NaN beside
+// others and is not alone; NaN is so in any company.
+uint16_t withoutInfinity(uint16_t half) {
+  constexpr uint16_t kInfinity = 0x7c00, kSign = 0x8000, kNaN = 0x7e00;
+  return (half & ~kSign) == kInfinity ? kNaN : half;
+}
 
-void readFileBlock(WeightType type, const uint8_t* bytes, FileBlock& block) {
-  block.offset = 0;
+void readBlock(WeightType type, const uint8_t* bytes, FileBlock& block) {
   switch (type) {
 #define SPILLWAY_WEIGHT_TYPE(name, id, elements, blockBytes, bits, codebook, zero, scales, reader) \
   case WeightType::name: return reader(bytes, block);
 #include "WeightTypes.def"
   }
+}
+
+}  // namespace
+
+void readFileBlock(WeightType type, const uint8_t* bytes, FileBlock& block) {
+  block.offset = 0;
+  readBlock(type, bytes, block);
+  block.scale = withoutInfinity(block.scale);
+  block.offset = withoutInfinity(block.offset);
 }
 
 }  // namespace spillway

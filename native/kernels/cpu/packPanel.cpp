@@ -57,13 +57,7 @@ void packGroup(int bits, const GroupVectors& group, uint8_t* packed) {
   }
 }
 
-// An infinite one becomes NaN: infinity times what a row's company makes of its rounding, nothing, is NaN beside others
-// and is not alone; NaN is so in any company.
-void packHalf(uint8_t* at, size_t output, uint16_t half) {
-  constexpr uint16_t kInfinity = 0x7c00, kSign = 0x8000, kNaN = 0x7e00;
-  if ((half & ~kSign) == kInfinity) half = kNaN;
-  memcpy(at + 2 * output, &half, 2);
-}
+void packHalf(uint8_t* at, size_t output, uint16_t half) { memcpy(at + 2 * output, &half, 2); }
 
 // Scales of one block (a group, or eight of a K type) of one output.
 void packScales(ScaleKind kind, const FileBlock& block, size_t output, uint8_t* at) {

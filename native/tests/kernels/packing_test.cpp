@@ -69,6 +69,18 @@ TEST_P(Packing, KeepsExactlyWhatTheFileMeans) {
   }
 }
 
+TEST_P(Packing, UnpacksAFilesRow) {
+  const WeightType type = GetParam();
+  const Golden golden = readGolden(type);
+  std::vector<float> unpacked(golden.inputs);
+  for (uint32_t i = 0; i < golden.rows; i++) {
+    unpackFileRow(type, golden.bytes.data() + i * golden.rowBytes, golden.inputs, unpacked.data());
+    for (uint32_t k = 0; k < golden.inputs; k++)
+      ASSERT_EQ(bitsOfFloat(unpacked[k]), bitsOfFloat(golden.values[i * golden.inputs + k]))
+          << "row " << i << ", input " << k;
+  }
+}
+
 // A product with a unit vector at float precision is one column of the weights: what the kernels unpack is what the
 // file means, too.
 TEST_P(Packing, KernelsUnpackTheSameFloats) {
