@@ -25,9 +25,10 @@ import { comparable, fittingSettings } from './peers/work.mjs';
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const USAGE = `usage: node bench/peers.mjs [--quick] [--model FILE|ID] [--type WORDS] [--q4-0 FILE] [--rows 256] [--prompt-tokens N] [--max-new-tokens 64] [--runs 3]
   [--threads N] [--only NAME,…] [--sweep-rows 64] [--time-limit 900] [--python PYTHON] [--openvino PYTHON [--optimum PYTHON]] [--vllm PYTHON]
-  [--hf-folder FOLDER] [--llama-cpp PROGRAM] [--ik-llama-cpp PROGRAM] [--output FOLDER] [--no-write]
+  [--hf-folder FOLDER] [--llama-cpp PROGRAM] [--ik-llama-cpp PROGRAM] [--output FOLDER] [--no-write] [--no-reference]
   --readme --model FILE --type Q4_K_M [--trained FILE|ID] …: all jobs of README's table of speed, one after another, then the table
-  --write: nothing is run; README's table is made anew of the newest results
+--no-reference: nothing says whose tokens are the model's, which takes float32's time: of random weights nobody's are
+--write: nothing is run; README's table is made anew of the newest results
 --quick: 48 rows, one run each, no sweep, docs/performance.md stays as it is
 --trained: a model of the same type that was trained: whose tokens are the model's. Without, SmolLM2 in Q4_1: then the table says it of vLLM and transformers alone
 --prompt-tokens: of every row, instead of passages of all lengths; docs/performance.md stays as it is
@@ -60,6 +61,7 @@ const { values, number } = readFlags(USAGE, {
   'ik-llama-cpp': { type: 'string', default: join(cacheFolder(), 'build-ik_llama.cpp/bin/llama-batched-bench') },
   output: { type: 'string', default: RESULTS },
   'no-write': { type: 'boolean', default: false },
+  'no-reference': { type: 'boolean', default: false },
   readme: { type: 'boolean', default: false },
   trained: { type: 'string' },
   write: { type: 'boolean', default: false },
@@ -267,7 +269,7 @@ async function main() {
     // Whose tokens are the model's is known before who is fast.
     const reference = join(scratch, 'reference.json');
     const few = { ...job, rows: Math.min(job.rows, REFERENCE_ROWS), tokensFile: reference };
-    say(await runOnce(spillway('the reference', model), few, REFERENCE), 'reference');
+    if (!values['no-reference']) say(await runOnce(spillway('the reference', model), few, REFERENCE), 'reference');
     const failed = new Map();
     const isDone = ({ name }) => {
       const rates = done.filter(({ contender }) => contender === name).map((run) => run.generatedTokensPerSecond);
@@ -314,7 +316,7 @@ async function main() {
         source,
         peaks,
         scratch,
-        reference: JSON.parse(readFileSync(reference, 'utf8')),
+        reference: values['no-reference'] ? undefined : JSON.parse(readFileSync(reference, 'utf8')),
       }),
       missing,
       runs: done,
