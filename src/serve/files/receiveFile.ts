@@ -67,7 +67,8 @@ export async function receiveFile(exchange: Exchange, store: FileStore): Promise
     () => refuse(`the file did not come within ${uploadSeconds} s`, 408, 'timeout'),
     uploadSeconds * 1000,
   );
-  request.socket.setTimeout(stallSeconds * 1000, () =>
+  // Of the request, not of its socket, which Node would close, and which may bring any number of files.
+  request.setTimeout(stallSeconds * 1000, () =>
     refuse(`nothing came of the file for ${stallSeconds} s`, 408, 'timeout'),
   );
   try {
@@ -105,7 +106,7 @@ export async function receiveFile(exchange: Exchange, store: FileStore): Promise
     throw problem ?? ofSender(error);
   } finally {
     clearTimeout(late);
-    request.socket.setTimeout(0);
+    request.setTimeout(0);
   }
 }
 
