@@ -235,6 +235,24 @@ describe('fields', () => {
     expect(rows).toHaveLength(2);
     expect(rows[1]).toEqual({ id: 2, ...NUMBERED, prompt: 'b' });
   });
+
+  const nested = `${'['.repeat(5000)}12345678901234567890${']'.repeat(5000)}`;
+
+  test.each([
+    ['beside messages, and numbers with a spelling of their own', `{"prompt":"a","messages":null,"n":1.0,"x":${nested}}`],
+    ['as a schema', `{"prompt":"a","responseFormat":{"type":"json_schema","schema":{"enum":${nested}}}}`],
+    ['as tools', `{"prompt":"a","tools":${nested}}`],
+    ['after megabytes', `{"prompt":"${'a'.repeat(2 ** 20)}","tools":${nested}}`],
+  ])('nesting that nobody who goes through a row has a stack for is a bad row: %s', async (_, line) => {
+    const rows = await rowsOf(`${line}\n{"prompt":"b"}\n`, {}, 2 ** 24);
+    expect(rows[0]).toMatchObject({
+      error: {
+        code: 'invalid-json',
+        message: 'line 1: found more than 1000 lists and objects inside of one another, expected at most so many',
+      },
+    });
+    expect(rows[1]).toEqual({ id: 2, ...NUMBERED, prompt: 'b' });
+  });
 });
 
 describe('arguments', () => {
