@@ -61,10 +61,13 @@ describe('time and place', () => {
     }
   });
 
-  test('a file of which nothing comes any more is refused in words', async () => {
+  test.each([
+    ['its head', '--x\r\n'],
+    ['some of it', '--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nsome'],
+  ])('a file of which nothing comes any more after %s is refused in words', async (_, begun) => {
     const server = await stubServer({ stallSeconds: 0.3 });
-    const form = requestText('/v1/files', '--x\r\n'.padEnd(1000), { type: 'multipart/form-data; boundary=x' });
-    const told = await answerStaying(Number(new URL(server.url).port), form.slice(0, -900));
+    const form = requestText('/v1/files', begun.padEnd(2000), { type: 'multipart/form-data; boundary=x' });
+    const told = await answerStaying(Number(new URL(server.url).port), form.slice(0, -1000));
     expect(told).toMatch(/^HTTP\/1\.1 408 [^]*nothing came of the file for 0\.3 s/);
   });
 
