@@ -12,6 +12,7 @@ import {
   type ReadStream,
 } from 'node:fs';
 import { Readable } from 'node:stream';
+import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { JobFileError } from '../../../src/errors/JobFileError.js';
@@ -88,6 +89,16 @@ describe('lines', () => {
         /: found UTF-16, by its byte order mark, expected UTF-8; convert the file first: iconv -f UTF-16 -t UTF-8$/,
       );
   });
+
+  test.each(['jsonl', 'text', 'openai-batch'] as const)(
+    'what is compressed under a name that does not say so is refused as what it is: %s',
+    async (format) => {
+      await expect(rowsOf(gzipSync('{"prompt":"a"}\n'), { format })).rejects.toThrow(
+        /: found what gzip has compressed, by its first bytes, expected text; name the file so that it ends with \.gz$/,
+      );
+      await expect(rowsOf(Buffer.from('28b52ffd2000', 'hex'), { format })).rejects.toThrow(/zstd .* with \.zst$/);
+    },
+  );
 
   test('a line over the limit is skipped to its end, and never held', async () => {
     const megabyte = Buffer.alloc(2 ** 20, 'x');
