@@ -180,6 +180,7 @@ describe('wrong usage: exit 1, and nothing is read or written', () => {
     ['--output-format', 'xml'],
     ['--columns', 'prompt'],
     ['--columns', 'promt=x'],
+    ['--columns', 'prompt=a,prompt=b'],
     ['--result-columns', 'answer'],
     ['--result-columns', 'text='],
     ['--delimiter', ',,'],
