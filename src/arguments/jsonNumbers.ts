@@ -15,7 +15,10 @@ const NUMBER = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 /** Lists and objects inside of one another: whoever goes through values has a stack for so many. */
 const DEEPEST = 1000;
 
-/** JSON.parse reads any depth, and leaves it to whoever goes through the values. @throws RangeError for too much of it */
+/**
+ * JSON.parse reads any depth, and leaves it to whoever goes through the values.
+ * @throws RangeError for too much of it
+ */
 export function checkDepth(json: string): void {
   // As many are closed as are opened.
   if (json.length <= 2 * DEEPEST) return;

@@ -14,7 +14,7 @@ export function comparedText(value: unknown): string | undefined {
 /** What a program hands over may lead to itself, and is nothing that an answer could be. */
 function textOf(value: unknown): string | undefined {
   if (value === undefined || value === null) return undefined;
-  if (typeof value !== 'object') return String(value);
+  if (typeof value === 'string' || typeof value === 'number' || typeof value === 'bigint') return String(value);
   try {
     return sortedJson(value);
   } catch {

@@ -53,9 +53,7 @@ describe('a model by its name', () => {
     const listed = await runCli(['models'], '', offline);
     expect(listed.stdout).toMatch(/^name +size +where\nhf:someone\/tiny +[\d.]+ KiB +\S+models--someone--tiny\n$/);
     expect(JSON.parse((await runCli(['models', '--json'], '', offline)).stdout)).toEqual({
-      models: [
-        { name: 'hf:someone/tiny', bytes: expect.any(Number), path: path('hf/hub/models--someone--tiny') },
-      ],
+      models: [{ name: 'hf:someone/tiny', bytes: expect.any(Number), path: path('hf/hub/models--someone--tiny') }],
       repacked: [],
     });
     expect(await runHere(['models', '--json', '--remove', 'x'])).toMatchObject({ code: 1 });

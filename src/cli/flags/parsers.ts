@@ -81,9 +81,7 @@ export function columnNames(
     const twice = names.find((name, at) => names.indexOf(name) !== at);
     if (twice !== undefined)
       throw new InvalidArgumentError(`Found ${JSON.stringify(twice)} twice, expected each name once.`);
-    const columns = Object.fromEntries(
-      pairs.map((pair, at) => [names[at] ?? '', pair.slice(pair.indexOf('=') + 1)]),
-    );
+    const columns = Object.fromEntries(pairs.map((pair, at) => [names[at] ?? '', pair.slice(pair.indexOf('=') + 1)]));
     return checked(check, columns);
   };
 }

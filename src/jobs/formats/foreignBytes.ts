@@ -1,8 +1,7 @@
 import { JobFileError } from '../../errors/JobFileError.js';
 import type { RowSource } from './RowFormat.js';
 
-const UTF16 =
-  'found UTF-16, by its byte order mark, expected UTF-8; convert the file first: iconv -f UTF-16 -t UTF-8';
+const UTF16 = 'found UTF-16, by its byte order mark, expected UTF-8; convert the file first: iconv -f UTF-16 -t UTF-8';
 
 /** How files begin that are no text of UTF-8, with what there is to be done. */
 const BEGINNINGS: readonly (readonly [bytes: readonly number[], found: string])[] = [

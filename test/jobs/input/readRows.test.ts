@@ -250,7 +250,10 @@ describe('fields', () => {
   const nested = `${'['.repeat(5000)}12345678901234567890${']'.repeat(5000)}`;
 
   test.each([
-    ['beside messages, and numbers with a spelling of their own', `{"prompt":"a","messages":null,"n":1.0,"x":${nested}}`],
+    [
+      'beside messages, and numbers with a spelling of their own',
+      `{"prompt":"a","messages":null,"n":1.0,"x":${nested}}`,
+    ],
     ['as a schema', `{"prompt":"a","responseFormat":{"type":"json_schema","schema":{"enum":${nested}}}}`],
     ['as tools', `{"prompt":"a","tools":${nested}}`],
     ['after megabytes', `{"prompt":"${'a'.repeat(2 ** 20)}","tools":${nested}}`],
