@@ -11,7 +11,7 @@ export function comparedText(value: unknown): string | undefined {
   return text.length > WHOLE_UNITS ? `${text.slice(0, 64)}… ${createHash('sha256').update(text).digest('hex')}` : text;
 }
 
-/** What a program hands over may lead to itself, and is nothing that an answer could be. */
+/** Undefined for a value that leads to itself, as a program may hand over: no answer could be that. */
 function textOf(value: unknown): string | undefined {
   if (value === undefined || value === null) return undefined;
   if (typeof value === 'string' || typeof value === 'number' || typeof value === 'bigint') return String(value);

@@ -82,7 +82,7 @@ export async function bytesOfBody(
   return Buffer.concat(parts, length);
 }
 
-/** What editors and shells of Windows begin files with, those that are sent as a body among them. */
+/** Editors and shells of Windows begin files with it, those that are sent as a body among them. */
 const BYTE_ORDER_MARK = Buffer.from('\ufeff');
 
 /**
