@@ -47,7 +47,7 @@ export function foundInFile(value: unknown): string {
 
 /** A field of a row in the words of `foundInFile`, shorter: rows may be megabytes long and errors must not be. */
 export function foundInRow(value: unknown): string {
-  if (Array.isArray(value)) return 'an array';
+  if (Array.isArray(value)) return value.length === 0 ? 'an empty array' : 'an array';
   if (typeof value !== 'string') return foundInFile(value);
   return value.length > 40 ? `a string of ${value.length} characters` : `the string ${found(value)}`;
 }

@@ -9,7 +9,30 @@ export const LONG_NUMBER = /\d(?:\.?\d){15}/;
 /** Spellings that may stand in a text of JSON with numbers that JavaScript's cannot hold. */
 const LARGE = new RegExp(`${LONG_NUMBER.source}|[eE]\\+?\\d{3}`);
 const [QUOTE, BACKSLASH] = [0x22, 0x5c];
+const [OPENS_LIST, OPENS_OBJECT, CLOSES_LIST, CLOSES_OBJECT] = [0x5b, 0x7b, 0x5d, 0x7d];
 const NUMBER = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
+
+/** Lists and objects inside of one another: whoever goes through values has a stack for so many. */
+const DEEPEST = 1000;
+
+/**
+ * JSON.parse reads any depth, and leaves it to whoever goes through the values.
+ * @throws RangeError for too much of it
+ */
+export function checkDepth(json: string): void {
+  // As many are closed as are opened.
+  if (json.length <= 2 * DEEPEST) return;
+  let depth = 0;
+  for (let at = 0; at < json.length; at++) {
+    const unit = json.charCodeAt(at);
+    if (unit === QUOTE) at = endOfString(json, at) - 1;
+    else if (unit === CLOSES_LIST || unit === CLOSES_OBJECT) depth--;
+    else if ((unit === OPENS_LIST || unit === OPENS_OBJECT) && ++depth > DEEPEST)
+      throw new RangeError(
+        `found more than ${DEEPEST} lists and objects inside of one another, expected at most so many`,
+      );
+  }
+}
 
 /**
  * A text of JSON with numbers that JSON.parse would change as texts of their digits: whole ones that no number of
@@ -122,9 +145,6 @@ function* unmarked(value: unknown, mark: string, looked: { values: number }): Wo
   return value;
 }
 
-/** Lists and objects inside of one another that a copy is made of. */
-const DEEPEST = 1000;
-
 /**
  * A copy that is what JSON makes of a value; numbers with a spelling keep it.
  * @throws TypeError for what is no JSON; RangeError for what is nested too deep, or leads to itself
@@ -189,6 +209,7 @@ function endOfString(json: string, opens: number): number {
  * @throws SyntaxError for what is no JSON; RangeError for what is nested too deep
  */
 export function readWithDigits(json: string): readonly [read: unknown, written: unknown] {
+  checkDepth(json);
   const read = JSON.parse(json) as unknown;
   const texts = withTextsOfNumbers(json);
   return [read, texts === undefined ? read : (JSON.parse(texts) as unknown)];

@@ -51,6 +51,8 @@ export function outcomeOf(error: unknown, interruptedCode: number, flags: Readon
 const FLAGS: Readonly<Record<string, string>> = {
   newTokens: '--max-new-tokens',
   address: '--listen',
+  allowedHosts: '--allow-host',
+  allowedOrigins: '--allow-origin',
   sharedKey: '--shared-key-file',
 };
 

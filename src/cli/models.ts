@@ -1,6 +1,7 @@
 import { basename, dirname, resolve } from 'node:path';
 import { Option, type Command } from 'commander';
 import type { CommandContext } from './CommandContext.js';
+import { addSwitch } from './flags/commandFlags.js';
 import { path } from './flags/parsers.js';
 import {
   cachedModels,
@@ -10,12 +11,14 @@ import {
   removeRepackedStore,
   repackedStores,
   SpillwayError,
+  UsageError,
 } from './library.js';
 import { checkStandardOutput } from './standardStreams.js';
 import { formatTable } from './table.js';
 
 interface ModelsFlags {
   readonly remove?: string;
+  readonly json: boolean;
 }
 
 export function addModels(program: Command, context: CommandContext): void {
@@ -30,10 +33,13 @@ export function addModels(program: Command, context: CommandContext): void {
       'remove this one, with all of its revisions; or a repacked one, by its path (default: none)',
     ).argParser(path),
   );
-  command.action(({ remove }: ModelsFlags) => models(remove, context));
+  addSwitch(command, '--json', 'print one JSON document, not tables');
+  command.action((flags: ModelsFlags) => models(flags, context));
 }
 
-async function models(remove: string | undefined, context: CommandContext): Promise<void> {
+async function models({ remove, json }: ModelsFlags, context: CommandContext): Promise<void> {
+  if (json && remove !== undefined)
+    throw new UsageError('--json: found it beside --remove, which lists nothing, expected one of them');
   checkStandardOutput();
   const repacked = await repackedStores();
   if (remove !== undefined) {
@@ -52,6 +58,10 @@ async function models(remove: string | undefined, context: CommandContext): Prom
     return;
   }
   const rows = await cachedModels();
+  if (json) {
+    await context.print(`${JSON.stringify({ models: rows, repacked }, undefined, 2)}\n`);
+    return;
+  }
   if (repacked.length > 0)
     await context.print(
       formatTable([

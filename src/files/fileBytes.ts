@@ -5,7 +5,8 @@ import { addAbortSignal } from 'node:stream';
 import { promisify } from 'node:util';
 import { InterruptedError } from '../errors/InterruptedError.js';
 import { JobFileError } from '../errors/JobFileError.js';
-import { fileErrorCode, readFailure } from './fileErrors.js';
+import { readFailure } from './fileErrors.js';
+import { ifThere } from './ifThere.js';
 import { openReadable } from './specialFiles.js';
 
 /**
@@ -95,9 +96,10 @@ export async function* unchangedBytes<T extends Uint8Array | string>(
   if (now.mtimeNs !== before.mtimeNs || now.ino !== before.ino || now.dev !== before.dev) {
     refuse('changed', `it written to at ${now.mtime.toISOString()}`, `nothing since ${before.mtime.toISOString()}`);
   }
+  if (now.ctimeNs === before.ctimeNs) return;
   // What came was the file's end: all of it, or from where another program had left the descriptor.
-  if (now.ctimeNs === before.ctimeNs || (await hashOfEnd(file, Number(now.size), length)) === hash.digest('hex'))
-    return;
+  const end = await ifThere(hashOfEnd(file, Number(now.size), length));
+  if (end === undefined || end === hash.digest('hex')) return;
   refuse(
     'changed',
     `other bytes in it, written at ${now.ctime.toISOString()} after an older time of modification`,
@@ -105,8 +107,8 @@ export async function* unchangedBytes<T extends Uint8Array | string>(
   );
 }
 
-/** SHA-256 of the last `length` bytes of a file of so many. */
-async function hashOfEnd(file: string | number, size: number, length: number): Promise<string | undefined> {
+/** SHA-256 of the last `length` bytes of a file of so many; empty where there are fewer by now. */
+async function hashOfEnd(file: string | number, size: number, length: number): Promise<string> {
   const descriptor = typeof file === 'number' ? file : openSync(file, 'r');
   try {
     const hash = createHash('sha256');
@@ -114,7 +116,7 @@ async function hashOfEnd(file: string | number, size: number, length: number): P
     // At positions, so that what else reads by this descriptor finds it where it was.
     for (let left = length; left > 0;) {
       const { bytesRead } = await readAt(descriptor, buffer, 0, Math.min(buffer.length, left), size - left);
-      if (bytesRead === 0) return undefined;
+      if (bytesRead === 0) return '';
       hash.update(buffer.subarray(0, bytesRead));
       left -= bytesRead;
     }
@@ -124,11 +126,6 @@ async function hashOfEnd(file: string | number, size: number, length: number): P
   }
 }
 
-async function statsOf(file: string | number): Promise<BigIntStats | undefined> {
-  try {
-    return await (typeof file === 'string' ? stat(file, { bigint: true }) : statOpen(file, { bigint: true }));
-  } catch (error) {
-    if (fileErrorCode(error) === 'ENOENT') return undefined;
-    throw error;
-  }
+function statsOf(file: string | number): Promise<BigIntStats | undefined> {
+  return ifThere(typeof file === 'string' ? stat(file, { bigint: true }) : statOpen(file, { bigint: true }));
 }

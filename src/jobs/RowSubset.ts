@@ -6,6 +6,7 @@ import { InterruptedError } from '../errors/InterruptedError.js';
 import { UsageError } from '../errors/UsageError.js';
 import type { RowInput } from '../Row.js';
 import { shareOf } from './ErrorLimit.js';
+import { jsonCell } from './formats/columnText.js';
 
 /** How many rows are drawn of an input: so many, or a share of them. */
 export type RowSample = number | `${number}%`;
@@ -144,7 +145,7 @@ export function checkSample(name: string, value: unknown): asserts value is RowS
 /** 48 bits of a digest as a fraction. */
 function rankOf(row: RowInput, index: number, seed: number): number {
   const digest = createHash('sha256')
-    .update(`${seed}\n${JSON.stringify(said(row) ?? index)}`)
+    .update(`${seed}\n${textOf(said(row)) ?? index}`)
     .digest();
   return digest.readUIntBE(0, 6) / 2 ** 48;
 }
@@ -156,6 +157,15 @@ function said(row: RowInput): unknown {
   const { prompt, messages, tokens, fields }: Partial<Record<'prompt' | 'messages' | 'tokens' | 'fields', unknown>> =
     row;
   return { prompt, messages, tokens, fields };
+}
+
+/** Undefined for what JSON has no words for: nesting that is too deep, a cycle. */
+function textOf(value: unknown): string | undefined {
+  try {
+    return jsonCell(value);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Above 0 where the first one comes later. */

@@ -6,11 +6,20 @@ const WHOLE_UNITS = 2 ** 16;
 
 /** A value as a text to compare, without blanks at its ends; undefined where there is none. */
 export function comparedText(value: unknown): string | undefined {
-  if (value === undefined || value === null) return undefined;
-  const plain = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
-  const text = (plain || typeof value === 'bigint' ? String(value) : sortedJson(value)).trim();
-  if (text === '') return undefined;
+  const text = textOf(value)?.trim();
+  if (text === undefined || text === '') return undefined;
   return text.length > WHOLE_UNITS ? `${text.slice(0, 64)}… ${createHash('sha256').update(text).digest('hex')}` : text;
+}
+
+/** Undefined for a value that leads to itself, as a program may hand over: no answer could be that. */
+function textOf(value: unknown): string | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (typeof value === 'string' || typeof value === 'number' || typeof value === 'bigint') return String(value);
+  try {
+    return sortedJson(value);
+  } catch {
+    return undefined;
+  }
 }
 
 /**

@@ -4,7 +4,8 @@ import { dirname } from 'node:path';
 import { checkObject } from '../arguments/checkMembers.js';
 import { JobFileError } from '../errors/JobFileError.js';
 import { UsageError } from '../errors/UsageError.js';
-import { fileErrorCode, fileFailure } from '../files/fileErrors.js';
+import { fileFailure } from '../files/fileErrors.js';
+import { ifThere } from '../files/ifThere.js';
 import { specialKind } from '../files/specialFiles.js';
 import { isErrorsOf } from './output/JobOutput.js';
 import { checkSidecars, hasJournal, jobOutputFiles, journalPath } from './output/sidecarFiles.js';
@@ -162,9 +163,8 @@ async function checkWritable(place: string, file = place): Promise<void> {
 
 async function statOf(path: string): Promise<Stats | undefined> {
   try {
-    return await stat(path);
+    return await ifThere(stat(path));
   } catch (error) {
-    if (fileErrorCode(error) === 'ENOENT') return undefined;
     throw fileFailure(path, 'used', error);
   }
 }

@@ -1,6 +1,7 @@
 import { constants, type BigIntStats } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { fileErrorCode } from '../files/fileErrors.js';
+import { ifThere } from '../files/ifThere.js';
 import { specialKind } from '../files/specialFiles.js';
 import { Generation, type OpenFile } from './Generation.js';
 import { HEADER, HEADER_BYTES, headerKind, type HeaderKind } from './header.js';
@@ -30,7 +31,7 @@ export async function openGeneration(path: string, opener: FileOpener): Promise<
   // Before it is opened, too: opening a device may do something.
   const kind = specialKind(stats);
   if (kind !== undefined) return { kind: 'foreign', found: kind };
-  const opened = await ifThere(() => openFile(path, opener));
+  const opened = await ifThere(openFile(path, opener));
   if (opened === undefined) return { kind: 'absent' };
   const { file, writable } = opened;
   let kept = false;
@@ -75,17 +76,7 @@ export async function begin(generation: Generation): Promise<void> {
 
 /** Undefined where there is nothing. @throws the system's errors */
 export function statOf(path: string): Promise<BigIntStats | undefined> {
-  return ifThere(() => stat(path, { bigint: true }));
-}
-
-/** Undefined where the file is not there, as where another process has just renamed it. @throws the system's errors */
-async function ifThere<T>(work: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await work();
-  } catch (error) {
-    if (fileErrorCode(error) === 'ENOENT') return undefined;
-    throw error;
-  }
+  return ifThere(stat(path, { bigint: true }));
 }
 
 async function openFile(path: string, opener: FileOpener): Promise<{ file: OpenFile; writable: boolean }> {

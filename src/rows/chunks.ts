@@ -49,7 +49,7 @@ export function checkChunkOptions(options: object): void {
   const { chunkTokens, chunkOverlap, merge } = given;
   const alone = Object.entries({ chunkOverlap, merge }).find(([, value]) => value !== undefined)?.[0];
   if (chunkTokens === undefined && alone !== undefined)
-    throw new UsageError(`${alone}: found it without chunkTokens, expected both: it says more of a row's parts`);
+    throw new UsageError(`${alone}: found it without \`chunkTokens\`, expected both: it says more of a row's parts`);
   if (chunkTokens === undefined) return;
   checkWhole('chunkTokens', chunkTokens, 1);
   if (chunkOverlap !== undefined) checkWhole('chunkOverlap', chunkOverlap, 0, chunkTokens - 1);

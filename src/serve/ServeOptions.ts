@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { checkMembers, type Check } from '../arguments/checkMembers.js';
 import { checkFunction, checkSignal } from '../arguments/checks.js';
 import { found } from '../arguments/found.js';
@@ -191,8 +192,14 @@ const CHECKS: Readonly<Record<keyof ServeOptions, Check>> = {
   port: whole(0, 65_535),
   data: text('the path of a folder'),
   apiKey: checkKey,
-  allowedHosts: checkTexts,
-  allowedOrigins: checkTexts,
+  allowedHosts: textsThat(
+    (name) => isIP(name) > 0 || /^[a-z0-9._-]+$/i.test(name),
+    'names such as box.example, without a port',
+  ),
+  allowedOrigins: textsThat(
+    (origin) => origin === 'null' || /^[a-z][a-z0-9+.-]*:\/\/[^\s/?#*]+\/?$/i.test(origin),
+    'origins such as https://app.example: each page that may is named',
+  ),
   modelsInMemory: whole(1),
   generate: object,
   onMessage: checkFunction,
@@ -237,7 +244,12 @@ export function checkKey(name: string, value: unknown): void {
     );
 }
 
-function checkTexts(name: string, value: unknown): void {
-  if (!Array.isArray(value) || !value.every((each) => typeof each === 'string' && each !== ''))
-    throw new UsageError(`${name}: found ${found(value)}, expected an array of texts`);
+/** A list of texts that requests can have: one that none can would be as good as none, and nobody would know. */
+function textsThat(isOne: (text: string) => boolean, expected: string): Check {
+  return (name, value) => {
+    const wrong: readonly unknown[] = Array.isArray(value)
+      ? value.filter((text: unknown) => typeof text !== 'string' || !isOne(text))
+      : [value];
+    if (wrong.length > 0) throw new UsageError(`${name}: found ${found(wrong[0])}, expected ${expected}`);
+  };
 }

@@ -52,6 +52,11 @@ describe('a model by its name', () => {
     expect(generated).toMatchObject({ code: 0 });
     const listed = await runCli(['models'], '', offline);
     expect(listed.stdout).toMatch(/^name +size +where\nhf:someone\/tiny +[\d.]+ KiB +\S+models--someone--tiny\n$/);
+    expect(JSON.parse((await runCli(['models', '--json'], '', offline)).stdout)).toEqual({
+      models: [{ name: 'hf:someone/tiny', bytes: expect.any(Number), path: path('hf/hub/models--someone--tiny') }],
+      repacked: [],
+    });
+    expect(await runHere(['models', '--json', '--remove', 'x'])).toMatchObject({ code: 1 });
     expect(await runCli(['models', '--remove', 'hf:someone/tyni'], '', offline)).toMatchObject({
       code: 1,
       stderr: expect.stringContaining('did you mean hf:someone/tiny?'),

@@ -180,6 +180,7 @@ describe('wrong usage: exit 1, and nothing is read or written', () => {
     ['--output-format', 'xml'],
     ['--columns', 'prompt'],
     ['--columns', 'promt=x'],
+    ['--columns', 'prompt=a,prompt=b'],
     ['--result-columns', 'answer'],
     ['--result-columns', 'text='],
     ['--delimiter', ',,'],
@@ -230,6 +231,9 @@ describe('wrong usage: exit 1, and nothing is read or written', () => {
       `argument '200%' is invalid. Found "200%", expected a whole number of at least 0, or a share of the rows from 0% to 100%.`,
     );
     expect(await refused(generate('--columns', 'promt=x'))).not.toMatch(/\bit[:.]/);
+    expect(await refused(generate('--chunk-overlap', '5'))).toContain(
+      '--chunk-overlap: found it without --chunk-tokens',
+    );
   });
 
   test.each([['--gpu-memory', '4GiB', '--gpu-memory: found 4 GiB, but there is no GPU here']])(

@@ -148,8 +148,8 @@ describe('documents in parts', () => {
   });
 
   test.each<[RunOptions, string]>([
-    [{ chunkOverlap: 2 }, 'chunkOverlap: found it without chunkTokens'],
-    [{ merge: 'x' }, 'merge: found it without chunkTokens'],
+    [{ chunkOverlap: 2 }, 'chunkOverlap: found it without `chunkTokens`'],
+    [{ merge: 'x' }, 'merge: found it without `chunkTokens`'],
     [{ chunkTokens: 0 }, 'chunkTokens: found 0'],
     [{ chunkTokens: 4, chunkOverlap: 4 }, 'chunkOverlap: found 4'],
     [{ chunkTokens: 4, merge: ' ' }, 'merge: found an empty text'],

@@ -123,6 +123,14 @@ describe('a sample', () => {
       expect(tenth.filter((row) => Math.floor(many.indexOf(row) / 1000) === part).length).toBeGreaterThan(60);
   });
 
+  test('has rows, too, that JSON cannot write', async () => {
+    let deep: unknown = 0;
+    for (let depth = 0; depth < 100_000; depth++) deep = [deep];
+    const given = [{ fields: { n: 2n ** 60n } }, { fields: { n: 2n ** 61n } }, { fields: { deep } }, { prompt: 'a' }];
+    expect(await drawn(given as RowInput[], 3)).toHaveLength(3);
+    expect(await drawn(given as RowInput[], '100%')).toHaveLength(4);
+  });
+
   test('is answered first, and the whole job has all rows in order then, each once', async () => {
     const { input, output } = files(rows(40));
     const engine = new StubEngine();

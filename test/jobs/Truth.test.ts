@@ -104,6 +104,14 @@ test('texts of choices are themselves, and long ones are compared to their ends'
   expect(truth.report()).toMatchObject({ rows: 4, right: 1 });
 });
 
+test('what a program hands over that leads to itself is no truth', () => {
+  const truth = new Truth('right', undefined, false);
+  const round: unknown[] = [];
+  round.push(round);
+  judged(truth, round, { text: 'a' });
+  expect(truth.report()).toMatchObject({ rows: 0, unknown: 1 });
+});
+
 test('a property that is meant is compared, and one that an answer lacks is none', () => {
   const truth = new Truth('city=right', undefined, false);
   judged(truth, 'Rom', { text: '{"town":"Rom"}', value: { town: 'Rom' } });

@@ -33,6 +33,12 @@ describe('answers', () => {
     });
   });
 
+  test('a body may begin with a byte order mark, as files of Windows do', async () => {
+    const { post } = await stubServer();
+    const response = await post(CHAT, `\ufeff${JSON.stringify(hello)}`);
+    expect(response.status).toBe(200);
+  });
+
   test('a stream has the role first, the text in pieces, how it ended, and what it took', async () => {
     const { post } = await stubServer();
     const response = await post(CHAT, { ...hello, stream: true, stream_options: { include_usage: true } });

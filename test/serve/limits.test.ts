@@ -16,11 +16,26 @@ test.each([
   [{ bodyBytes: 5 }, /bodyBytes: found 5/],
   [{ apiKey: 'short' }, /apiKey: found a text of 5 characters/],
   [{ bodyByte: 5000 }, /bodyBytes/],
+  [{ allowedHosts: 'box.example' }, /allowedHosts: found "box.example", expected names/],
+  [{ allowedHosts: ['box.example:8080'] }, /allowedHosts: found "box.example:8080", expected names .* without a port/],
+  [{ allowedHosts: ['https://box.example'] }, /allowedHosts: found "https:\/\/box.example", expected names/],
+  [{ allowedOrigins: ['*'] }, /allowedOrigins: found "\*", expected origins such as https:\/\/app.example/],
+  [{ allowedOrigins: ['app.example'] }, /allowedOrigins: found "app.example", expected origins/],
+  [{ allowedOrigins: ['https://app.example/page'] }, /allowedOrigins: found "https:\/\/app.example\/page"/],
 ])('options %j are refused', (more, message) => {
   const model = { name: 'a', open: () => Promise.reject(new Error()) };
   expect(() => {
     checkServeOptions({ models: [model], data: 'x', ...more });
   }).toThrow(message);
+});
+
+test('names and pages that can be heard of are taken', () => {
+  checkServeOptions({
+    models: [{ name: 'a', open: () => Promise.reject(new Error()) }],
+    data: 'x',
+    allowedHosts: ['box', 'box_1.example', '10.0.0.1', '::1'],
+    allowedOrigins: ['https://app.example', 'http://localhost:3000/', 'chrome-extension://abc', 'null'],
+  });
 });
 
 test('figures are written as Prometheus reads them', () => {

@@ -77,9 +77,11 @@ export function columnNames(
       .map((part) => part.replaceAll('\0', ','));
     const wrong = pairs.find((pair) => !/^[^=]+=./s.test(pair));
     if (wrong !== undefined) throw new InvalidArgumentError(`Found ${JSON.stringify(wrong)}, expected name=COLUMN,….`);
-    const columns = Object.fromEntries(
-      pairs.map((pair) => [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)]),
-    );
+    const names = pairs.map((pair) => pair.slice(0, pair.indexOf('=')));
+    const twice = names.find((name, at) => names.indexOf(name) !== at);
+    if (twice !== undefined)
+      throw new InvalidArgumentError(`Found ${JSON.stringify(twice)} twice, expected each name once.`);
+    const columns = Object.fromEntries(pairs.map((pair, at) => [names[at] ?? '', pair.slice(pair.indexOf('=') + 1)]));
     return checked(check, columns);
   };
 }

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { jsonMemory, takesAtMost } from '../../arguments/jsonMemory.js';
-import { textsOfNumbers } from '../../arguments/jsonNumbers.js';
+import { checkDepth, textsOfNumbers } from '../../arguments/jsonNumbers.js';
 import { Turns } from '../../collections/Turns.js';
 import { ROW_LIMITS } from '../../model/files/limits.js';
 import { boundHeapGrowth } from '../../rows/heapGrowth.js';
@@ -34,6 +34,8 @@ export async function longJson(bytes: Buffer, json = bytes.toString('utf8')): Pr
     if (turns.due) await turns.give();
   }
   await setImmediate();
+  checkDepth(json);
+  await turns.give();
   const read: unknown = JSON.parse(json);
   await turns.give();
   const slices = textsOfNumbers(json);

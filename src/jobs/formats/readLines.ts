@@ -1,7 +1,7 @@
-import { JobFileError } from '../../errors/JobFileError.js';
 import type { RowErrorCode } from '../../errors/RowError.js';
 import type { BadRow } from '../../Row.js';
 import { formatBytes } from '../../units.js';
+import { checkBeginning } from './foreignBytes.js';
 import { lineWithoutRow } from './parseRow.js';
 import type { RowSource } from './RowFormat.js';
 
@@ -84,16 +84,11 @@ export function isBlank(line: Buffer): boolean {
 
 /**
  * The lines of a source that are not blank.
- * @throws JobFileError where it begins as UTF-16 does: but for its first line, what is read of it would be text
+ * @throws JobFileError where it begins as no text does
  */
 export async function* filledLines(source: RowSource, maxLineBytes: number): AsyncGenerator<Line, void, undefined> {
   for await (const line of readLines(source.bytes(), maxLineBytes)) {
-    const [first, second] = line.number === 1 && line.bytes ? line.bytes : [];
-    if ((first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff))
-      throw new JobFileError(
-        source.name,
-        'found UTF-16, by its byte order mark, expected UTF-8; convert the file first: iconv -f UTF-16 -t UTF-8',
-      );
+    if (line.number === 1 && line.bytes) checkBeginning(source, line.bytes);
     if (line.bytes === undefined || !isBlank(line.bytes)) yield line;
   }
 }

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { JobFileError } from '../../errors/JobFileError.js';
+import { checkBeginning } from './foreignBytes.js';
 import type { RowSource } from './RowFormat.js';
 
 /**
@@ -9,6 +10,7 @@ import type { RowSource } from './RowFormat.js';
 export async function* utf8Text(source: RowSource): AsyncGenerator<string, void, undefined> {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
   let line = 1;
+  let begun = false;
   const decode = (chunk: Buffer, last: boolean): string => {
     try {
       return decoder.decode(chunk, { stream: !last });
@@ -21,7 +23,10 @@ export async function* utf8Text(source: RowSource): AsyncGenerator<string, void,
     }
   };
   for await (const chunk of source.bytes()) {
-    const text = decode(Buffer.from(chunk as Uint8Array), false);
+    const bytes = Buffer.from(chunk as Uint8Array);
+    if (!begun) checkBeginning(source, bytes);
+    begun = true;
+    const text = decode(bytes, false);
     for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) line += 1;
     yield text;
   }

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import { constants, type BigIntStats } from 'node:fs';
-import { open, stat } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 import { InterruptedError } from '../../errors/InterruptedError.js';
 import { JobFileError } from '../../errors/JobFileError.js';
-import { fileErrorCode, fileFailure, readFailure } from '../../files/fileErrors.js';
+import { readFailure } from '../../files/fileErrors.js';
+import { ifThere } from '../../files/ifThere.js';
 import type { FileFingerprint } from '../record/fingerprint.js';
 import { decompressed } from '../formats/compression.js';
 import type { FileFormat } from '../jobFormats.js';
@@ -44,17 +45,18 @@ export class CountedInput implements RowSource {
     const hash = createHash('sha256');
     const hashes: string[] = [];
     let bytes = 0;
-    async function* hashed(): AsyncGenerator<Buffer, void, undefined> {
-      for await (const block of blocksOf(path, Infinity, signal)) {
+    async function* hashed(input: FileHandle): AsyncGenerator<Buffer, void, undefined> {
+      for await (const block of blocksOf(input, Infinity, signal)) {
         hashes.push(hash.update(block).copy().digest('binary'));
         bytes += block.length;
         yield block;
       }
     }
     try {
+      await using input = await openAtOnce(path);
       // Before it is read, so that a change meanwhile shows at the end.
-      const stats = await stat(path, { bigint: true });
-      const blocks = hashed();
+      const stats = await input.stat({ bigint: true });
+      const blocks = hashed(input);
       const rows = await countRows(file.format, {
         name: path,
         path,
@@ -118,23 +120,28 @@ export class CountedInput implements RowSource {
    * @throws JobFileError where others, or fewer, are there by now; InterruptedError
    */
   async *read(): AsyncGenerator<Buffer, void, undefined> {
+    try {
+      await using input = await openAtOnce(this.path);
+      yield* this.#blocks(input);
+    } catch (error) {
+      throw readFailure(this.path, error);
+    }
+  }
+
+  async *#blocks(input: FileHandle): AsyncGenerator<Buffer, void, undefined> {
     const { bytes, hashes } = this.counted;
     const hash = createHash('sha256');
     let position = 0;
     let blocks = 0;
-    try {
-      for await (const block of blocksOf(this.path, bytes, this.signal)) {
-        if (hash.update(block).copy().digest('binary') !== hashes[blocks]) break;
-        position += block.length;
-        blocks += 1;
-        yield block;
-      }
-      if (position === bytes) return;
-      const { size } = await stat(this.path);
-      throw size < bytes ? this.#failure('shrank', size) : this.#failure('changed', position);
-    } catch (error) {
-      throw readFailure(this.path, error);
+    for await (const block of blocksOf(input, bytes, this.signal)) {
+      if (hash.update(block).copy().digest('binary') !== hashes[blocks]) break;
+      position += block.length;
+      blocks += 1;
+      yield block;
     }
+    if (position === bytes) return;
+    const { size } = await input.stat();
+    throw size < bytes ? this.#failure('shrank', size) : this.#failure('changed', position);
   }
 
   /**
@@ -143,16 +150,17 @@ export class CountedInput implements RowSource {
    * @throws JobFileError, InterruptedError
    */
   async checkUnchanged(): Promise<void> {
-    const now = await stat(this.path, { bigint: true }).catch((error: unknown) => {
-      if (fileErrorCode(error) === 'ENOENT') return undefined;
-      throw fileFailure(this.path, 'read', error);
-    });
-    if (now === undefined || sameVersion(now, this.stats)) return;
-    const { bytes } = this.counted;
-    // Touched, or saved once more: its content says whether that matters. (Some files of the system have no size.)
-    if (now.isFile() && Number(now.size) > bytes) throw this.#failure('grew', Number(now.size));
-    const blocks = this.read();
-    while ((await blocks.next()).done !== true);
+    try {
+      await using input = await ifThere(openAtOnce(this.path));
+      const now = await input?.stat({ bigint: true });
+      if (input === undefined || now === undefined || sameVersion(now, this.stats)) return;
+      // Touched, or saved once more: its content says whether that matters. (Some files of the system have no size.)
+      if (now.isFile() && Number(now.size) > this.counted.bytes) throw this.#failure('grew', Number(now.size));
+      const blocks = this.#blocks(input);
+      while ((await blocks.next()).done !== true);
+    } catch (error) {
+      throw readFailure(this.path, error);
+    }
   }
 
   #failure(how: 'shrank' | 'grew' | 'changed', at: number): JobFileError {
@@ -173,28 +181,27 @@ async function countRows(format: RowFormat, source: RowSource): Promise<number> 
   return rows;
 }
 
+/** Opens a file to be read, without waiting, should a FIFO stand there by now. */
+function openAtOnce(path: string): Promise<FileHandle> {
+  return open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+}
+
 /** A file in blocks of a MiB, the last one shorter, up to so many bytes. The next block overwrites the one before. */
 async function* blocksOf(
-  path: string,
+  file: FileHandle,
   bytes: number,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<Buffer, void, undefined> {
-  // Without waiting, should a FIFO stand there by now.
-  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
-  try {
-    const buffer = Buffer.allocUnsafe(BLOCK_BYTES);
-    for (let position = 0, filled = BLOCK_BYTES; filled === BLOCK_BYTES; position += filled) {
-      if (signal?.aborted === true) throw new InterruptedError(signal.reason);
-      const wanted = Math.min(BLOCK_BYTES, bytes - position);
-      for (filled = 0; filled < wanted;) {
-        const { bytesRead } = await file.read(buffer, filled, wanted - filled, position + filled);
-        if (bytesRead === 0) break;
-        filled += bytesRead;
-      }
-      if (filled > 0) yield buffer.subarray(0, filled);
+  const buffer = Buffer.allocUnsafe(BLOCK_BYTES);
+  for (let position = 0, filled = BLOCK_BYTES; filled === BLOCK_BYTES; position += filled) {
+    if (signal?.aborted === true) throw new InterruptedError(signal.reason);
+    const wanted = Math.min(BLOCK_BYTES, bytes - position);
+    for (filled = 0; filled < wanted;) {
+      const { bytesRead } = await file.read(buffer, filled, wanted - filled, position + filled);
+      if (bytesRead === 0) break;
+      filled += bytesRead;
     }
-  } finally {
-    await file.close();
+    if (filled > 0) yield buffer.subarray(0, filled);
   }
 }
 

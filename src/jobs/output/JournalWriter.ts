@@ -1,6 +1,7 @@
 import { type FileHandle, stat } from 'node:fs/promises';
 import { JobFileError } from '../../errors/JobFileError.js';
-import { describeFileError, fileErrorCode } from '../../files/fileErrors.js';
+import { describeFileError } from '../../files/fileErrors.js';
+import { ifThere } from '../../files/ifThere.js';
 import type { RowSink } from '../../files/StreamWriter.js';
 
 /** Rows that may wait while others are being written; then `write` waits. */
@@ -162,10 +163,7 @@ export async function checkLength(file: OpenFile, path: string, bytes: number): 
  */
 async function checkInPlace(file: OpenFile, path: string): Promise<void> {
   const own = await file.stat({ bigint: true });
-  const there = await stat(path, { bigint: true }).catch((error: unknown) => {
-    if (fileErrorCode(error) === 'ENOENT') return undefined;
-    throw error;
-  });
+  const there = await ifThere(stat(path, { bigint: true }));
   if (there === undefined) throw changed(path, 'was removed');
   // There are file systems whose numbers of files are not the same twice.
   const same = there.dev === own.dev && there.ino === own.ino;

@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs';
 import { mkdir, open, rename, rm, stat, unlink, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { leftoversOf, removeLeftovers, temporaryPath } from '../../files/temporaryFiles.js';
+import { ifThere } from '../../files/ifThere.js';
 import { makeFolder } from '../../files/makeFolder.js';
 
 /** The file is not what whoever has it said that it is. */
@@ -37,9 +38,9 @@ export class PartialFile implements AsyncDisposable {
     newHash = (): Hash => createHash('sha256'),
   ): Promise<PartialFile> {
     makeFolder(dirname(target));
-    for (const file of leftoversOf(target)) await rename(file, leftover(target)).catch(ignoreMissing);
+    for (const file of leftoversOf(target)) await ifThere(rename(file, leftover(target)));
     const path = temporaryPath(target);
-    await rename(leftover(target), path).catch(ignoreMissing);
+    await ifThere(rename(leftover(target), path));
     const file = await open(path, 'a+', 0o644);
     const partial = new PartialFile(target, path, file, maximumBytes, newHash);
     try {
@@ -105,10 +106,10 @@ export class PartialFile implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.file.close();
     if (this.#bytes === 0) {
-      await unlink(this.path).catch(ignoreMissing);
+      await ifThere(unlink(this.path));
       return;
     }
-    await rename(this.path, leftover(this.target)).catch(ignoreMissing);
+    await ifThere(rename(this.path, leftover(this.target)));
     // In this order: whoever commits between the two removes it.
     const { size } = await stat(this.target).catch(() => ({ size: -1 }));
     if (size === this.maximumBytes) await rm(leftover(this.target), { force: true });
@@ -165,8 +166,4 @@ export async function makeWorkFolder(target: string): Promise<string> {
 
 function workPath(target: string): string {
   return `${target}.work`;
-}
-
-function ignoreMissing(error: unknown): void {
-  if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
 }

@@ -1,4 +1,5 @@
 import { Busboy } from '@fastify/busboy';
+import { on } from 'node:events';
 import { createWriteStream } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
@@ -20,6 +21,8 @@ const LIMITS = {
   headerPairs: 32,
   headerSize: 8192,
 };
+/** Pieces of a body, of 64 KiB at most, that may wait for the disk. */
+const PIECES = 16;
 /** How long a file may be kept that says so itself: an hour to thirty days, as OpenAI has it. */
 const [LEAST_SECONDS, MOST_SECONDS] = [3600, 2_592_000];
 const MOST_NAME_UNITS = 255;
@@ -57,7 +60,7 @@ export async function receiveFile(exchange: Exchange, store: FileStore): Promise
     stream.once('limit', () =>
       refuse(`the file has more than ${formatBytes(uploadBytes)}, expected at most that`, 413, 'body_too_large'),
     );
-    received = pipeline(stream, createWriteStream(part, { flags: 'wx', mode: 0o600 }));
+    received = pipeline(stream, createWriteStream(part, { flags: 'wx', mode: 0o600 }), { signal: ending.signal });
     // It is awaited below; who sends is not to go on until then.
     received.catch(() => ending.abort());
   });
@@ -67,15 +70,17 @@ export async function receiveFile(exchange: Exchange, store: FileStore): Promise
     () => refuse(`the file did not come within ${uploadSeconds} s`, 408, 'timeout'),
     uploadSeconds * 1000,
   );
-  request.socket.setTimeout(stallSeconds * 1000, () =>
+  // Of the request, not of its socket, which Node would close, and which may bring any number of files.
+  request.setTimeout(stallSeconds * 1000, () =>
     refuse(`nothing came of the file for ${stallSeconds} s`, 408, 'timeout'),
   );
   try {
     await pipeline(
-      request.iterator({ destroyOnReturn: false }),
-      async function* (source: AsyncIterable<Buffer>) {
+      async function* () {
         let bytes = 0;
-        for await (const chunk of source) {
+        // Not by the request's own iterator, which nothing ends while it waits for what may never come.
+        const body = on(request, 'data', { close: ['end', 'close'], highWaterMark: PIECES, signal: ending.signal });
+        for await (const [chunk] of body as AsyncIterable<[Buffer]>) {
           bytes += chunk.length;
           if (bytes > uploadBytes + ROUND_BYTES)
             throw new ApiError(413, `the body has more than ${formatBytes(uploadBytes)}, expected at most that`, {
@@ -99,13 +104,15 @@ export async function receiveFile(exchange: Exchange, store: FileStore): Promise
     await store.received(file);
     return file;
   } catch (error) {
+    // What has come of the file may wait for the rest.
+    ending.abort();
     await received?.catch(() => undefined);
     await rm(part, { force: true });
     if (exchange.signal.aborted) throw exchange.signal.reason;
     throw problem ?? ofSender(error);
   } finally {
     clearTimeout(late);
-    request.socket.setTimeout(0);
+    request.setTimeout(0);
   }
 }
 

@@ -146,7 +146,7 @@ export class HttpServer {
       const { origin } = request.headers;
       if (origin !== undefined && this.gate.isForeign(origin)) allowReading(response, origin);
       if (request.method === 'OPTIONS' && origin !== undefined) {
-        answerPreflight(response);
+        answerPreflight(request, response);
         return;
       }
       const { route, params, query } = this.#routeOf(request);
@@ -227,12 +227,12 @@ function allowReading(response: ServerResponse, origin: string): void {
   response.setHeader('vary', 'origin');
 }
 
-/** A page that may use the server asks first whether it may. */
-function answerPreflight(response: ServerResponse): void {
+/** A page that may use the server asks first whether it may, with whatever headers its client sends. */
+function answerPreflight({ headers }: IncomingMessage, response: ServerResponse): void {
+  const wanted = headers['access-control-request-headers'];
   response.writeHead(204, {
     'access-control-allow-methods': 'GET, POST, DELETE',
-    'access-control-allow-headers':
-      'authorization, content-type, x-stainless-arch, x-stainless-lang, x-stainless-os, x-stainless-package-version, x-stainless-retry-count, x-stainless-runtime, x-stainless-runtime-version, x-stainless-timeout',
+    ...(wanted !== undefined && { 'access-control-allow-headers': wanted }),
     'access-control-max-age': '600',
   });
   response.end();

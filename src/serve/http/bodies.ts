@@ -82,11 +82,16 @@ export async function bytesOfBody(
   return Buffer.concat(parts, length);
 }
 
+/** Editors and shells of Windows begin files with it, those that are sent as a body among them. */
+const BYTE_ORDER_MARK = Buffer.from('\ufeff');
+
 /**
  * A body's JSON, bounded before anything is made of it, and read in slices where it is long.
  * @throws ApiError for what is none, or takes too much
  */
-export async function jsonOfBody(bytes: Buffer, mostBytes: number): Promise<JsonBody> {
+export async function jsonOfBody(body: Buffer, mostBytes: number): Promise<JsonBody> {
+  const from = BYTE_ORDER_MARK.equals(body.subarray(0, BYTE_ORDER_MARK.length)) ? BYTE_ORDER_MARK.length : 0;
+  const bytes = body.subarray(from);
   const line = await jsonLine({ number: 1, bytes, end: bytes.length, terminated: true }, mostBytes);
   if (!line.bad) return line;
   const { code, message } = line.bad.error;

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { PassThrough } from 'node:stream';
 import { text as textOf } from 'node:stream/consumers';
+import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
 import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
@@ -188,7 +189,8 @@ describe('what is no table', () => {
       {},
       'line 3: found bytes that are no UTF-8, expected UTF-8',
     ],
-    ['UTF-16', Buffer.from('\ufeffprompt\nx\n', 'utf16le'), {}, 'line 1: found bytes that are no UTF-8'],
+    ['UTF-16', Buffer.from('\ufeffprompt\nx\n', 'utf16le'), {}, 'found UTF-16, by its byte order mark'],
+    ['what is compressed', gzipSync('prompt\nx\n'), {}, 'found what gzip has compressed, by its first bytes'],
   ])('%s: one error before anything is written', async (_, content, options, words) => {
     const error = await failureOf(job('bad.csv', content, 'out.csv', options));
     expect(error).toBeInstanceOf(JobFileError);

@@ -12,6 +12,7 @@ import {
   type ReadStream,
 } from 'node:fs';
 import { Readable } from 'node:stream';
+import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { JobFileError } from '../../../src/errors/JobFileError.js';
@@ -88,6 +89,16 @@ describe('lines', () => {
         /: found UTF-16, by its byte order mark, expected UTF-8; convert the file first: iconv -f UTF-16 -t UTF-8$/,
       );
   });
+
+  test.each(['jsonl', 'text', 'openai-batch'] as const)(
+    'what is compressed under a name that does not say so is refused as what it is: %s',
+    async (format) => {
+      await expect(rowsOf(gzipSync('{"prompt":"a"}\n'), { format })).rejects.toThrow(
+        /: found what gzip has compressed, by its first bytes, expected text; name the file so that it ends with \.gz$/,
+      );
+      await expect(rowsOf(Buffer.from('28b52ffd2000', 'hex'), { format })).rejects.toThrow(/zstd .* with \.zst$/);
+    },
+  );
 
   test('a line over the limit is skipped to its end, and never held', async () => {
     const megabyte = Buffer.alloc(2 ** 20, 'x');
@@ -233,6 +244,27 @@ describe('fields', () => {
     const deep = `{"prompt":"a","deep":${'['.repeat(200_000)}${']'.repeat(200_000)}}`;
     const rows = await rowsOf(`${deep}\n{"prompt":"b"}\n`, { carryFields: true }, 65_536);
     expect(rows).toHaveLength(2);
+    expect(rows[1]).toEqual({ id: 2, ...NUMBERED, prompt: 'b' });
+  });
+
+  const nested = `${'['.repeat(5000)}12345678901234567890${']'.repeat(5000)}`;
+
+  test.each([
+    [
+      'beside messages, and numbers with a spelling of their own',
+      `{"prompt":"a","messages":null,"n":1.0,"x":${nested}}`,
+    ],
+    ['as a schema', `{"prompt":"a","responseFormat":{"type":"json_schema","schema":{"enum":${nested}}}}`],
+    ['as tools', `{"prompt":"a","tools":${nested}}`],
+    ['after megabytes', `{"prompt":"${'a'.repeat(2 ** 20)}","tools":${nested}}`],
+  ])('nesting that nobody who goes through a row has a stack for is a bad row: %s', async (_, line) => {
+    const rows = await rowsOf(`${line}\n{"prompt":"b"}\n`, {}, 2 ** 24);
+    expect(rows[0]).toMatchObject({
+      error: {
+        code: 'invalid-json',
+        message: 'line 1: found more than 1000 lists and objects inside of one another, expected at most so many',
+      },
+    });
     expect(rows[1]).toEqual({ id: 2, ...NUMBERED, prompt: 'b' });
   });
 });

@@ -182,6 +182,11 @@ export function knownHostile(key: string): readonly HostileRequest[] {
       one(`traversal ${id}`, requestText(`/v1/files/${id}/content`, '', { method: 'GET', type: '', key }), 400, 404),
     ),
     one('deep JSON', requestText(CHAT, `{"messages":${'['.repeat(100_000)}${']'.repeat(100_000)}}`, { key }), 400, 413),
+    one(
+      'deep JSON beside a number with a spelling of its own',
+      requestText(CHAT, `{"messages":[],"n":1.0,"deep":${'['.repeat(5000)}${']'.repeat(5000)}}`, { key }),
+      400,
+    ),
     one('JSON of many values', requestText(CHAT, `{"messages":[${'{},'.repeat(400_000)}{}]}`, { key }), 400, 413),
     one(
       'a long string',
