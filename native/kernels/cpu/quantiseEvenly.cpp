@@ -1,7 +1,7 @@
 // Activations to 8 bits with one scale a row (EvenTile). Compiled for each instruction set (simd.h).
+#include "dot.h"
 #include "matmulIsa.h"
 #include "roundGroups.h"
-#include "simdBytes.h"
 
 namespace spillway::SPILLWAY_ISA {
 namespace {
@@ -33,8 +33,8 @@ i32x16 higher(i32x16& values) {
 }
 
 void storeDigit(int8_t (&values)[kGroupInputs], i32x16 first, i32x16 second) {
-  storeBytes(values, first);
-  storeBytes(values + 16, second);
+  int32_t sums[2];
+  storeInt8(values, first, second, sums);
 }
 
 // Modulo 2^32: the sums of integers lane by lane, added up.
@@ -64,18 +64,27 @@ uint32_t storeGroup(const float* values, size_t stride, size_t group, const floa
     digits[d].place = d + 1;
     digits[d].rows = having[d];
   }
+  i32x16 first[R], second[R];
   SPILLWAY_UNROLL(4)
   for (size_t lane = 0; lane < R; lane++) {
     const float* from = values + lane * stride;
-    i32x16 first = set1Int(0), second = first;
+    first[lane] = second[lane] = set1Int(0);
     if (rows[lane].inverse != 0) {  // NaN and infinity have no integers
-      first = rounded(from, rows[lane].inverse);
-      second = rounded(from + 16, rows[lane].inverse);
+      first[lane] = rounded(from, rows[lane].inverse);
+      second[lane] = rounded(from + 16, rows[lane].inverse);
     }
-    sums[lane] = add(sums[lane], add(first, second));
+    sums[lane] = add(sums[lane], add(first[lane], second[lane]));
+  }
+  if constexpr (R == kTileRows) {
+    if (count == 0) {
+      storeRows(to.values, first, second);
+      return 0;
+    }
+  }
+  for (size_t lane = 0; lane < R; lane++) {
     if (count > 0) {
       i32x16 firstHigh = set1Int(0), secondHigh = firstHigh;
-      if (having[0] >> lane & 1) firstHigh = higher(first), secondHigh = higher(second);
+      if (having[0] >> lane & 1) firstHigh = higher(first[lane]), secondHigh = higher(second[lane]);
       if (count == 2) {
         i32x16 firstTop = set1Int(0), secondTop = firstTop;
         if (having[1] >> lane & 1) firstTop = higher(firstHigh), secondTop = higher(secondHigh);
@@ -83,7 +92,7 @@ uint32_t storeGroup(const float* values, size_t stride, size_t group, const floa
       }
       storeDigit(digits[0].values[lane], firstHigh, secondHigh);
     }
-    storeDigit(to.values[lane], first, second);
+    storeDigit(to.values[lane], first[lane], second[lane]);
   }
   return count;
 }
