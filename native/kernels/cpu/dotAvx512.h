@@ -44,8 +44,8 @@ static inline void storeInt8(int8_t* p, i32x16 first, i32x16 second, int32_t sum
 // Two rows, first and second halves each, in order.
 static inline __m512i narrow(i32x16 first, i32x16 second, i32x16 nextFirst, i32x16 nextSecond) {
   // Within 128 bits four bytes each of the first and second halves of the one row, then of the other.
-  const __m512i bytes = _mm512_packs_epi16(_mm512_packs_epi32(first.v, second.v),
-                                           _mm512_packs_epi32(nextFirst.v, nextSecond.v));
+  const __m512i bytes =
+      _mm512_packs_epi16(_mm512_packs_epi32(first.v, second.v), _mm512_packs_epi32(nextFirst.v, nextSecond.v));
   return _mm512_permutexvar_epi32(_mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0), bytes);
 }
 static inline void storeRows(TileValues& values, const i32x16 (&first)[4], const i32x16 (&second)[4]) {
@@ -66,8 +66,7 @@ static inline void storeRows(TileValues& values, const i32x16 (&first)[4], const
   _mm512_storeu_si512(values[2], others);
   const __m512i order = _mm512_castsi128_si512(_mm_set_epi16(56, 40, 24, 8, 48, 32, 16, 0));
   const __m512i all = _mm512_permutex2var_epi16(sumsOf(rows), order, sumsOf(others));
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(sums),
-                   _mm_sub_epi16(_mm512_castsi512_si128(all), _mm_set1_epi16(2048)));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(sums), _mm_sub_epi16(_mm512_castsi512_si128(all), _mm_set1_epi16(2048)));
 }
 
 static constexpr int dotZero(int, int zero) { return zero; }

@@ -64,8 +64,7 @@ inline __attribute__((always_inline)) void addDigit(const EvenWeights& weights, 
       SPILLWAY_UNROLL(3)
       for (int p = 0; p < kTogether; p++) part[0][p] = set1Int(0);
       SPILLWAY_UNROLL(1)
-      for (int v = 0; v < 8; v += kVectors)
-        dot<8, 1, kTogether, kVectors>(weights.from(first), group, v, values, part);
+      for (int v = 0; v < 8; v += kVectors) dot<8, 1, kTogether, kVectors>(weights.from(first), group, v, values, part);
       SPILLWAY_UNROLL(3)
       for (int p = 0; p < kTogether; p++) {
         i32x16 counted = shiftLeft<kDigitBits>(part[0][p]);
@@ -101,8 +100,7 @@ void multiplyTile(const EvenBlock& block, const EvenRows& rows, float* at, Ahead
       ahead.step(g);
       dot<8, R, P, 8>(weights, g, 0, groups[g].values, sum);
     }
-    for (; digit < digits && digit->group + 1 == block.begin + g; digit++)
-      addDigit<R, P>(weights, g - 1, *digit, sum);
+    for (; digit < digits && digit->group + 1 == block.begin + g; digit++) addDigit<R, P>(weights, g - 1, *digit, sum);
   }
   if (!block.last) {
     SPILLWAY_UNROLL(4)

@@ -47,7 +47,7 @@ uint32_t sumOf(i32x16 sums) {
   return sum;
 }
 
-// One group of R rows; adds to the rows' sums, lane by lane. `digits`: where higher ones go. Returns how many there are.
+// One group of R rows; adds to the rows' sums, lane by lane. `digits`: where higher ones go. Returns how many come.
 template <size_t R>
 uint32_t storeGroup(const float* values, size_t stride, size_t group, const float largest[R], const RowRounding rows[R],
                     EvenGroup& to, EvenDigits* digits, i32x16 sums[R]) {

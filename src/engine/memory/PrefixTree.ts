@@ -300,9 +300,9 @@ export class PrefixTree {
   }
 
   /**
-   * Gives back a page of a tier that a row had a short while ago, but for the last ones, where memory would be touched
-   * for the first time to keep it: while rows are known to come, none of which begins so, and as long as rows go on with
-   * no page that was kept. @returns whether there was any
+   * Gives back a page of a tier that a row had a short while ago, but for the last ones, where memory would have to be
+   * touched for the first time to keep it: while rows are known to come, none of which begins so, and as long as none
+   * goes on with a page that was kept. @returns whether there was any
    */
   reuse(tier: SharedTier): boolean {
     if (this.goesOn || this.waiting.isEmpty) return false;

@@ -317,7 +317,11 @@ describe('PagePool', () => {
   });
 
   test.each([
-    ['of rows that begin apart touch no more memory than those that are kept in any case', (row: number) => row, 64 + 3],
+    [
+      'of rows that begin apart touch no more memory than those that are kept in any case',
+      (row: number) => row,
+      64 + 3,
+    ],
     ['of which some begin alike are kept with more', (row: number) => row % 90, 2 * 90],
   ])('prompts %s', (_, first, touched) => {
     const pool = new PagePool(10_000, 4);
