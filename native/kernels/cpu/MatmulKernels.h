@@ -69,6 +69,7 @@ struct alignas(64) EvenDigits {
   TileValues values;
   uint32_t group;
   uint32_t place;  // 1: counts 2^7; 2: 2^14
+  uint32_t rows;   // bit r: that row of the tile has it; others' values are zeros
 };
 constexpr int kDigitBits = 7;
 // Sums of values are at most so many times 32, and those of their products with weights are then integers of 32 bits: a

@@ -8,6 +8,7 @@
 //   byteToFloat(v, i)       input i (0 to 3) of the sixteen outputs, as floats
 //   uint8ToFloat(p) int8ToFloat(p)   sixteen bytes in memory as floats
 //   storeInt8(p, first, second, sums)   two times sixteen integers within -127..127 as bytes, and the sum of either
+//   storeRows(values, first, second[, sums])   the same of four rows
 // dot<Bits, R, P, V>(source, group, first, values, sum): adds to sum[r][p] the products of V vectors, from vector
 // `first` of the group on, of P panels with R rows. Values have Bits bits, activations are within -127..127.
 // dotZero(bits, zero): the zero point as the dot product needs it to be made good by the caller: 0 where dot does it
@@ -30,6 +31,21 @@
 #endif
 
 namespace spillway::SPILLWAY_ISA {
+
+#if SPILLWAY_ISA_LEVEL != 2
+static inline void storeRows(TileValues& values, const i32x16 (&first)[4], const i32x16 (&second)[4],
+                             int16_t (&sums)[2][4]) {
+  for (int row = 0; row < 4; row++) {
+    int32_t halves[2];
+    storeInt8(values[row], first[row], second[row], halves);
+    for (int half = 0; half < 2; half++) sums[half][row] = static_cast<int16_t>(halves[half]);
+  }
+}
+static inline void storeRows(TileValues& values, const i32x16 (&first)[4], const i32x16 (&second)[4]) {
+  int16_t sums[2][4];
+  storeRows(values, first, second, sums);
+}
+#endif
 
 // Vector v of a group as panelLayout.h describes it.
 template <int Bits>

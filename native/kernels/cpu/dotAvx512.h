@@ -41,6 +41,33 @@ static inline void storeInt8(int8_t* p, i32x16 first, i32x16 second, int32_t sum
   sums[0] = _mm_cvtsi128_si32(_mm256_castsi256_si128(sixteens)) - 2048;
   sums[1] = _mm_cvtsi128_si32(_mm256_extracti128_si256(sixteens, 1)) - 2048;
 }
+// Two rows, first and second halves each, in order.
+static inline __m512i narrow(i32x16 first, i32x16 second, i32x16 nextFirst, i32x16 nextSecond) {
+  // Within 128 bits four bytes each of the first and second halves of the one row, then of the other.
+  const __m512i bytes =
+      _mm512_packs_epi16(_mm512_packs_epi32(first.v, second.v), _mm512_packs_epi32(nextFirst.v, nextSecond.v));
+  return _mm512_permutexvar_epi32(_mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0), bytes);
+}
+static inline void storeRows(TileValues& values, const i32x16 (&first)[4], const i32x16 (&second)[4]) {
+  _mm512_storeu_si512(values[0], narrow(first[0], second[0], first[1], second[1]));
+  _mm512_storeu_si512(values[2], narrow(first[2], second[2], first[3], second[3]));
+}
+static inline void storeRows(TileValues& values, const i32x16 (&first)[4], const i32x16 (&second)[4],
+                             int16_t (&sums)[2][4]) {
+  // As in storeInt8(): of sixteen bytes each, at the begin of 128 bits.
+  const auto sumsOf = [](__m512i bytes) {
+    const __m512i eights =
+        _mm512_sad_epu8(_mm512_xor_si512(bytes, _mm512_set1_epi8(static_cast<char>(0x80))), _mm512_setzero_si512());
+    return _mm512_add_epi64(eights, _mm512_unpackhi_epi64(eights, eights));
+  };
+  const __m512i rows = narrow(first[0], second[0], first[1], second[1]),
+                others = narrow(first[2], second[2], first[3], second[3]);
+  _mm512_storeu_si512(values[0], rows);
+  _mm512_storeu_si512(values[2], others);
+  const __m512i order = _mm512_castsi128_si512(_mm_set_epi16(56, 40, 24, 8, 48, 32, 16, 0));
+  const __m512i all = _mm512_permutex2var_epi16(sumsOf(rows), order, sumsOf(others));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(sums), _mm_sub_epi16(_mm512_castsi512_si128(all), _mm_set1_epi16(2048)));
+}
 
 static constexpr int dotZero(int, int zero) { return zero; }
 

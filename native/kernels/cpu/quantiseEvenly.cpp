@@ -32,45 +32,67 @@ i32x16 higher(i32x16& values) {
   return digit;
 }
 
-int32_t storeDigit(TileValues& values, size_t lane, i32x16 first, i32x16 second) {
+void storeDigit(int8_t (&values)[kGroupInputs], i32x16 first, i32x16 second) {
   int32_t sums[2];
-  storeInt8(values[lane], first, second, sums);
-  return sums[0] + sums[1];
+  storeInt8(values, first, second, sums);
 }
 
-// One group of R rows; adds to the rows' sums. `digits`: where higher ones go. Returns how many there are.
+// Modulo 2^32: the sums of integers lane by lane, added up.
+uint32_t sumOf(i32x16 sums) {
+  float stored[16];
+  store(stored, asFloat(sums));
+  uint32_t lanes[16], sum = 0;
+  __builtin_memcpy(lanes, stored, sizeof lanes);
+  for (const uint32_t lane : lanes) sum += lane;
+  return sum;
+}
+
+// One group of R rows; adds to the rows' sums, lane by lane. `digits`: where higher ones go. Returns how many come.
 template <size_t R>
 uint32_t storeGroup(const float* values, size_t stride, size_t group, const float largest[R], const RowRounding rows[R],
-                    EvenGroup& to, EvenDigits* digits, int32_t sums[R]) {
-  uint32_t count = 0;
+                    EvenGroup& to, EvenDigits* digits, i32x16 sums[R]) {
+  uint32_t having[2] = {};  // rows that have a digit of each place
   for (size_t lane = 0; lane < R; lane++) {
     // A value that has one digit is at most 127, which 127.4 rounds to.
     const float size = largest[lane] * rows[lane].inverse;
-    const uint32_t own = size > 127.4f * 128.0f ? 2 : size > 127.4f ? 1 : 0;
-    if (own > count) count = own;
+    having[0] |= uint32_t{size > 127.4f} << lane;
+    having[1] |= uint32_t{size > 127.4f * 128.0f} << lane;
   }
+  const uint32_t count = having[1] != 0 ? 2 : having[0] != 0 ? 1 : 0;
   for (uint32_t d = 0; d < count; d++) {
     digits[d].group = static_cast<uint32_t>(group);
     digits[d].place = d + 1;
+    digits[d].rows = having[d];
   }
+  i32x16 first[R], second[R];
   SPILLWAY_UNROLL(4)
   for (size_t lane = 0; lane < R; lane++) {
     const float* from = values + lane * stride;
-    i32x16 first = set1Int(0), second = first;
+    first[lane] = second[lane] = set1Int(0);
     if (rows[lane].inverse != 0) {  // NaN and infinity have no integers
-      first = rounded(from, rows[lane].inverse);
-      second = rounded(from + 16, rows[lane].inverse);
+      first[lane] = rounded(from, rows[lane].inverse);
+      second[lane] = rounded(from + 16, rows[lane].inverse);
     }
+    sums[lane] = add(sums[lane], add(first[lane], second[lane]));
+  }
+  if constexpr (R == kTileRows) {
+    if (count == 0) {
+      storeRows(to.values, first, second);
+      return 0;
+    }
+  }
+  for (size_t lane = 0; lane < R; lane++) {
     if (count > 0) {
       i32x16 firstHigh = set1Int(0), secondHigh = firstHigh;
-      if (largest[lane] * rows[lane].inverse > 127.4f) firstHigh = higher(first), secondHigh = higher(second);
+      if (having[0] >> lane & 1) firstHigh = higher(first[lane]), secondHigh = higher(second[lane]);
       if (count == 2) {
-        const i32x16 firstTop = higher(firstHigh), secondTop = higher(secondHigh);
-        sums[lane] += storeDigit(digits[1].values, lane, firstTop, secondTop) * (1 << (2 * kDigitBits));
+        i32x16 firstTop = set1Int(0), secondTop = firstTop;
+        if (having[1] >> lane & 1) firstTop = higher(firstHigh), secondTop = higher(secondHigh);
+        storeDigit(digits[1].values[lane], firstTop, secondTop);
       }
-      sums[lane] += storeDigit(digits[0].values, lane, firstHigh, secondHigh) * (1 << kDigitBits);
+      storeDigit(digits[0].values[lane], firstHigh, secondHigh);
     }
-    sums[lane] += storeDigit(to.values, lane, first, second);
+    storeDigit(to.values[lane], first[lane], second[lane]);
   }
   return count;
 }
@@ -100,7 +122,8 @@ void quantiseTile(const float* values, size_t stride, size_t columns, EvenTile& 
   }
   RowRounding rows[R];
   for (size_t lane = 0; lane < R; lane++) rows[lane] = roundingOf(reference[lane], most[lane], sum[lane]);
-  int32_t sums[R] = {};
+  i32x16 sums[R];
+  for (size_t lane = 0; lane < R; lane++) sums[lane] = set1Int(0);
   uint32_t count = 0;
   for (size_t g = 0; g < groups; g++) {
     float largest[R];
@@ -110,7 +133,7 @@ void quantiseTile(const float* values, size_t stride, size_t columns, EvenTile& 
   tile.digits = count;
   for (size_t lane = 0; lane < R; lane++) {
     tile.scale[lane] = rows[lane].scale;
-    tile.start128[lane] = static_cast<int32_t>(0u - 128u * static_cast<uint32_t>(sums[lane]));
+    tile.start128[lane] = static_cast<int32_t>(0u - 128u * sumOf(sums[lane]));
   }
 }
 

@@ -5,6 +5,12 @@
 namespace spillway::SPILLWAY_ISA {
 namespace {
 
+// Numbers of a tile's rows. What is in those of absent rows does not matter.
+typedef int16_t Int16s __attribute__((vector_size(sizeof(int16_t) * kTileRows)));
+typedef int32_t Int32s __attribute__((vector_size(sizeof(int32_t) * kTileRows)));
+typedef uint32_t Words __attribute__((vector_size(sizeof(uint32_t) * kTileRows)));  // modulo 2^32
+typedef float Floats __attribute__((vector_size(sizeof(float) * kTileRows)));
+
 // What a row's groups are rounded with: its factor, from 1 to 2, times powers of two.
 struct RowScale {
   float factor, inverse;
@@ -55,12 +61,6 @@ inline __attribute__((always_inline)) void storeRounded(const float* values, flo
   store(lost + 16, fnma(sub(secondRounded, set1(kBias)), scale, second));
 }
 
-// Numbers of a tile's rows. What is in those of absent rows does not matter.
-typedef int16_t Int16s __attribute__((vector_size(sizeof(int16_t) * kTileRows)));
-typedef int32_t Int32s __attribute__((vector_size(sizeof(int32_t) * kTileRows)));
-typedef uint32_t Words __attribute__((vector_size(sizeof(uint32_t) * kTileRows)));  // modulo 2^32
-typedef float Floats __attribute__((vector_size(sizeof(float) * kTileRows)));
-
 // What follows from the sums. Not right after they are stored: a processor waits long for what was stored in smaller
 // pieces just before.
 void storeStarts(QuantisedTile& tile) {
@@ -80,11 +80,52 @@ void storeStarts(QuantisedTile& tile) {
   __builtin_memcpy(tile.start128, &start128, sizeof start128);
 }
 
+// A group of all rows of a tile, none of which is refined, or too small or too large to be rounded: as storeRounded()
+// does, number for number.
+void storePlain(const float* values, size_t stride, Floats largest, const RowScale (&rows)[kTileRows],
+                QuantisedTile& tile) {
+  Floats factor, inverse;
+  Words mantissa;
+  SPILLWAY_UNROLL(4)
+  for (size_t lane = 0; lane < kTileRows; lane++) {
+    factor[lane] = rows[lane].factor;
+    inverse[lane] = rows[lane].inverse;
+    mantissa[lane] = rows[lane].mantissa;
+  }
+  const Floats step = largest * (1.0f / 127.0f);
+  const Words power = (reinterpret_cast<Words>(step) - mantissa + kMantissaMask) & kExponentMask;
+  const Words inversePower = 2 * kOneBits - power, bias = power + static_cast<uint32_t>(kBiasOverPower);
+  inverse *= reinterpret_cast<Floats>(inversePower);
+  i32x16 first[kTileRows], second[kTileRows];
+  SPILLWAY_UNROLL(4)
+  for (size_t lane = 0; lane < kTileRows; lane++) {
+    const f32x16 by = set1(inverse[lane]);
+    first[lane] = integers(biased(load(values + lane * stride), by));
+    second[lane] = integers(biased(load(values + lane * stride + 16), by));
+  }
+  storeRows(tile.values, first, second, tile.halfSums);
+  __builtin_memcpy(tile.bias, &bias, sizeof bias);
+  __builtin_memcpy(tile.factor, &factor, sizeof factor);
+}
+
 // One group of R rows. Loops over lanes are unrolled, so that the lanes' numbers stay in registers.
 // `largest`: the group's magnitudes; `over`: what they are beyond where they are refined.
 template <size_t R>
-void quantiseGroup(const float* values, size_t stride, const float largest[R], const float over[R],
-                   const RowScale scales[R], QuantisedTile& tile, QuantisedTile& refinement) {
+void quantiseGroup(const float* values, size_t stride, const float (&largest)[R], const float (&over)[R],
+                   const RowScale (&scales)[R], QuantisedTile& tile, QuantisedTile& refinement) {
+  if constexpr (R == kTileRows) {
+    Floats most, magnitude;
+    __builtin_memcpy(&most, over, sizeof most);
+    __builtin_memcpy(&magnitude, largest, sizeof magnitude);
+    // Lanes of ones where a row is otherwise; NaN is no magnitude.
+    const Int32s otherwise = (magnitude > most) | (magnitude < kSmallest) | (magnitude > kLargestRounded);
+    uint64_t halves[2];
+    __builtin_memcpy(halves, &otherwise, sizeof halves);
+    if ((halves[0] | halves[1]) == 0) {
+      tile.next = tile.advance = 1;
+      return storePlain(values, stride, magnitude, scales, tile);
+    }
+  }
   bool refined = false;
   SPILLWAY_UNROLL(4)
   for (size_t lane = 0; lane < R; lane++) refined |= largest[lane] > over[lane];

@@ -405,6 +405,52 @@ TEST(EvenProducts, DoNotOverflow) {
   }
 }
 
+// Higher digits: of one row and of several of a tile, of the first and last groups of blocks, of two places. Each row's
+// bits are those of the same row alone, whatever digits the others have, and of every instruction set.
+TEST(EvenProducts, HigherDigitsOfAnyRowsAndGroups) {
+  const uint32_t inputs = 3072, outputs = 11 * kPanelOutputs;  // blocks of 32 groups of six panels, three and two
+  const size_t rows = 11;
+  const cases::PackedMatrix matrix = cases::randomMatrix({"Q8_R", WeightType::Q8_R, outputs, inputs, false}, 4);
+  std::vector<float> values = cases::randomFloats(rows * inputs, 5);
+  const auto enlarge = [&](size_t row, size_t group, float times) {
+    for (size_t i = 0; i < kGroupInputs; i += 3) values[row * inputs + group * kGroupInputs + i] *= times;
+  };
+  for (const size_t group : {0, 31, 32, 33, 63, 64, 95}) enlarge(1, group, 20.0f);
+  for (const size_t row : {0, 2, 3}) enlarge(row, 40, 30.0f);
+  enlarge(3, 41, 1e3f);
+  enlarge(0, 41, 1e5f);
+  for (size_t group = 0; group < 20; group++) enlarge(9, group, group % 2 == 0 ? 1e4f : 50.0f);
+  std::vector<float> expected;
+  for (const InstructionSet set : kInstructionSets) {
+    if (!machineHas(set) || set == InstructionSet::Amx) continue;
+    const auto product = [&](size_t first, size_t count) {
+      return multiply(set, 1, Precision::Default, {{&matrix.weights, nullptr}}, &values[first * inputs], count,
+                      inputs)[0]
+          .output;
+    };
+    const std::vector<float> all = product(0, rows);
+    for (size_t row = 0; row < rows; row++)
+      expectSameBits(product(row, 1).data(), &all[row * outputs], outputs,
+                     std::string(instructionSetName(set)) + ", row " + std::to_string(row) + " alone");
+    if (expected.empty()) expected = all;
+    expectSameBits(all.data(), expected.data(), all.size(), instructionSetName(set));
+  }
+  // And they are the sums that they stand for.
+  for (const size_t row : {0, 1, 3, 9}) {
+    const std::vector<double> rounded = roundedEvenly(&values[row * inputs], inputs);
+    for (uint32_t output = 0; output < outputs; output += 7) {
+      std::vector<float> weights(inputs);
+      unpackRow(matrix.weights, output, weights.data());
+      double sum = 0, magnitude = 0;
+      for (size_t k = 0; k < inputs; k++) {
+        sum += rounded[k] * static_cast<double>(weights[k]);
+        magnitude += std::fabs(rounded[k] * static_cast<double>(weights[k]));
+      }
+      EXPECT_NEAR(expected[row * outputs + output], sum, 1e-6 * magnitude) << "row " << row << ", output " << output;
+    }
+  }
+}
+
 // Panels are taken several at a time; those that are left at a matrix's end, fewer.
 TEST(EvenProducts, AreTheSameHoweverManyPanelsAreLeft) {
   const uint32_t inputs = 256, most = 12 * kPanelOutputs;

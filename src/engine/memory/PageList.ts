@@ -8,10 +8,14 @@ export class PageList {
   private most = 0;
   private limit: number;
 
-  /** @param reclaim asked when none is left: gives one back that can be spared, if there is any */
+  /**
+   * @param reclaim asked when none is left: gives one back that can be spared, if there is any
+   * @param reuse asked before one is touched that never was: gives one back that is not worth that, if there is any
+   */
   constructor(
     readonly capacity: number,
     private readonly reclaim: () => boolean = () => false,
+    private readonly reuse: () => void = () => undefined,
   ) {
     this.limit = capacity;
   }
@@ -34,6 +38,7 @@ export class PageList {
   take(): number {
     while (this.used >= this.limit && this.reclaim());
     if (this.used >= this.capacity) throw new RangeError(`all ${this.capacity} pages are in use`);
+    if (this.free.length === 0) this.reuse();
     const page = this.free.pop() ?? this.untouched++;
     this.most = Math.max(this.most, this.used);
     return page;

@@ -121,7 +121,13 @@ export class PagePool {
     this.size = this.capacities = { gpu: gpu.pages, memory: capacity, disk: disk.pages };
     this.kept = Array.from({ length: keepers.of }, () => ({
       gpu: new PageList(gpu.pages, () => this.reclaim('gpu')),
-      memory: new PageList(capacity, () => this.reclaim('memory')),
+      memory: new PageList(
+        capacity,
+        () => this.reclaim('memory'),
+        () => {
+          this.reuse('memory');
+        },
+      ),
       disk: new PageList(disk.pages),
       states: groups.states === undefined ? undefined : new PageList(groups.states),
     }));
@@ -327,6 +333,10 @@ export class PagePool {
     for (const reason of REASONS)
       for (const { tree } of this.runs.values()) if (tree?.reclaim(tier, reason) === true) return true;
     return false;
+  }
+
+  private reuse(tier: SharedTier): void {
+    for (const { tree } of this.runs.values()) if (tree?.reuse(tier) === true) return;
   }
 }
 

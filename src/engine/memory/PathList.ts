@@ -5,6 +5,10 @@ export class PathList {
   private first: PrefixPath | undefined;
   private last: PrefixPath | undefined;
 
+  get isEmpty(): boolean {
+    return this.first === undefined;
+  }
+
   /** Yields the rows that are there when they are come to; whoever gets one may remove it. */
   *[Symbol.iterator](): Generator<PrefixPath, void, undefined> {
     for (let path = this.first; path;) {

@@ -75,6 +75,8 @@ export class PrefixTree {
   private readonly waiting = new PathList();
   /** Rows that wait of whose prompts the first page is there. */
   private begun = 0;
+  /** Rows have gone on with pages that were kept, or are expected to. */
+  private goesOn = false;
 
   /**
    * @param give takes back a page of a tier
@@ -134,6 +136,7 @@ export class PrefixTree {
     }
     const path = { tokens, placement, goesOn, leaf: node, there: root, before: undefined, behind: undefined };
     this.waiting.insert(path, before);
+    this.goesOn ||= goesOn;
     for (let each: PrefixNode | undefined = node; each; each = each.parent) {
       each.waiting++;
       each.begun++;
@@ -296,6 +299,18 @@ export class PrefixTree {
     return node !== undefined;
   }
 
+  /**
+   * Gives back a page of a tier that a row had a short while ago, but for the last ones, where memory would have to be
+   * touched for the first time to keep it: while rows are known to come, none of which begins so, and as long as none
+   * goes on with a page that was kept. @returns whether there was any
+   */
+  reuse(tier: SharedTier): boolean {
+    if (this.goesOn || this.waiting.isEmpty) return false;
+    const node = this.idle.spare(tier, 'recent', KEPT.recent.least);
+    if (node) this.drop(node);
+    return node !== undefined;
+  }
+
   /** The run is over: no row waits or holds anything. */
   close(): void {
     for (const tier of ['gpu', 'memory'] as const) for (const reason of REASONS) while (this.reclaim(tier, reason));
@@ -380,8 +395,10 @@ export class PrefixTree {
     node.holders += holders;
     node.readers += readers;
     this.count(node, 1);
-    if (isUsed(node)) this.idle.take(node);
-    else if (isComputed(node)) this.keep(node);
+    if (isUsed(node)) {
+      this.goesOn ||= this.idle.reasonFor(node) !== undefined;
+      this.idle.take(node);
+    } else if (isComputed(node)) this.keep(node);
     // Nobody goes on with what is there of it.
     else this.drop(node);
   }

@@ -316,6 +316,34 @@ describe('PagePool', () => {
     expect(run.admission(9).admit(0, lengths(12, 1))?.entries).toEqual(first?.entries);
   });
 
+  test.each([
+    [
+      'of rows that begin apart touch no more memory than those that are kept in any case',
+      (row: number) => row,
+      64 + 3,
+    ],
+    ['of which some begin alike are kept with more', (row: number) => row % 90, 2 * 90],
+  ])('prompts %s', (_, first, touched) => {
+    const pool = new PagePool(10_000, 4);
+    const run = pool.openRun(undefined, true);
+    const rows = Array.from({ length: 400 }, (_each, row) => ({
+      row,
+      path: run.expect(lengths(7, 2), [first(row), 0, 0, 0, 0, 0, 0]),
+    }));
+    for (const { row, path } of rows) {
+      const pages = run.admission(1).admit(row, lengths(7, 2), path);
+      pages?.growTo(7);
+      pages?.wrote(7);
+      if (path) run.forget(path);
+      pages?.growTo(8);
+      pages?.release();
+    }
+    expect(pool.peakUsed.memory).toBeLessThanOrEqual(touched + 2);
+    expect(pool.peakUsed.memory).toBeGreaterThanOrEqual(touched - 2);
+    run.close();
+    expect(pool.used.memory).toBe(0);
+  });
+
   test('the first pages and the last one are in memory, those between on disk', () => {
     const pool = new PagePool(100, 4, { pages: 100, share: 0.5, mostPerRow: 9 });
     const pages = pool.openRun().admission(9).admit(0, lengths(24, 1));

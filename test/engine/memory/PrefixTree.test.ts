@@ -179,6 +179,31 @@ describe('PrefixTree', () => {
     expect(tree.reclaimable.memory).toBe(100 + 64 + 2);
   });
 
+  test('pages are not worth memory that was never touched while rows are known to come and none goes on with any', () => {
+    const { tree, given, enter, compute } = treeOf(10_000);
+    for (let row = 0; row < 70; row++) compute(enter([row + 10, 0, 0, 0, 0])).end();
+    // Nobody waits: the next row may begin like one of these.
+    expect(tree.reuse('memory')).toBe(false);
+    enter([9, 9, 9, 9, 9]);
+    let reused = 0;
+    while (tree.reuse('memory')) reused++;
+    // The last ones stay; the oldest have gone, from each row's last page to its first.
+    expect([reused, tree.reclaimable.memory]).toEqual([2 * 70 - 64, 64]);
+    expect(given.slice(0, 4)).toEqual([1, 0, 3, 2]);
+    // A row goes on with what another has left: so may the next.
+    for (let row = 0; row < 70; row++) compute(enter([row + 100, 0, 0, 0, 0])).end();
+    compute(enter([169, 0, 0, 0, 7])).end();
+    expect(tree.reuse('memory')).toBe(false);
+  });
+
+  test('pages of rows that are expected to go on are kept', () => {
+    const { tree, enter, compute } = treeOf(10_000);
+    for (let row = 0; row < 70; row++) compute(enter([row + 10, 0, 0, 0, 0])).end();
+    tree.enter([9, 9, 9, 9, 9], IN_MEMORY, '', true);
+    expect(tree.reuse('memory')).toBe(false);
+    expect(tree.reclaimable.memory).toBe(140);
+  });
+
   test('a prefix is worth what the rows that wait need not compute, and ends where the last of them part', () => {
     const { tree, enter } = treeOf();
     const paths = [
