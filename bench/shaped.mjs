@@ -7,7 +7,7 @@
 // (follow --prompts), beside what the plan says of it: of each engine's processor time, too, which others on the machine
 // disturb less than the pace.
 // With --apart heads or rows engines have a share of each layer (follow --tensor-parallel), attention divided so; the work
-// of messages is the processor time of their JavaScript beyond that of one engine.
+// of messages is the processor time of threads that do not compute beyond that of one engine.
 // Beside them stands llama.cpp's rpc backend on the same machines and links, where bench/peers/buildLlamaCpp.mjs built it.
 // Linux and root. An engine's efficiency is its processor seconds over quota x wall, from the run's beginning to its end;
 // the table has that of all of them together. Others on the machine count: a quota that the machine did not have cannot
