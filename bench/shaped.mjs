@@ -29,7 +29,7 @@ import { describeMachine } from './lib/machine.mjs';
 import { profileWithin } from './lib/profileWithin.mjs';
 import { markdownTable } from './lib/results.mjs';
 import { runEngines } from './lib/runEngines.mjs';
-import { whyUnshaped } from './lib/ShapedNetwork.mjs';
+import { ShapedNetwork, whyUnshaped } from './lib/ShapedNetwork.mjs';
 import { median } from './lib/statistics.mjs';
 import { syntheticRows } from './lib/syntheticRows.mjs';
 import { runRpc, whyNoRpc } from './peers/runRpc.mjs';
@@ -94,6 +94,20 @@ async function hardwareOfEach(count) {
   return { ...profile, machine: { ...profile.machine, processors } };
 }
 
+/** Seconds that a byte takes over links like this one, by the link. */
+const latencies = new Map();
+async function latencyOf(link) {
+  if (!latencies.has(link)) {
+    const network = await ShapedNetwork.open(2, link);
+    try {
+      latencies.set(link, (await network.roundTripSeconds()) / 2);
+    } finally {
+      await network.close();
+    }
+  }
+  return latencies.get(link);
+}
+
 /** The tokens/s that the profile has one engine make. */
 async function plannedAlone() {
   const policy = parsePolicy({
@@ -122,9 +136,9 @@ const correctedBy = (factor) =>
   );
 
 /** What the plan is made for. */
-async function requestOf(count, batches, { bitsPerSecond, delaySeconds }) {
+async function requestOf(count, batches, shaped) {
   const hardware = { ...(await hardwareOfEach(count)), corrections: correctedBy(slower) };
-  const link = { bytesPerSecond: bitsPerSecond / 8, latencySeconds: delaySeconds };
+  const link = { bytesPerSecond: shaped.bitsPerSecond / 8, latencySeconds: await latencyOf(shaped) };
   return {
     shape,
     machines: Array.from({ length: count }, (_, at) => ({ name: `machine ${at + 1}`, hardware, link })),

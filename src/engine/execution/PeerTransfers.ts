@@ -41,8 +41,11 @@ export class PeerTransfers {
   private readonly transfers = new Map<number, TransferEvent>();
   /** Sends whose hidden states are being copied out of their buffer, by the event of the copy. */
   private readonly copies = new Map<number, TransferEvent>();
-  /** Memory of numbers that are taken out or put together, each time until they have been copied on. */
-  private readonly numbers = new NumberMemory();
+  /** Memory of numbers that are taken out, or put together, each time until they have been copied on. */
+  private readonly numbers = {
+    rows: { out: new NumberMemory(), together: new NumberMemory() },
+    heads: { out: new NumberMemory(), together: new NumberMemory() },
+  } as const;
 
   constructor(private readonly runtime: NativeRuntime) {}
 
@@ -138,12 +141,12 @@ export class PeerTransfers {
       const routes = division.routes[exchange];
       const own = run.takeBranch(task);
       const peers = this.peersOf(transfer);
-      const memory = (length: number): Float32Array => this.numbers.take(length);
-      const going = takeOut(own, routes, kept, index, memory);
+      const { out, together } = this.numbers[exchange];
+      const going = takeOut(own, routes, kept, index, (length) => out.take(length));
       const arrived = await peers.exchange(task, going, lengths[exchange]);
       if (!this.isOpen(transfer)) return;
       const start = now();
-      const values = putTogether(arrived, own, routes, kept, index, memory);
+      const values = putTogether(arrived, own, routes, kept, index, (length) => together.take(length));
       peers.giveBack(arrived);
       nativeCall(() => {
         if (exchange === 'heads') this.runtime.writeAttended(place.handle, values);

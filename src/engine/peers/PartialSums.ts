@@ -12,7 +12,7 @@ interface SlotSums {
   /** In the order in which they came. */
   readonly arrived: PartialMessage[];
   taken: ((message: PartialMessage) => void) | undefined;
-  /** What is on its way of sums, between two engines, and of exchanges. */
+  /** Copies on their way: of sums between two engines, and of exchanges. */
   readonly sums: Copies;
   readonly exchanges: Copies;
 }

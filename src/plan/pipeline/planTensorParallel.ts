@@ -18,6 +18,7 @@ import { mixersOf, type ModelShape } from '../ModelShape.js';
 import { mostBatchSizeOf } from '../PlanRequest.js';
 import { ratesTogether, spendingOf, type Spending } from '../spending.js';
 import type { Workload } from '../Workload.js';
+import { closedNetworkSeconds } from './closedNetworkSeconds.js';
 import { lostShare, threadSeconds } from './lostShare.js';
 import { messageSeconds } from './messageSeconds.js';
 import { microBatchesOf } from './pipelineOfStages.js';
@@ -72,11 +73,11 @@ const COPIES = { out: 2, back: 2 } as const;
  * Divides each layer of a model over machines, as evenly as its heads and columns allow (`headsOfShare`; 1D
  * weight-stationary in Pope et al. 2022), and finds the fastest of the batches that are tried. A sweep over a batch
  * takes each layer as long as the slowest machine takes for its share; each sum as long as its bytes take over the
- * slowest link, its steps' latency, and the work of its messages, with what exchanges copy besides. Sums of one batch are hidden under the computing of
- * another one, as far as there is one; but where all of a machine's processors compute, one of them does not while it
- * works on messages. Attention is
- * divided by heads, or by rows where that is clearly faster: each machine has the cache of its part of the rows then,
- * for two further exchanges a layer. Pure.
+ * slowest link, its steps' latency, and the work of its messages, with what exchanges copy besides. Sums of one batch
+ * are hidden under the computing of another one, as far as there is one and the two do not want the same at once
+ * (`closedNetworkSeconds`); but where all of a machine's processors compute, one of them does not while it works on
+ * messages. Attention is divided by heads, or by rows where that is
+ * clearly faster: each machine has the cache of its part of the rows then, for two further exchanges a layer. Pure.
  *
  * @throws UsageError for a request that makes no sense; for heads and columns that do not divide; for machines that do
  *   not hold their share, or have a GPU
@@ -227,13 +228,14 @@ function planOf(
     const steps = sums * ringSumSteps(of) + exchanges * ringExchangeSteps(of) + 1;
     // As much comes as goes.
     const handing = messageSeconds(2 * steps, 2 * bytes) + (tokens * NUMBER_BYTES * copied) / copying;
-    const moving = onLink + steps * latency + slowest * handing;
     const computing = Math.max(...costs.map(({ sweepSeconds }) => sweepSeconds[index] ?? 0));
-    // A square's own way through the layers; what others compute meanwhile hides its sums.
-    const seconds = Math.max(
-      computing + lost * squares * handing,
-      computing / squares + moving,
-      squares * Math.max(onLink, slowest * handing),
+    // Squares queue for the processors that compute, for the thread that works on messages, and for the link: what is
+    // computed of one hides the sums of others, as far as they do not wait for each other.
+    const taken = lost * handing;
+    const seconds = closedNetworkSeconds(
+      squares,
+      [computing / squares + taken, slowest * handing - taken, onLink],
+      steps * latency,
     );
     wallSeconds += sweeps * seconds;
     waitingSeconds += sweeps * (seconds - computing);

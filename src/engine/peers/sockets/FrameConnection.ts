@@ -39,7 +39,7 @@ export class FrameConnection {
   /** Since when a frame that is no ping has been waited for; undefined while nobody reads. */
   private waitingSince: number | undefined;
   private wake: () => void = () => undefined;
-  /** What came and has not been asked for, piece by piece as it came: put together it would be copied once more. */
+  /** Data that came and nobody has asked for, piece by piece: put together they would be copied once more. */
   private readonly held: Buffer[] = [];
   private heldBytes = 0;
   private readonly timer: NodeJS.Timeout;
