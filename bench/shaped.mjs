@@ -7,7 +7,7 @@
 // (follow --prompts), beside what the plan says of it: of each engine's processor time, too, which others on the machine
 // disturb less than the pace.
 // With --apart heads or rows engines have a share of each layer (follow --tensor-parallel), attention divided so; the work
-// of messages is the processor time of their JavaScript beyond that of one engine.
+// of messages is the processor time of threads that do not compute beyond that of one engine.
 // Beside them stands llama.cpp's rpc backend on the same machines and links, where bench/peers/buildLlamaCpp.mjs built it.
 // Linux and root. An engine's efficiency is its processor seconds over quota x wall, from the run's beginning to its end;
 // the table has that of all of them together. Others on the machine count: a quota that the machine did not have cannot
@@ -29,7 +29,7 @@ import { describeMachine } from './lib/machine.mjs';
 import { profileWithin } from './lib/profileWithin.mjs';
 import { markdownTable } from './lib/results.mjs';
 import { runEngines } from './lib/runEngines.mjs';
-import { whyUnshaped } from './lib/ShapedNetwork.mjs';
+import { ShapedNetwork, whyUnshaped } from './lib/ShapedNetwork.mjs';
 import { median } from './lib/statistics.mjs';
 import { syntheticRows } from './lib/syntheticRows.mjs';
 import { runRpc, whyNoRpc } from './peers/runRpc.mjs';
@@ -94,6 +94,20 @@ async function hardwareOfEach(count) {
   return { ...profile, machine: { ...profile.machine, processors } };
 }
 
+/** Seconds that a byte takes over links like this one, by the link. */
+const latencies = new Map();
+async function latencyOf(link) {
+  if (!latencies.has(link)) {
+    const network = await ShapedNetwork.open(2, link);
+    try {
+      latencies.set(link, (await network.roundTripSeconds()) / 2);
+    } finally {
+      await network.close();
+    }
+  }
+  return latencies.get(link);
+}
+
 /** The tokens/s that the profile has one engine make. */
 async function plannedAlone() {
   const policy = parsePolicy({
@@ -122,9 +136,9 @@ const correctedBy = (factor) =>
   );
 
 /** What the plan is made for. */
-async function requestOf(count, batches, { bitsPerSecond, delaySeconds }) {
+async function requestOf(count, batches, shaped) {
   const hardware = { ...(await hardwareOfEach(count)), corrections: correctedBy(slower) };
-  const link = { bytesPerSecond: bitsPerSecond / 8, latencySeconds: delaySeconds };
+  const link = { bytesPerSecond: shaped.bitsPerSecond / 8, latencySeconds: await latencyOf(shaped) };
   return {
     shape,
     machines: Array.from({ length: count }, (_, at) => ({ name: `machine ${at + 1}`, hardware, link })),

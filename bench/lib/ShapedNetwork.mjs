@@ -8,6 +8,25 @@ const SWITCH = fileURLToPath(new URL('shapedLink.py', import.meta.url));
 
 const ip = (...args) => execFileSync('ip', args, { stdio: ['ignore', 'ignore', 'pipe'] });
 
+/** Answers each byte by a byte; and asks so often, and says what the median took. */
+const ANSWERS = `
+import socket
+server = socket.create_server(("0.0.0.0", 7001))
+print("up", flush=True)
+end, _ = server.accept()
+end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+while end.recv(1): end.send(b"x")
+`;
+const ASKS = `
+import socket, statistics, sys, time
+end = socket.create_connection((sys.argv[1], 7001))
+end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+def asked():
+    start = time.monotonic(); end.send(b"x"); end.recv(1)
+    return time.monotonic() - start
+print(statistics.median(asked() for _ in range(101)))
+`;
+
 /** @returns why there can be none here, or undefined */
 export function whyUnshaped() {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'network namespaces need Linux and root';
@@ -62,6 +81,19 @@ export class ShapedNetwork {
   /** What runs a command at an end. */
   at(at, ...command) {
     return ['ip', 'netns', 'exec', `${this.name}-${at}`, ...command];
+  }
+
+  /** From the first end to the second and back, a byte each way: what a switch of our own takes beside the delay, too. */
+  async roundTripSeconds() {
+    const [file, ...args] = this.at(1, 'python3', '-c', ANSWERS);
+    const server = spawn(file, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+    try {
+      await Promise.race([once(server.stdout, 'data'), once(server, 'close')]);
+      const [ip, ...asking] = this.at(0, 'python3', '-c', ASKS, this.hostOf(1));
+      return Number(execFileSync(ip, asking, { encoding: 'utf8' }));
+    } finally {
+      server.kill();
+    }
   }
 
   /** @returns what the switch has to say: bytes that it moved, frames that it dropped, how late it was at most */

@@ -73,7 +73,7 @@ export async function onMachines({ bounds, link }, use) {
  * @param {{engines: object[], bounds: object[], link?: object, rows: object[], run: object, sockets?: object, repeat: number, stop: AbortSignal}} job
  * `engines`: of each, options of `Engine.open`; `run`: of the first one's `generate`
  * @returns {Promise<{load: number, network?: object, runs: {tokens: number, wallSeconds: number, results: string, processorSeconds: number[], ownSeconds: number[]}[]}>}
- * `processorSeconds` of each engine, of which JavaScript's thread has had `ownSeconds`
+ * `processorSeconds` of each engine, of which threads that do not compute have had `ownSeconds`
  */
 export async function runEngines({ engines, bounds, link, rows, run, sockets = {}, repeat, stop }) {
   const shared = { sharedKey: randomBytes(32).toString('hex'), ...sockets };

@@ -1,15 +1,19 @@
 // One engine of bench/shaped.mjs, in a namespace and a group of its own: told what to do by its first argument, JSON, and
 // by lines of JSON, says what came of it in lines of JSON.
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readFileSync, readdirSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { Engine } from '../../dist/index.js';
 
 const { engine: options, listen, peers, rows, run, sockets } = JSON.parse(process.argv[2]);
 const say = (value) => process.stdout.write(`${JSON.stringify(value)}\n`);
-/** Processor time of JavaScript's own thread so far; threads that compute spin while they wait. */
-const ownTime = () => Number(readFileSync('/proc/thread-self/schedstat', 'utf8').split(' ')[0]) / 1e9;
-/** Processor time from here: of all threads, and of JavaScript's own. */
+/** Processor time so far of all threads but those that compute: JavaScript's own, its garbage collector's, and others. */
+const ownTime = () =>
+  readdirSync('/proc/self/task')
+    .map((thread) => `/proc/self/task/${thread}`)
+    .filter((thread) => readFileSync(`${thread}/comm`, 'utf8').trim() !== 'spillway-cpu')
+    .reduce((sum, thread) => sum + Number(readFileSync(`${thread}/schedstat`, 'utf8').split(' ')[0]) / 1e9, 0);
+/** Processor time from here: of all threads, and of those that do not compute. */
 const used = () => {
   const [from, own] = [process.cpuUsage(), ownTime()];
   return () => {

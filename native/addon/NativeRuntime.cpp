@@ -53,6 +53,7 @@ Napi::Function NativeRuntime::define(Napi::Env env) {
                          InstanceMethod<&NativeRuntime::submitLoadActivation>("submitLoadActivation"),
                          InstanceMethod<&NativeRuntime::submitStoreActivation>("submitStoreActivation"),
                          InstanceMethod<&NativeRuntime::submitReadHidden>("submitReadHidden"),
+                         InstanceMethod<&NativeRuntime::giveBackHidden>("giveBackHidden"),
                          InstanceMethod<&NativeRuntime::createEvent>("createEvent"),
                          InstanceMethod<&NativeRuntime::completeEvent>("completeEvent"),
                          InstanceMethod<&NativeRuntime::failEvent>("failEvent"),
@@ -320,6 +321,15 @@ Napi::Value NativeRuntime::submitReadHidden(const Napi::CallbackInfo& info) {
   });
 }
 
+Napi::Value NativeRuntime::giveBackHidden(const Napi::CallbackInfo& info) {
+  return guarded(env_, [&] {
+    if (!info[0].IsTypedArray() || info[0].As<Napi::TypedArray>().TypedArrayType() != napi_float32_array)
+      refuseArgument("hidden", info[0], "a Float32Array");
+    spare_.giveBack(info[0].As<Napi::Float32Array>());
+    return env_.Undefined();
+  });
+}
+
 Napi::Value NativeRuntime::createEvent(const Napi::CallbackInfo&) {
   return guarded(env_, [&] { return submitted(openForTasks("createEvent").createEvent()); });
 }
@@ -344,9 +354,9 @@ Napi::Value NativeRuntime::failEvent(const Napi::CallbackInfo& info) {
 Napi::Value NativeRuntime::writeHidden(const Napi::CallbackInfo& info) {
   return guarded(env_, [&] {
     const uint32_t activations = readHandle(info[0], "activations");
-    const std::vector<float> hidden = readFloat32Array(info[1], "hidden");
+    const auto [hidden, count] = viewFloat32Array(info[1], "hidden");
     const bool branch = !info[2].IsUndefined() && readBoolean(info[2], "branch");
-    open().writeHidden(activations, hidden.data(), hidden.size(), branch);
+    open().writeHidden(activations, hidden, count, branch);
     return env_.Undefined();
   });
 }
@@ -355,8 +365,8 @@ Napi::Value NativeRuntime::writeRows(const Napi::CallbackInfo& info) {
   return guarded(env_, [&] {
     const uint32_t activations = readHandle(info[0], "activations"), batch = readHandle(info[1], "batch");
     const uint64_t layer = readInteger(info[2], "layer", 0, UINT32_MAX);
-    const std::vector<float> rows = readFloat32Array(info[3], "rows");
-    open().writeRows(activations, batch, static_cast<uint32_t>(layer), rows.data(), rows.size());
+    const auto [rows, count] = viewFloat32Array(info[3], "rows");
+    open().writeRows(activations, batch, static_cast<uint32_t>(layer), rows, count);
     return env_.Undefined();
   });
 }
@@ -364,8 +374,8 @@ Napi::Value NativeRuntime::writeRows(const Napi::CallbackInfo& info) {
 Napi::Value NativeRuntime::writeAttended(const Napi::CallbackInfo& info) {
   return guarded(env_, [&] {
     const uint32_t activations = readHandle(info[0], "activations");
-    const std::vector<float> attended = readFloat32Array(info[1], "attended");
-    open().writeAttended(activations, attended.data(), attended.size());
+    const auto [attended, count] = viewFloat32Array(info[1], "attended");
+    open().writeAttended(activations, attended, count);
     return env_.Undefined();
   });
 }
@@ -459,7 +469,7 @@ void NativeRuntime::drain() {
     }
   };
   if (progressed) call(onProgress, {Napi::Number::New(env_, static_cast<double>(loaded))});
-  if (!completions.empty()) call(onCompleted, {completionsToJavaScript(env_, completions, timeOriginSeconds_)});
+  if (!completions.empty()) call(onCompleted, {completionsToJavaScript(env_, completions, timeOriginSeconds_, spare_)});
   if (thrown) throw *thrown;
 }
 
@@ -488,6 +498,7 @@ void NativeRuntime::settleClose() {
   closing_.clear();
   updateBusy();
   shutDown();
+  spare_.clear();
   onCompleted_.Reset();  // it leads back to this object by way of its device, and would keep both, and all that a
                          // device has seen, for ever
   for (const Napi::Promise::Deferred& deferred : closing) deferred.Resolve(env_.Undefined());

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "../runtime/Runtime.h"
+#include "SpareArrays.h"
 
 namespace spillway {
 
@@ -43,6 +44,7 @@ class NativeRuntime : public Napi::ObjectWrap<NativeRuntime> {
   Napi::Value submitLoadActivation(const Napi::CallbackInfo& info);
   Napi::Value submitStoreActivation(const Napi::CallbackInfo& info);
   Napi::Value submitReadHidden(const Napi::CallbackInfo& info);
+  Napi::Value giveBackHidden(const Napi::CallbackInfo& info);
   Napi::Value createEvent(const Napi::CallbackInfo& info);
   Napi::Value completeEvent(const Napi::CallbackInfo& info);
   Napi::Value failEvent(const Napi::CallbackInfo& info);
@@ -89,6 +91,7 @@ class NativeRuntime : public Napi::ObjectWrap<NativeRuntime> {
   uint64_t reportedBytes_ = 0;
   std::vector<Napi::Promise::Deferred> closing_;
   std::vector<Completion> taken_;
+  SpareArrays spare_;  // of hidden states that went to peers
 };
 
 }  // namespace spillway

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 
 namespace spillway {
 
@@ -17,8 +16,8 @@ std::string numberText(double value) {
 }
 
 template <typename T>
-std::vector<T> copyTypedArray(const Napi::Value& value, std::string_view name, napi_typedarray_type type,
-                              const char* typeName) {
+std::pair<const T*, size_t> viewTypedArray(const Napi::Value& value, std::string_view name, napi_typedarray_type type,
+                                           const char* typeName) {
   const std::string expected = std::string("a ") + typeName;
   if (!value.IsTypedArray()) refuseArgument(name, value, expected);
   napi_typedarray_type found;
@@ -28,9 +27,14 @@ std::vector<T> copyTypedArray(const Napi::Value& value, std::string_view name, n
       found != type) {
     refuseArgument(name, value, expected);
   }
-  std::vector<T> copy(data == nullptr ? 0 : length);
-  if (!copy.empty()) std::memcpy(copy.data(), data, copy.size() * sizeof(T));
-  return copy;
+  return {static_cast<const T*>(data), data == nullptr ? 0 : length};
+}
+
+template <typename T>
+std::vector<T> copyTypedArray(const Napi::Value& value, std::string_view name, napi_typedarray_type type,
+                              const char* typeName) {
+  const auto [data, length] = viewTypedArray<T>(value, name, type, typeName);
+  return std::vector<T>(data, data + length);
 }
 
 }  // namespace
@@ -130,6 +134,10 @@ std::vector<int32_t> readInt32Array(const Napi::Value& value, std::string_view n
 
 std::vector<float> readFloat32Array(const Napi::Value& value, std::string_view name) {
   return copyTypedArray<float>(value, name, napi_float32_array, "Float32Array");
+}
+
+std::pair<const float*, size_t> viewFloat32Array(const Napi::Value& value, std::string_view name) {
+  return viewTypedArray<float>(value, name, napi_float32_array, "Float32Array");
 }
 
 std::vector<uint8_t> readUint8Array(const Napi::Value& value, std::string_view name) {

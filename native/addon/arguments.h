@@ -30,6 +30,8 @@ std::string readString(const Napi::Value& value,
 Napi::Object readObject(const Napi::Value& value, std::string_view name);
 Napi::Function readFunction(const Napi::Value& value, std::string_view name);
 Napi::Array readArray(const Napi::Value& value, std::string_view name, uint32_t most);
+// Where the numbers are, and how many: until JavaScript runs again.
+std::pair<const float*, size_t> viewFloat32Array(const Napi::Value& value, std::string_view name);
 // Copies: nothing can change them any more.
 std::vector<int32_t> readInt32Array(const Napi::Value& value, std::string_view name);
 std::vector<float> readFloat32Array(const Napi::Value& value, std::string_view name);

@@ -1,5 +1,6 @@
 #include "completionsToJavaScript.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "../model/ComputeTask.h"
@@ -42,7 +43,7 @@ Napi::Object headToJavaScript(Napi::Env env, EventId event, const HeadResult& he
 }  // namespace
 
 Napi::Object completionsToJavaScript(Napi::Env env, const std::vector<Completion>& completions,
-                                     double timeOriginSeconds) {
+                                     double timeOriginSeconds, SpareArrays& spare) {
   Napi::Float64Array events = Napi::Float64Array::New(env, completions.size() * 4);
   Napi::Array errors = Napi::Array::New(env);
   Napi::Array heads = Napi::Array::New(env);
@@ -75,7 +76,9 @@ Napi::Object completionsToJavaScript(Napi::Env env, const std::vector<Completion
     if (const auto* states = dynamic_cast<const HiddenResult*>(completion.result.get())) {
       Napi::Object entry = Napi::Object::New(env);
       entry.Set("event", static_cast<double>(completion.event));
-      entry.Set("hidden", typedArray<Napi::Float32Array>(env, states->hidden));
+      Napi::Float32Array array = spare.take(env, states->hidden.size());
+      std::copy(states->hidden.begin(), states->hidden.end(), array.Data());
+      entry.Set("hidden", array);
       hidden.Set(hidden.Length(), entry);
     }
     if (const auto* pages = dynamic_cast<const PagesRead*>(completion.result.get())) {

@@ -5,11 +5,12 @@
 #include <vector>
 
 #include "../system/CompletionChannel.h"
+#include "SpareArrays.h"
 
 namespace spillway {
 
-// timeOriginSeconds is taken off all times.
+// timeOriginSeconds is taken off all times; hidden states come in spare arrays, where some have their length.
 Napi::Object completionsToJavaScript(Napi::Env env, const std::vector<Completion>& completions,
-                                     double timeOriginSeconds);
+                                     double timeOriginSeconds, SpareArrays& spare);
 
 }  // namespace spillway

@@ -47,8 +47,8 @@ struct PagesRead : TaskResult {
   bool isAwaited() const override { return false; }
 };
 
-// What submitReadHidden() copied, or what a share's branch adds; where a share attends to some rows, also what it has
-// projected of each token, queries, keys and values, and what attention gives.
+// What submitReadHidden() copied, what a share has embedded, or what its branch adds; where it attends to some rows,
+// also what it has projected of each token, queries, keys and values, and what attention gives.
 struct HiddenResult : TaskResult {
   std::vector<float> hidden;  // [tokens, hiddenSize]
 };

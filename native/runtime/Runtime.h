@@ -78,7 +78,8 @@ class Runtime {
 
   // Peers: where the spec holds a part of a model's layers, hidden states come in and go out, and sampled tokens come
   // back. Copies the first `tokens` hidden states out of activations, on a queue of its own; the completion's result is
-  // a HiddenResult. Of a share of each layer, the parts Output and FeedForward have one, too: this share's branch.
+  // a HiddenResult. Of a share of each layer, the parts Output and FeedForward have one, too: this share's branch; and
+  // Embed, whose hidden states go to the other shares.
   EventId submitReadHidden(uint32_t activations, uint32_t tokens, const std::vector<EventId>& after);
   // An event that no task completes, but completeEvent() or failEvent(), once. Tasks may wait for it like for any
   // other; cancelAll() and close() fail it.

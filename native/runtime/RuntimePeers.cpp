@@ -44,6 +44,7 @@ std::unique_ptr<HiddenResult> Runtime::goingToPeers(ComputePart part, const Acti
   };
   if (part == ComputePart::Output || part == ComputePart::FeedForward)
     return copied(activations.branch, spec_.hiddenSize);
+  if (part == ComputePart::Embed && spec_.shares > 1) return copied(activations.hidden, spec_.hiddenSize);
   if (!spec_.attendsByRows()) return nullptr;
   if (part == ComputePart::Attend) return copied(activations.rows->queries, size_t(spec_.rowHeads) * spec_.headDim);
   if (part != ComputePart::Project) return nullptr;

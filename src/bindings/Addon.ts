@@ -442,6 +442,11 @@ export interface NativeRuntime {
    */
   submitReadHidden(activations: number, tokens: number, after: readonly number[]): number;
   /**
+   * Takes numbers that came with a completion (`hidden`) back: those of a later one that are as many come in the same
+   * array. Nobody may look at them any more.
+   */
+  giveBackHidden(hidden: Float32Array): void;
+  /**
    * An event that no task completes, but `completeEvent` or `failEvent` (code `peer`), once. Tasks may wait for it.
    * `cancelAll` and `close` fail it with code `cancelled`.
    */
@@ -493,7 +498,8 @@ export interface NativeCompletions {
   /** For the head tasks among them that sampled or scored something. */
   readonly heads: readonly NativeHeadResult[];
   /**
-   * For those of `submitReadHidden`, and the branches of a share of the layers: [tokens, hiddenSize]. Where it attends
+   * For those of `submitReadHidden`, and what a share of the layers has embedded, and its branches: [tokens,
+   * hiddenSize]. Where it attends
    * to some rows, for `project` each token's queries, keys and values, and for `attend` its outputs of all heads.
    */
   readonly hidden: readonly { readonly event: number; readonly hidden: Float32Array }[];

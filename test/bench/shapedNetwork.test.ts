@@ -7,6 +7,7 @@ import { expect, test } from '@jest/globals';
 interface Network {
   at(end: number, ...command: readonly string[]): string[];
   hostOf(end: number): string;
+  roundTripSeconds(): Promise<number>;
   close(): Promise<{ readonly bytes: number } | undefined>;
 }
 const where = '../../bench/lib/ShapedNetwork.mjs';
@@ -46,6 +47,7 @@ print(json.dumps({"round": round, "transfer": time.monotonic() - start, "same": 
   async () => {
     const network = await ShapedNetwork.open(3, LINK);
     try {
+      expect(await network.roundTripSeconds()).toBeGreaterThanOrEqual(2 * LINK.delaySeconds);
       const [file = '', ...args] = network.at(2, 'python3', '-c', SERVER);
       const server = spawn(file, args, { stdio: ['ignore', 'pipe', 'inherit'] });
       await once(server.stdout, 'data');

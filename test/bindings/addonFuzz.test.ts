@@ -99,6 +99,7 @@ const methods = [
   'submitLoadActivation',
   'submitStoreActivation',
   'submitReadHidden',
+  'giveBackHidden',
   'createEvent',
   'completeEvent',
   'failEvent',

@@ -347,9 +347,11 @@ export class NativeDevice implements Device {
         ? this.transfers.reduce(task, run, after)
         : task.name === 'all_to_all' || task.name === 'all_to_all_back'
           ? this.transfers.exchange(task, run, batch, after)
-          : task.to === 'peer'
-            ? this.transfers.send(task, run, after)
-            : this.transfers.receive(task, run, after, this.setup.embeds === false);
+          : task.name === 'broadcast'
+            ? this.transfers.broadcast(task, run, after)
+            : task.to === 'peer'
+              ? this.transfers.send(task, run, after)
+              : this.transfers.receive(task, run, after, this.setup.embeds === false);
     batch.outstanding++;
     this.pending.set(transfer.id, { event: transfer, run, batch });
     return transfer;

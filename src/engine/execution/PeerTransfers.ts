@@ -2,6 +2,7 @@ import type { NativeRuntime, NativeTaskError } from '../../bindings/Addon.js';
 import { nativeCall } from '../../bindings/nativeCall.js';
 import { TaskError } from '../../errors/engineErrors.js';
 import { batchTokens } from '../grid/Square.js';
+import { NumberMemory } from '../grid/NumberMemory.js';
 import { putTogether, takeOut } from '../grid/rowExchange.js';
 import type { NativeBatch, NativeRun } from './NativeRun.js';
 import { PendingEvent } from './PendingEvent.js';
@@ -40,6 +41,11 @@ export class PeerTransfers {
   private readonly transfers = new Map<number, TransferEvent>();
   /** Sends whose hidden states are being copied out of their buffer, by the event of the copy. */
   private readonly copies = new Map<number, TransferEvent>();
+  /** Memory of numbers that are taken out, or put together, each time until they have been copied on. */
+  private readonly numbers = {
+    rows: { out: new NumberMemory(), together: new NumberMemory() },
+    heads: { out: new NumberMemory(), together: new NumberMemory() },
+  } as const;
 
   constructor(private readonly runtime: NativeRuntime) {}
 
@@ -75,6 +81,23 @@ export class PeerTransfers {
     return transfer;
   }
 
+  /** The first engine's embedded tokens go to all that share its layers. */
+  broadcast(task: Task, run: NativeRun, after: readonly TaskEvent[]): PendingEvent {
+    const transfer = this.open(task, run);
+    void (async () => {
+      await this.arrived(transfer, after);
+      if (!this.isOpen(transfer)) return;
+      const start = now();
+      const sent = this.peersOf(transfer).send(task, run.takeBranch(task));
+      transfer.copied = { start, end: now() };
+      await sent;
+      this.complete(transfer);
+    })().catch((error: unknown) => {
+      this.fail(transfer, error);
+    });
+    return transfer;
+  }
+
   /** A branch goes round the engines that share its layer, and comes back as the sum of all shares. */
   reduce(task: Task, run: NativeRun, after: readonly TaskEvent[]): PendingEvent {
     const place = run.activations.forCompute(task);
@@ -89,6 +112,7 @@ export class PeerTransfers {
       const start = now();
       nativeCall(() => {
         this.runtime.writeHidden(place.handle, sum, true);
+        this.runtime.giveBackHidden(sum);
       });
       transfer.copied = { start, end: now() };
       this.complete(transfer);
@@ -116,15 +140,19 @@ export class PeerTransfers {
       const { index, kept, lengths } = division;
       const routes = division.routes[exchange];
       const own = run.takeBranch(task);
-      const going = takeOut(own, routes, kept, index);
-      const arrived = await this.peersOf(transfer).exchange(task, going, lengths[exchange]);
+      const peers = this.peersOf(transfer);
+      const { out, together } = this.numbers[exchange];
+      const going = takeOut(own, routes, kept, index, (length) => out.take(length));
+      const arrived = await peers.exchange(task, going, lengths[exchange]);
       if (!this.isOpen(transfer)) return;
       const start = now();
-      const values = putTogether(arrived, own, routes, kept, index);
+      const values = putTogether(arrived, own, routes, kept, index, (length) => together.take(length));
+      peers.giveBack(arrived);
       nativeCall(() => {
         if (exchange === 'heads') this.runtime.writeAttended(place.handle, values);
         else if (batch.attending !== undefined)
           this.runtime.writeRows(place.handle, batch.attending, task.layer - run.firstLayer, values);
+        this.runtime.giveBackHidden(own);
       });
       transfer.copied = { start, end: now() };
       this.complete(transfer);

@@ -114,9 +114,11 @@ export interface DevicePeers {
   /**
    * Resolves to what has come from each engine for this one, of an `all_to_all` or its way back; pending and in order
    * like `reduce`.
-   * @param going what each other engine gets, as they follow in the ring
+   * @param going what each other engine gets, as they follow in the ring: copied at once
    */
   exchange(task: Task, going: Float32Array, lengths: Lengths): Promise<Float32Array[]>;
+  /** Takes what an exchange resolved to back: nobody looks at it any more. */
+  giveBack(arrived: readonly Float32Array[]): void;
 }
 
 /**

@@ -166,13 +166,20 @@ export async function ringExchange(
 /**
  * Takes out of an engine's rows what goes to each other engine, in the order in which they follow in the ring. Pure.
  * @param values [tokens, columns], row-major: of `rows` those of the batch, of `heads` those that the engine keeps
+ * @param memory gives room for so many numbers, whatever is in it. Default: memory of its own
  */
-export function takeOut(values: Float32Array, routes: Routes, kept: KeptTokens, index: number): Float32Array {
+export function takeOut(
+  values: Float32Array,
+  routes: Routes,
+  kept: KeptTokens,
+  index: number,
+  memory: (length: number) => Float32Array = (length) => new Float32Array(length),
+): Float32Array {
   const { exchange, stretches, widths, before } = routes;
   const of = widths.length;
   const length = exchangeLengths(routes)(kept.map((tokens) => tokens.length));
   const others = Array.from({ length: of - 1 }, (_, ahead) => place(index + 1 + ahead, of));
-  const going = new Float32Array(others.reduce((sum, to) => sum + length(index, to), 0));
+  const going = memory(others.reduce((sum, to) => sum + length(index, to), 0));
   let at = 0;
   for (const to of others) {
     const part = going.subarray(at, (at += length(index, to)));
@@ -189,6 +196,7 @@ export function takeOut(values: Float32Array, routes: Routes, kept: KeptTokens, 
 /**
  * Puts together what has come from each other engine, and what this one has itself. Pure.
  * @param values as `takeOut` had them
+ * @param memory as `takeOut` has it
  * @returns [tokens, columns], row-major: of `rows` those that the engine keeps, of `heads` those of the batch
  */
 export function putTogether(
@@ -197,11 +205,12 @@ export function putTogether(
   { exchange, stretches, widths, before, after }: Routes,
   kept: KeptTokens,
   index: number,
+  memory: (length: number) => Float32Array = (length) => new Float32Array(length),
 ): Float32Array {
   const ours = kept[index] ?? [];
   const byRows = exchange === 'rows';
   const width = after[index] ?? 0;
-  const together = new Float32Array(width * (byRows ? ours.length : kept.reduce((sum, { length }) => sum + length, 0)));
+  const together = memory(width * (byRows ? ours.length : kept.reduce((sum, { length }) => sum + length, 0)));
   stretches.forEach((each, from) => {
     const there = { values: together, width, tokens: byRows ? undefined : kept[from] };
     let column = 0;

@@ -1,4 +1,5 @@
 import { PeerError } from '../../errors/engineErrors.js';
+import { NumberMemory } from '../grid/NumberMemory.js';
 import { batchTokens } from '../grid/Square.js';
 import type { Task } from '../grid/Task.js';
 import type { PartialMessage } from './PeerMessage.js';
@@ -11,9 +12,26 @@ interface SlotSums {
   /** In the order in which they came. */
   readonly arrived: PartialMessage[];
   taken: ((message: PartialMessage) => void) | undefined;
-  /** Memory of what is on its way to the other one of two engines, in turn, and whose turn it is. */
-  readonly copies: [Float32Array, Float32Array];
-  turn: 0 | 1;
+  /** Copies on their way: of sums between two engines, and of exchanges. */
+  readonly sums: Copies;
+  readonly exchanges: Copies;
+}
+
+/** Two places in turn for what is on its way to other engines, and whose turn it is. */
+class Copies {
+  private readonly places = [new NumberMemory(), new NumberMemory()] as const;
+  private turn: 0 | 1 = 0;
+
+  /**
+   * The other engines send what comes next of a slot once they have taken what went before: so what went before that
+   * may be written over. (What goes may have been sent while the one before it waits there.)
+   */
+  of(values: Float32Array): Float32Array {
+    this.turn = this.turn === 0 ? 1 : 0;
+    const copy = this.places[this.turn].take(values.length);
+    copy.set(values);
+    return copy;
+  }
 }
 
 /** How partial sums go to the engine after, and who is told that one is waited for, or has been added up. */
@@ -50,14 +68,22 @@ export class PartialSums {
   }
 
   /**
-   * @param going what each other engine gets, as they follow in the ring
+   * @param going what each other engine gets, as they follow in the ring: copied at once
    * @returns what has come from each @throws PeerError (rejects)
    */
   exchange(task: PartialTask, going: Float32Array, lengths: Lengths): Promise<Float32Array[]> {
     const { of } = this.place;
     // Each way has steps of its own, so that what is out of step with this engine is seen to be.
     const first = ringSumSteps(of) + (task.name === 'all_to_all' ? 0 : ringExchangeSteps(of));
-    return ringExchange(going, lengths, this.place, this.endsOf(task, first));
+    const copy = this.of(task.batch.slot).exchanges.of(going);
+    return ringExchange(copy, lengths, this.place, this.endsOf(task, first));
+  }
+
+  /** Takes what an exchange resolved to back. The memory of what went on from here is still looked at. */
+  giveBack(arrived: readonly Float32Array[]): void {
+    const { index, of } = this.place;
+    const last = arrived[(index + 1) % of];
+    if (last) this.events.added(last);
   }
 
   /** @param first the number of the first step */
@@ -80,25 +106,11 @@ export class PartialSums {
           );
         return message.values;
       },
-      copy: (values) => this.copyIn(this.of(slot), values),
+      copy: (values) => this.of(slot).sums.of(values),
       added: (values) => {
         this.events.added(values);
       },
     };
-  }
-
-  /**
-   * The other engine sends what comes next of a slot once it has added up what went before: so what went before that
-   * may be written over. (What goes may have been sent while the one before it waits there.)
-   */
-  private copyIn(slot: SlotSums, values: Float32Array): Float32Array {
-    slot.turn = slot.turn === 0 ? 1 : 0;
-    let place = slot.copies[slot.turn];
-    const fits = place.length >= values.length && place.length <= 2 * values.length;
-    if (!fits) slot.copies[slot.turn] = place = new Float32Array(values.length);
-    const copy = place.subarray(0, values.length);
-    copy.set(values);
-    return copy;
   }
 
   /** @throws PeerError for more than engines that keep to the order send */
@@ -138,7 +150,7 @@ export class PartialSums {
   private of(slot: number): SlotSums {
     let found = this.slots.get(slot);
     if (!found) {
-      found = { arrived: [], taken: undefined, copies: [new Float32Array(0), new Float32Array(0)], turn: 0 };
+      found = { arrived: [], taken: undefined, sums: new Copies(), exchanges: new Copies() };
       this.slots.set(slot, found);
     }
     return found;

@@ -130,6 +130,10 @@ export class PeerConnection implements DevicePeers {
     return this.sums.exchange(task, going, lengths);
   }
 
+  giveBack(arrived: readonly Float32Array[]): void {
+    this.sums?.giveBack(arrived);
+  }
+
   /** Sends what need not be waited for; a failure is the run's. */
   post(message: PeerMessage): void {
     this.deliver(message).catch((error: unknown) => {

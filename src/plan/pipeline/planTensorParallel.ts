@@ -18,6 +18,7 @@ import { mixersOf, type ModelShape } from '../ModelShape.js';
 import { mostBatchSizeOf } from '../PlanRequest.js';
 import { ratesTogether, spendingOf, type Spending } from '../spending.js';
 import type { Workload } from '../Workload.js';
+import { closedNetworkSeconds } from './closedNetworkSeconds.js';
 import { lostShare, threadSeconds } from './lostShare.js';
 import { messageSeconds } from './messageSeconds.js';
 import { microBatchesOf } from './pipelineOfStages.js';
@@ -65,16 +66,18 @@ const BATCHES = [1, 2];
 const CLEARLY = 1.01;
 /** Sums travel in float32. */
 const NUMBER_BYTES = 4;
+/** So often what an exchange takes out of a share is copied, and what it puts back, beside its messages. */
+const COPIES = { out: 2, back: 2 } as const;
 
 /**
  * Divides each layer of a model over machines, as evenly as its heads and columns allow (`headsOfShare`; 1D
  * weight-stationary in Pope et al. 2022), and finds the fastest of the batches that are tried. A sweep over a batch
  * takes each layer as long as the slowest machine takes for its share; each sum as long as its bytes take over the
- * slowest link, its steps' latency, and the work of its messages. Sums of one batch are hidden under the computing of
- * another one, as far as there is one; but where all of a machine's processors compute, one of them does not while it
- * works on messages. Attention is
- * divided by heads, or by rows where that is clearly faster: each machine has the cache of its part of the rows then,
- * for two further exchanges a layer. Pure.
+ * slowest link, its steps' latency, and the work of its messages, with what exchanges copy besides. Sums of one batch
+ * are hidden under the computing of another one, as far as there is one and the two do not want the same at once
+ * (`closedNetworkSeconds`); but where all of a machine's processors compute, one of them does not while it works on
+ * messages. Attention is divided by heads, or by rows where that is
+ * clearly faster: each machine has the cache of its part of the rows then, for two further exchanges a layer. Pure.
  *
  * @throws UsageError for a request that makes no sense; for heads and columns that do not divide; for machines that do
  *   not hold their share, or have a GPU
@@ -211,7 +214,11 @@ function planOf(
   const slowest = Math.max(...machines.map(({ hardware }) => threadSeconds(hardware)));
   const columns = ringSumColumns(whole.hiddenSize, { index: 0, of });
   const exchanges = byRows ? 2 * layers : 0;
-  const exchangedNumbers = byRows ? layers * exchangedOf(whole, of, squareRows) : 0;
+  const { sent: exchangedNumbers, copied } = byRows ? exchangesOf(whole, of, squareRows) : { sent: 0, copied: 0 };
+  // A copy reads and writes.
+  const copying = Math.min(
+    ...machines.map(({ hardware: { cpu } }) => cpu.memoryCopyBytesPerSecond ?? cpu.memoryBytesPerSecond / 2),
+  );
   let [wallSeconds, waitingSeconds, sentBytes, handingSeconds] = [0, 0, 0, 0];
   classes.forEach(({ sweeps, squares, load }, index) => {
     const tokens = load.promptTokens + load.decodeRows;
@@ -220,14 +227,15 @@ function planOf(
     const onLink = bytes / bytesPerSecond;
     const steps = sums * ringSumSteps(of) + exchanges * ringExchangeSteps(of) + 1;
     // As much comes as goes.
-    const handing = messageSeconds(2 * steps, 2 * bytes);
-    const moving = onLink + steps * latency + slowest * handing;
+    const handing = messageSeconds(2 * steps, 2 * bytes) + (tokens * NUMBER_BYTES * copied) / copying;
     const computing = Math.max(...costs.map(({ sweepSeconds }) => sweepSeconds[index] ?? 0));
-    // A square's own way through the layers; what others compute meanwhile hides its sums.
-    const seconds = Math.max(
-      computing + lost * squares * handing,
-      computing / squares + moving,
-      squares * Math.max(onLink, slowest * handing),
+    // Squares queue for the processors that compute, for the thread that works on messages, and for the link: what is
+    // computed of one hides the sums of others, as far as they do not wait for each other.
+    const taken = lost * handing;
+    const seconds = closedNetworkSeconds(
+      squares,
+      [computing / squares + taken, slowest * handing - taken, onLink],
+      steps * latency,
     );
     wallSeconds += sweeps * seconds;
     waitingSeconds += sweeps * (seconds - computing);
@@ -258,16 +266,34 @@ function planOf(
   };
 }
 
-/** Numbers of a token that an engine sends in a layer where so many rows of a square are dealt out, there and back. */
-function exchangedOf(shape: ModelShape, of: number, rows: number): number {
+/**
+ * Numbers of a token that an engine sends in all layers where so many rows of a square are dealt out, there and back;
+ * and those that it copies out of its share and back: there what it projects of all rows and what it attends to of its
+ * own, back what its heads attend to.
+ */
+function exchangesOf(shape: ModelShape, of: number, rows: number): { readonly sent: number; readonly copied: number } {
   const attention = rowAttention(shape, WEIGHT_TYPES[shape.weightType].elements, of);
   const tokens = Array.from({ length: of }, (_, index) => Math.ceil((rows - index) / of) / rows);
-  const lengths = (['rows', 'heads'] as const).map((exchange) =>
-    exchangeLengths(routesOf(attention, exchange))(tokens),
-  );
-  const sentBy = (index: number): number =>
-    lengths.reduce((sum, each) => sum + ringExchangeNumbers(each, { index, of }), 0);
-  return Math.max(...tokens.map((_, index) => sentBy(index)));
+  const ways = (['rows', 'heads'] as const).map((exchange) => {
+    const routes = routesOf(attention, exchange);
+    return { ...routes, lengths: exchangeLengths(routes)(tokens) };
+  });
+  const most = (numbers: (index: number, part: number) => number): number =>
+    shape.layers * Math.max(...tokens.map((part, index) => numbers(index, part)));
+  return {
+    sent: most((index) => ways.reduce((sum, { lengths }) => sum + ringExchangeNumbers(lengths, { index, of }), 0)),
+    copied: most((index, part) =>
+      ways.reduce((sum, { exchange, before, after }) => {
+        const [out, back] = [before[index] ?? 0, after[index] ?? 0];
+        return (
+          sum +
+          (exchange === 'rows'
+            ? COPIES.out * out + COPIES.back * part * back
+            : COPIES.out * part * out + COPIES.back * back)
+        );
+      }, 0),
+    ),
+  };
 }
 
 /** Keys and values of a full block, or of all rows, in one of so many engines that keep some of them each. */

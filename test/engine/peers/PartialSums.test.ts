@@ -13,6 +13,53 @@ const partOf = (engine: number, pass: number, slot = 0): Float32Array =>
 const sumOf = (pass: number, slot = 0): Float32Array =>
   partOf(0, pass, slot).map((value, at) => value + (partOf(1, pass, slot)[at] ?? NaN));
 
+describe('exchanges', () => {
+  /** What an engine has for another one in a pass: as much for each. */
+  const goingOf = (from: number, to: number, pass: number): number[] =>
+    [0, 1].map((at) => 1000 * pass + 10 * from + to + at / 16);
+
+  test.each([2, 3, 4])('of %d engines copy what goes, and give what came last back', async (of) => {
+    const memories = Array.from({ length: of }, () => new Set<ArrayBufferLike>());
+    const added: Float32Array[][] = Array.from({ length: of }, () => []);
+    const engines: PartialSums[] = Array.from(
+      { length: of },
+      (_, index) =>
+        new PartialSums({ index, of }, 1, {
+          send: (message) => {
+            memories[index]?.add(message.values.buffer);
+            // What comes over a socket is memory of the receiver's.
+            engines[(index + 1) % of]?.arrive({ ...message, values: message.values.slice() });
+          },
+          awaited: () => undefined,
+          added: (values) => void added[index]?.push(values),
+        }),
+    );
+    const passes = 6;
+    const goings = engines.map(() => new Float32Array(2 * (of - 1)));
+    await Promise.all(
+      engines.map(async (engine, index) => {
+        for (let pass = 0; pass < passes; pass++) {
+          const going = goings[index] ?? new Float32Array(0);
+          going.set(
+            Array.from({ length: of - 1 }, (_, ahead) => goingOf(index, (index + 1 + ahead) % of, pass)).flat(),
+          );
+          const exchanged = engine.exchange({ ...taskOf(pass), name: 'all_to_all' }, going, () => 2);
+          going.fill(NaN);
+          const arrived = await exchanged;
+          for (let from = 0; from < of; from++)
+            if (from !== index) expect([...(arrived[from] ?? [])]).toEqual(goingOf(from, index, pass));
+          engine.giveBack(arrived);
+          // That of the engine after, which came all the way round: nothing of it went any further.
+          expect(added[index]?.[pass]).toBe(arrived[(index + 1) % of]);
+        }
+      }),
+    );
+    expect(added.map(({ length }) => length)).toEqual(engines.map(() => passes));
+    // Two places in turn, and what others sent that goes on from here.
+    if (of === 2) expect(memories.map(({ size }) => size)).toEqual([2, 2]);
+  });
+});
+
 describe('sums of two engines', () => {
   test('are right in every slot, and what goes has two places in each, in turn', async () => {
     const memories = [new Set<ArrayBufferLike>(), new Set<ArrayBufferLike>()];

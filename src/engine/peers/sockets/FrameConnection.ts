@@ -14,6 +14,9 @@ export interface ConnectionTimes {
   readonly silenceSeconds: number;
 }
 
+/** Data that came and nobody has asked for: with more of it no more is read. */
+const MOST_HELD_BYTES = 2 ** 16;
+
 /** Data that is written while nobody takes it is kept in memory: of signs of life only so much. */
 const MOST_UNTAKEN_BYTES = 2 ** 16;
 
@@ -36,6 +39,9 @@ export class FrameConnection {
   /** Since when a frame that is no ping has been waited for; undefined while nobody reads. */
   private waitingSince: number | undefined;
   private wake: () => void = () => undefined;
+  /** Data that came and nobody has asked for, piece by piece: put together they would be copied once more. */
+  private readonly held: Buffer[] = [];
+  private heldBytes = 0;
   private readonly timer: NodeJS.Timeout;
 
   /**
@@ -53,7 +59,12 @@ export class FrameConnection {
     const woken = (): void => {
       this.wake();
     };
-    socket.on('readable', woken);
+    socket.on('data', (chunk: Buffer) => {
+      this.held.push(chunk);
+      this.heldBytes += chunk.length;
+      if (this.heldBytes >= MOST_HELD_BYTES) socket.pause();
+      woken();
+    });
     socket.on('end', () => {
       this.ended = true;
       woken();
@@ -207,12 +218,15 @@ export class FrameConnection {
     let filled = 0;
     while (filled < target.length) {
       if (this.failure) throw this.failure;
-      const there = this.socket.readableLength;
-      // Where nothing is there, this is how a stream comes to say that nothing follows.
-      const chunk = this.socket.read(there > 0 ? Math.min(there, target.length - filled) : undefined) as Buffer | null;
+      const [chunk] = this.held;
       if (chunk) {
         this.heardAt = performance.now();
-        filled += chunk.copy(target, filled);
+        const taken = chunk.copy(target, filled);
+        filled += taken;
+        this.heldBytes -= taken;
+        if (taken === chunk.length) this.held.shift();
+        else this.held[0] = chunk.subarray(taken);
+        if (this.heldBytes < MOST_HELD_BYTES && this.socket.isPaused()) this.socket.resume();
       } else if (this.ended) {
         if (filled === 0) return false;
         throw this.gone();

@@ -35,8 +35,8 @@ export class SocketSource implements ActivationSource {
     private readonly onEnd: () => void = () => undefined,
   ) {
     this.credits = Math.max(LEAST_CREDITS, slots);
-    // Of each slot one is added up while the next one comes.
-    this.memory = new PayloadMemory(2 * slots);
+    // Of each slot one is added up while the next one comes; sums and exchanges have lengths of their own.
+    this.memory = new PayloadMemory(4 * slots);
   }
 
   /** Tells whether somebody reads this source. */
